@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::jsonrpc::{ErrorObject, RawJson, code};
 
@@ -74,6 +75,10 @@ struct Inner {
     lost: bool,
     /// What answered would not do it, and trying again changes nothing.
     refused: bool,
+    /// Something answered, and said that it failed: of the method that was asked for this may say nothing.
+    failed_there: bool,
+    /// Of a question that was not sent: its number among all that this process refused.
+    refusal: Option<u64>,
 }
 
 /// `Result` with this crate's [`Error`].
@@ -86,7 +91,8 @@ impl Error {
     }
 
     fn made(kind: ErrorKind, message: String, code: Option<i64>, data: Option<RawJson>) -> Self {
-        Self(Box::new(Inner { kind, message, code, data, received: false, token: None, lost: false, refused: false }))
+        let (received, token, lost, refused, failed_there, refusal) = (false, None, false, false, false, None);
+        Self(Box::new(Inner { kind, message, code, data, received, token, lost, refused, failed_there, refusal }))
     }
 
     /// A JSON-RPC error object: `code` and `message` go on the wire as they are.
@@ -180,6 +186,38 @@ impl Error {
         self.0.refused
     }
 
+    /// Something was there that answered, and said that it failed or would not take the request.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub(crate) fn failed_there(mut self) -> Self {
+        self.0.failed_there = true;
+        self
+    }
+
+    pub(crate) fn has_failed_there(&self) -> bool {
+        self.0.failed_there
+    }
+
+    /// Tells a refused question from all others, whatever words its error gets.
+    #[must_use]
+    pub fn with_refusal(mut self, number: Option<u64>) -> Self {
+        self.0.refusal = number;
+        self
+    }
+
+    /// The number of the refused question that this is about: what a host keeps to tell an error that it words anew.
+    #[must_use]
+    pub fn refusal(&self) -> Option<u64> {
+        self.0.refusal
+    }
+
+    /// The same with another message.
+    #[must_use]
+    pub(crate) fn reworded(mut self, message: String) -> Self {
+        self.0.message = message;
+        self
+    }
+
     /// Who is at fault.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
@@ -204,7 +242,7 @@ impl Error {
         self.0.data.as_ref()
     }
 
-    /// `{"kind","message","code"?,"data"?}`: how errors cross to other languages.
+    /// `{"kind","message","code"?,"data"?,"refusal"?}`: how errors cross to other languages.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
         #[derive(serde::Serialize)]
@@ -215,12 +253,15 @@ impl Error {
             code: Option<i64>,
             #[serde(skip_serializing_if = "Option::is_none")]
             data: Option<&'a RawJson>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            refusal: Option<u64>,
         }
         RawJson::from_value(&Wire {
             kind: self.kind().as_str(),
             message: self.message(),
             code: self.code(),
             data: self.data(),
+            refusal: self.refusal(),
         })
     }
 
@@ -233,6 +274,29 @@ impl Error {
             data: self.0.data.clone(),
         }
     }
+}
+
+/// Option names are said as other languages write them: `maxMessageBytes`.
+static IN_CAMEL_CASE: AtomicBool = AtomicBool::new(false);
+
+/// From now on messages name options in camelCase. Of the bindings of such languages, when they are loaded.
+pub(crate) fn name_in_camel_case() {
+    IN_CAMEL_CASE.store(true, Ordering::Relaxed);
+}
+
+/// An option's name, for a message.
+pub(crate) fn named(option: &'static str) -> Cow<'static, str> {
+    if !IN_CAMEL_CASE.load(Ordering::Relaxed) {
+        return Cow::Borrowed(option);
+    }
+    let mut words = option.split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(usize::from(!word.is_empty()));
+        name.push_str(&first.to_ascii_uppercase());
+        name.push_str(rest);
+    }
+    Cow::Owned(name)
 }
 
 /// At most `most` characters of what a peer sent, for a message.

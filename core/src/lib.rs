@@ -26,6 +26,8 @@ mod report;
 pub mod server;
 mod signal;
 mod store;
+#[cfg(all(unix, feature = "runtime"))]
+mod streams;
 #[cfg(feature = "tracing")]
 pub mod tracing;
 mod transport;
@@ -62,14 +64,14 @@ pub mod prelude {
         CallToolResult, Content, GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource,
         ResourceContents, ResourceTemplate, TaskSupport, Tool, ToolAnnotations,
     };
-    pub use crate::server::{ElicitResult, HandlerError, Server};
+    pub use crate::server::{ElicitResult, ForModel, HandlerError, Server};
     pub use crate::{CallOptions, Context, Error, ErrorKind, TaskOptions};
 }
 
 pub use call::{Answer, BoxFuture, CacheMode, CallOptions, Context, Handler, Reply, RequestHandler, TaskOptions};
 pub use client::{Client, Events, NoEvents};
 pub use model::TraceContext;
-pub use server::{HandlerError, Server};
+pub use server::{ForModel, HandlerError, Server};
 #[cfg(feature = "runtime")]
 pub use transport::connect::connect;
 

@@ -6,7 +6,7 @@ use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 
 /// Reads options; those that exist are the members of `T`.
 ///
@@ -21,28 +21,65 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     };
     for name in members.keys() {
         if !known.contains(&name.as_str()) {
-            let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
-            // What has less than half in common was not meant.
-            let hint = match far <= nearest.len().max(name.len()).div_ceil(2) {
-                true => format!("did you mean {nearest:?}?"),
-                false => format!("expected one of {}", known.join(", ")),
-            };
-            return Err(Error::misuse(format!("{what}: unknown option {name:?}, {hint}")));
+            return Err(unknown(what, name, known));
         }
     }
     // `null` stands for the default.
     let given: serde_json::Map<String, Value> =
         members.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
-    given.iter().try_for_each(|(name, value)| {
-        let one = serde_json::Map::from_iter([(name.clone(), value.clone())]);
-        match serde_json::from_value::<T>(Value::Object(one)) {
-            Err(e) if !e.to_string().starts_with("missing field") => {
-                Err(Error::misuse(format!("{what}: option {name:?}: {e}")))
-            }
-            _ => Ok(()),
+    // The path tells a member that is wrong from one that is missing.
+    serde_path_to_error::deserialize(&Value::Object(given.clone())).map_err(|e| {
+        let name = match e.path().iter().next() {
+            Some(serde_path_to_error::Segment::Map { key }) => key.clone(),
+            _ => return Error::misuse(format!("{what}: {}", e.inner())),
+        };
+        let value = given.get(&name).unwrap_or(&Value::Null);
+        Error::misuse(format!("{what}: option {name:?}: {}", in_words(e.inner(), &name, value)))
+    })
+}
+
+/// How much of a name has to be there to be its beginning.
+const SHORTEST: usize = 4;
+
+/// The refusal of an option that does not exist, with the nearest one that does, or else all of them.
+pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
+    let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
+    let begun = known.iter().find(|k| name.len() >= SHORTEST && k.starts_with(name));
+    // What has less than half in common was not meant.
+    let meant = begun.or_else(|| (far <= nearest.len().max(name.len()).div_ceil(2)).then_some(&nearest));
+    let hint = match meant {
+        Some(meant) => format!("did you mean {meant:?}?"),
+        None => format!("expected one of {}", known.join(", ")),
+    };
+    Error::misuse(format!("{what}: unknown option {name:?}, {hint}"))
+}
+
+/// Counts of which none is nothing.
+const FROM_ONE: [&str; 7] = [
+    "max_decoded_bytes",
+    "max_in_flight",
+    "max_listeners",
+    "max_message_bytes",
+    "max_nesting",
+    "max_request_state_bytes",
+    "page_size",
+];
+
+/// What serde says of a value, where its types mean something to whoever wrote that.
+fn in_words(error: &serde_json::Error, name: &str, value: &Value) -> String {
+    let text = error.to_string();
+    let kind = text.rsplit_once("expected ").map_or("", |(_, kind)| kind);
+    let least = usize::from(FROM_ONE.contains(&name));
+    let got = shortened(&value.to_string(), 60).into_owned();
+    match kind {
+        "usize" | "u64" | "u32" | "u16" | "u8" if value.is_f64() => {
+            format!("expected a whole number of at least {least}, got {got}")
         }
-    })?;
-    serde_json::from_value(Value::Object(given)).map_err(|e| Error::misuse(format!("{what}: {e}")))
+        "usize" | "u64" | "u32" | "u16" | "u8" => format!("expected a number of at least {least}, got {got}"),
+        "f64" | "f32" => format!("expected a number, got {got}"),
+        "a boolean" => format!("expected a boolean, got {got}"),
+        _ => text,
+    }
 }
 
 /// The names of a struct's members, as serde asks for them.
@@ -125,10 +162,18 @@ mod tests {
         for (given, hint) in [
             (r#"{"pagesize": 1}"#, "unknown option \"pagesize\", did you mean \"page_size\"?"),
             (r#"{"nmae": ""}"#, "did you mean \"name\"?"),
+            (r#"{"page": 1}"#, "did you mean \"page_size\"?"),
             (r#"{"zzz": 1}"#, "unknown option \"zzz\", expected one of name, page_size"),
         ] {
             let error = read::<Options>("server", given).expect_err(given);
             assert!(error.message().contains(hint), "{error}");
+        }
+        for (given, words) in [
+            (r#"{"page_size": -1}"#, "option \"page_size\": expected a number of at least 1, got -1"),
+            (r#"{"page_size": "1"}"#, "expected a number of at least 1, got \"1\""),
+            (r#"{"page_size": 1.5}"#, "expected a whole number of at least 1, got 1.5"),
+        ] {
+            assert!(read::<Options>("server", given).expect_err(given).message().ends_with(words), "{given}");
         }
     }
 }

@@ -1,12 +1,106 @@
-//! What the engine says on standard error, which may be closed, and what it does with user code that panics.
+//! What the engine says on standard error, which may be closed, full or unread, and what it does with user code that
+//! panics.
 
 use std::fmt;
-use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Writes a line to standard error, if there is one.
+/// Writes a line to standard error, if there is one that takes it.
 pub(crate) fn say(message: impl fmt::Display) {
-    let _ = writeln!(std::io::stderr().lock(), "tricorn: {message}");
+    line(format_args!("tricorn: {message}"));
+}
+
+/// As [`say`], without the program's name.
+pub(crate) fn line(message: impl fmt::Display) {
+    text(&format!("{message}\n"));
+}
+
+/// Writes text as it is.
+pub(crate) fn text(text: &str) {
+    place::write(text.as_bytes());
+}
+
+#[cfg(all(unix, feature = "runtime"))]
+pub(crate) use place::pass_on;
+
+/// Standard error with other programs at its end.
+#[cfg(all(unix, feature = "runtime"))]
+mod place {
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use crate::streams::Out;
+
+    /// Whoever reads standard error may take so long, once, before what is said is dropped.
+    const PATIENCE: Duration = Duration::from_millis(50);
+
+    /// Set while nobody reads it.
+    static STUCK: AtomicBool = AtomicBool::new(false);
+    /// How many bytes were dropped meanwhile.
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+    /// A line has lost its end.
+    static CUT: AtomicBool = AtomicBool::new(false);
+
+    pub(super) fn write(bytes: &[u8]) {
+        pass_on(bytes, PATIENCE);
+    }
+
+    /// Writes to standard error, for which nobody ever waits longer than `patience`. What it does not take is dropped
+    /// and counted; when it takes something again it is told how much that was.
+    pub(crate) fn pass_on(bytes: &[u8], patience: Duration) {
+        let out = Out::standard_error();
+        if STUCK.load(Ordering::Relaxed) {
+            // A few bytes may fit in although nobody reads.
+            if !out.is_ready(Some(Duration::ZERO)).unwrap_or(true) {
+                DROPPED.fetch_add(bytes.len(), Ordering::Relaxed);
+                return;
+            }
+            STUCK.store(false, Ordering::Relaxed);
+        }
+        let dropped = DROPPED.swap(0, Ordering::Relaxed);
+        if dropped > 0 {
+            let cut = if CUT.load(Ordering::Relaxed) { "\n" } else { "" };
+            let note = format!("{cut}tricorn: nobody read standard error; {dropped} bytes of it were dropped\n");
+            if put(&out, note.as_bytes(), patience) < note.len() {
+                DROPPED.fetch_add(dropped + bytes.len(), Ordering::Relaxed);
+                return;
+            }
+            CUT.store(false, Ordering::Relaxed);
+        }
+        let written = put(&out, bytes, patience);
+        if written < bytes.len() {
+            DROPPED.fetch_add(bytes.len() - written, Ordering::Relaxed);
+            CUT.store(written > 0, Ordering::Relaxed);
+        }
+    }
+
+    /// Says how much was written; all of it when nobody can ever read it.
+    fn put(out: &Out, bytes: &[u8], patience: Duration) -> usize {
+        let mut done = 0;
+        while done < bytes.len() {
+            match out.write_now(&bytes[done..]) {
+                Ok(0) => return bytes.len(),
+                Ok(count) => done += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                    if !out.is_ready(Some(patience)).unwrap_or_default() {
+                        STUCK.store(true, Ordering::Relaxed);
+                        return done;
+                    }
+                }
+                Err(_) => return bytes.len(),
+            }
+        }
+        done
+    }
+}
+
+#[cfg(not(all(unix, feature = "runtime")))]
+mod place {
+    use std::io::Write;
+
+    pub(super) fn write(bytes: &[u8]) {
+        let _ = std::io::stderr().lock().write_all(bytes);
+    }
 }
 
 /// Runs user code that nobody hears the panic of: it is said, and whoever called goes on.

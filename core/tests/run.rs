@@ -36,13 +36,29 @@ fn server() -> Server {
             Ok(String::new())
         })
         .tool("fail", "Fail", |_: Nothing| async { Ok("no number".parse::<u8>()?.to_string()) })
+        .tool("child", "Start one that reads its input to the end", |_: Nothing| async {
+            let child = Command::new("sh").args(["-c", "cat | wc -c"]).stdout(Stdio::piped()).spawn()?;
+            let count = tokio::task::spawn_blocking(|| child.wait_with_output()).await??;
+            Ok(String::from_utf8_lossy(&count.stdout).trim().to_owned())
+        })
+        .tool("line", "Read a line", |_: Nothing| async {
+            Ok(format!("{} bytes", std::io::stdin().read_line(&mut String::new())?))
+        })
+        .tool("print", "Print 8 KiB", |_: Nothing| async {
+            writeln!(std::io::stdout(), "{}", "x".repeat(8191))?;
+            Err::<String, _>(HandlerError::new("and fail"))
+        })
 }
 
 fn call(tool: &str) -> String {
+    request(1, tool)
+}
+
+fn request(id: usize, tool: &str) -> String {
     let meta =
         r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
     format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","arguments":{{}},"_meta":{meta}}}}}"#
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{tool}","arguments":{{}},"_meta":{meta}}}}}"#
     )
 }
 
@@ -136,8 +152,146 @@ fn at_the_end_of_input() {
     assert_eq!(served.status(), Some(0));
 }
 
+/// A process that serves, of whose standard error nobody hears.
+struct Talking {
+    child: Child,
+    stdin: Option<std::process::ChildStdin>,
+    answers: mpsc::Receiver<serde_json::Value>,
+}
+
+impl Talking {
+    fn new(stderr: impl Into<Stdio>) -> Self {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .env("TRICORN_TEST_SERVES", "1")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(stderr)
+            .spawn()
+            .unwrap();
+        let (stdin, stdout) = (child.stdin.take(), BufReader::new(child.stdout.take().unwrap()));
+        let (send, answers) = mpsc::channel();
+        std::thread::spawn(move || {
+            stdout.lines().map_while(Result::ok).try_for_each(|line| send.send(serde_json::from_str(&line).unwrap()))
+        });
+        Self { child, stdin, answers }
+    }
+
+    /// Asks all of them at once; the texts of the answers in the order of the questions.
+    fn ask(&mut self, tools: &[&str]) -> Vec<String> {
+        let stdin = self.stdin.as_mut().unwrap();
+        for (id, tool) in tools.iter().enumerate() {
+            writeln!(stdin, "{}", request(id, tool)).unwrap();
+        }
+        let mut texts = vec![String::new(); tools.len()];
+        for _ in tools {
+            let answer = self.answers.recv_timeout(PATIENCE).unwrap_or_else(|e| panic!("no answer: {e}"));
+            let id = usize::try_from(answer["id"].as_u64().unwrap()).unwrap();
+            texts[id] = answer["result"]["content"][0]["text"].as_str().unwrap_or_default().to_owned();
+        }
+        texts
+    }
+
+    /// The status that it ends with.
+    fn status(mut self) -> Option<i32> {
+        let end = Instant::now() + PATIENCE;
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            if Instant::now() >= end {
+                let _ = self.child.kill();
+                panic!("it is still there");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn children_read_nothing_of_the_protocol() {
+    let mut served = Talking::new(Stdio::null());
+    let mut tools = vec!["line"; 100];
+    tools[0] = "child";
+    let texts = served.ask(&tools);
+    assert_eq!(texts[0], "0");
+    assert!(texts[1..].iter().all(|text| text == "0 bytes"), "{texts:?}");
+    drop(served.stdin.take());
+    assert_eq!(served.status(), Some(0));
+}
+
+/// 100 calls print far more than all pipes hold.
+fn nobody_reads_standard_error(signal: Option<Signal>) {
+    let (_unread, stderr) = std::io::pipe().unwrap();
+    let mut served = Talking::new(stderr);
+    let texts = served.ask(&["print"; 100]);
+    assert!(texts.iter().all(|text| text == "and fail"), "{texts:?}");
+    match signal {
+        Some(signal) => kill_process(Pid::from_child(&served.child), signal).unwrap(),
+        None => drop(served.stdin.take()),
+    }
+    assert_eq!(served.status(), Some(0));
+}
+
+fn standard_error_takes_nothing() {
+    for stderr in [std::fs::File::options().write(true).open("/dev/full").ok().map(Stdio::from), closed_pipe()] {
+        let Some(stderr) = stderr else { continue };
+        let mut served = Talking::new(stderr);
+        assert_eq!(served.ask(&["print", "print", "print"]), ["and fail"; 3]);
+        drop(served.stdin.take());
+        assert_eq!(served.status(), Some(0));
+    }
+}
+
+/// Nobody will ever read it.
+fn closed_pipe() -> Option<Stdio> {
+    let (_, writer) = std::io::pipe().unwrap();
+    Some(writer.into())
+}
+
+fn nobody_reads_standard_output() {
+    for busy in [false, true] {
+        let (reader, stdout) = std::io::pipe().unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.env("TRICORN_TEST_SERVES", "1").stdin(Stdio::piped()).stdout(stdout).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        drop(command);
+        let (stdin, stderr) = (child.stdin.take(), child.stderr.take().unwrap());
+        if busy {
+            writeln!(stdin.as_ref().unwrap(), "{}", call("wait")).unwrap();
+            assert!(BufReader::new(stderr).lines().map_while(Result::ok).any(|line| line == "waiting"));
+        }
+        drop(reader);
+        let (_never, answers) = mpsc::channel();
+        // Its input stays open.
+        assert_eq!(Talking { child, stdin, answers }.status(), Some(0), "busy: {busy}");
+    }
+}
+
+/// As in Node, whose standard streams close where another program begins.
+async fn connects() -> tricorn::Result<ExitCode> {
+    use rustix::io::{FdFlags, fcntl_setfd};
+    fcntl_setfd(rustix::stdio::stderr(), FdFlags::CLOEXEC).unwrap();
+    let script = "echo real words >&2; exec 3<>/dev/null; [ -e /dev/fd/2 ] || exit 3";
+    let failed = Client::connect(&Target::command("sh", ["-c", script]), &ClientOptions::default())
+        .await
+        .expect_err("no server");
+    assert!(failed.message().contains("exit status: 0"), "{}", failed.message());
+    Ok(ExitCode::SUCCESS)
+}
+
+fn a_child_has_a_standard_error() {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    let ended = command.env("TRICORN_TEST_SERVES", "connects").stdin(Stdio::null()).output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    // Started again for the second question.
+    assert!(!said.is_empty() && said.lines().all(|line| line == "real words"), "{said}");
+}
+
 #[tokio::main]
 async fn main() -> tricorn::Result<ExitCode> {
+    if std::env::var_os("TRICORN_TEST_SERVES").is_some_and(|what| what == "connects") {
+        return connects().await;
+    }
     if std::env::var_os("TRICORN_TEST_SERVES").is_some() {
         Events::warning(&NoEvents, "careful");
         return server().run().await;
@@ -149,5 +303,11 @@ async fn main() -> tricorn::Result<ExitCode> {
     #[cfg(feature = "http")]
     over_http(Signal::TERM, 0);
     at_the_end_of_input();
+    children_read_nothing_of_the_protocol();
+    nobody_reads_standard_error(None);
+    nobody_reads_standard_error(Some(Signal::TERM));
+    standard_error_takes_nothing();
+    nobody_reads_standard_output();
+    a_child_has_a_standard_error();
     Ok(ExitCode::SUCCESS)
 }

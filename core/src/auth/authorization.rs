@@ -92,7 +92,8 @@ impl Authorization {
         if value("state")?.is_none_or(|state| !is_equal(&state, &self.state)) {
             return Err("its state is not the one that was sent: it belongs to another login, or to nobody".into());
         }
-        // RFC 9207 §2.4: the text as it was decoded, and before anything else in the answer is believed.
+        // RFC 9207 §2.4: the text as it was decoded, without any normalization, and before anything else in the answer is
+        // believed. The issuer that it must be is the one that the metadata document names.
         match value("iss")? {
             Some(issuer) if issuer != self.issuer => {
                 return Err(format!(
@@ -198,6 +199,7 @@ mod tests {
             (false, "code=a%2Bb+c&state=S", Ok("a+b c")),
             (true, "code=c&state=S", Err("names no issuer (iss)")),
             (true, "code=c&state=S&iss=https%3A%2F%2Fas%2F", Err("expected \"https://as\"")),
+            (true, "code=c&state=S&iss=https%3A%2F%2Fas%2Ft", Err("expected \"https://as\"")),
             (false, "code=c&state=S&iss=https%3A%2F%2Fevil.example.com", Err("expected \"https://as\"")),
             (false, "code=c&state=S&iss=https%3A%2F%2FAS", Err("expected \"https://as\"")),
             (false, "code=c&state=S&iss=https%3A%2F%2Fas%3A443", Err("expected \"https://as\"")),

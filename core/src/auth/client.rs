@@ -12,7 +12,7 @@ use tokio::sync::watch;
 pub(crate) use asked::Source;
 pub use asked::{Browser, Callback, Redirect, Wanted};
 
-use super::flow::Traced;
+use super::flow::AuthStep;
 use super::registration::{is_document_url, is_redirect_uri};
 #[cfg(doc)]
 use super::store::MemoryStore;
@@ -139,7 +139,7 @@ pub struct Auth {
     #[serde(skip)]
     store: Option<Arc<dyn TokenStore>>,
     #[serde(skip)]
-    traced: Arc<Mutex<VecDeque<Traced>>>,
+    traced: Arc<Mutex<VecDeque<AuthStep>>>,
     /// How many users are logging in.
     #[serde(skip)]
     users: Arc<watch::Sender<usize>>,
@@ -327,11 +327,11 @@ impl Auth {
     /// What was asked, answered and decided in the last logins of all clients with these options, oldest first: 128
     /// steps at most. There are no secrets in it.
     #[must_use]
-    pub fn trace(&self) -> Vec<Traced> {
+    pub fn trace(&self) -> Vec<AuthStep> {
         self.traced.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
-    pub(crate) fn traced(&self, steps: Vec<Traced>) {
+    pub(crate) fn traced(&self, steps: Vec<AuthStep>) {
         let mut traced = self.traced.lock().unwrap_or_else(PoisonError::into_inner);
         traced.extend(steps);
         let excess = traced.len().saturating_sub(MAX_TRACED);

@@ -74,7 +74,42 @@ pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     // Members by their order would do for serde.
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
         Some(b'[') => Err("a JSON array, expected an object".to_owned()),
-        _ => serde_json::from_slice(body).map_err(|e| e.to_string()),
+        _ => {
+            // RFC 8259, section 8.1: a byte order mark may be passed over.
+            let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
+            serde_json::from_slice(body).map_err(|e| e.to_string())
+        }
+    }
+}
+
+/// An optional member that is of another type than it should be counts as absent, so that a document is not useless for it.
+/// Of a list what is no text is left out.
+pub(crate) fn odd<'de, D: serde::Deserializer<'de>, T: Lenient>(deserializer: D) -> Result<Option<T>, D::Error> {
+    serde::Deserialize::deserialize(deserializer).map(T::of)
+}
+
+/// What is read of a member that may be anything.
+pub(crate) trait Lenient: Sized {
+    /// The value, if it is one.
+    fn of(value: serde_json::Value) -> Option<Self>;
+}
+
+impl Lenient for String {
+    fn of(value: serde_json::Value) -> Option<Self> {
+        value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
+    }
+}
+
+impl Lenient for bool {
+    fn of(value: serde_json::Value) -> Option<Self> {
+        value.as_bool()
+    }
+}
+
+impl Lenient for Vec<String> {
+    fn of(value: serde_json::Value) -> Option<Self> {
+        let list = value.as_array()?;
+        Some(list.iter().filter_map(|entry| entry.as_str().map(str::to_owned)).collect())
     }
 }
 

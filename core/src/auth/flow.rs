@@ -23,8 +23,8 @@ use super::session::Session;
 use super::token::mask;
 use crate::error::{Error, ErrorKind, shortened, shown_url};
 
+pub use trace::AuthStep;
 use trace::Trace;
-pub use trace::Traced;
 
 /// What a login begins with.
 #[derive(Debug)]
@@ -306,7 +306,7 @@ impl Flow {
     }
 
     /// What has happened so far, with nothing secret in it. Taken out.
-    pub(crate) fn take_trace(&mut self) -> Vec<Traced> {
+    pub(crate) fn take_trace(&mut self) -> Vec<AuthStep> {
         self.trace.take()
     }
 

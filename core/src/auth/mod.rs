@@ -25,7 +25,7 @@ pub(crate) mod store;
 pub(crate) mod token;
 pub(crate) mod url;
 
-pub use flow::Traced;
+pub use flow::AuthStep;
 pub use jose::Algorithm;
 pub use resource_metadata::ResourceMetadata;
 pub use secret::Secret;

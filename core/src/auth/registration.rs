@@ -3,13 +3,13 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::Auth;
 use super::fetch::{Fetch, Fetched, object};
 use super::server_metadata::ServerMetadata;
 use super::token::refusal_of;
-use super::url::{Parts, is_safe};
+use super::url::{Parts, is_safe, is_same_issuer};
 use crate::error::shown_url;
 
 /// What a client is known as to one authorization server.
@@ -89,7 +89,7 @@ pub(crate) enum Choice {
 /// What to do, as nothing else is left.
 pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Result<Choice, String> {
     if let Some(id) = &auth.client_id {
-        if let Some(own) = auth.issuer.as_deref().filter(|own| *own != issuer) {
+        if let Some(own) = auth.issuer.as_deref().filter(|own| !is_same_issuer(own, issuer)) {
             return Err(format!(
                 "client_id {id:?} belongs to the authorization server {}, and the server wants {}: give the client_id \
                  that the latter knows",
@@ -105,6 +105,9 @@ pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Re
         return Ok(Choice::Known(Client::new(url, KnownBy::MetadataDocument)));
     }
     if let Some(endpoint) = &metadata.registration_endpoint {
+        if !is_safe(endpoint) {
+            return Err(format!("its registration_endpoint is {}, expected an https URL", shown_url(endpoint)));
+        }
         return Ok(Choice::Register(endpoint.clone()));
     }
     Err(format!(
@@ -175,7 +178,9 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
     struct Wire {
         client_id: String,
         client_secret: Option<String>,
-        client_secret_expires_at: Option<f64>,
+        /// Seconds, a number by the book; some write it as a text.
+        #[serde(default)]
+        client_secret_expires_at: Value,
         token_endpoint_auth_method: Option<String>,
     }
     if !(200..300).contains(&fetched.status) {
@@ -197,10 +202,14 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
     if wire.client_id.is_empty() {
         return Err(format!("HTTP {} with an empty client_id", fetched.status));
     }
+    let expires_at = match &wire.client_secret_expires_at {
+        Value::String(text) => text.trim().parse::<f64>().ok(),
+        other => other.as_f64(),
+    };
     Ok(Client {
         client_secret: wire.client_secret.filter(|secret| !secret.is_empty()),
         // Less than nothing is as good as never.
-        client_secret_expires_at: wire.client_secret_expires_at.map(|at| at.max(0.0) as u64),
+        client_secret_expires_at: expires_at.map(|at| at.max(0.0) as u64),
         token_endpoint_auth_method: wire.token_endpoint_auth_method,
         redirect_uri: Some(redirect_uri.to_owned()),
         ..Client::new(&wire.client_id, KnownBy::Registration)
@@ -236,10 +245,11 @@ mod tests {
         for (auth, metadata, expected) in [
             (known.clone(), metadata(true, true), Ok("me")),
             (known.clone().issuer("https://as"), metadata(true, true), Ok("me")),
+            (known.clone().issuer("https://as/"), metadata(true, true), Ok("me")),
             (
-                known.issuer("https://as/"),
+                known.issuer("https://as/t"),
                 metadata(true, true),
-                Err("belongs to the authorization server \"https://as/\""),
+                Err("belongs to the authorization server \"https://as/t\""),
             ),
             (document(), metadata(true, true), Ok(DOCUMENT)),
             (document(), metadata(false, true), Ok("register")),

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fetch::odd;
 use super::url::Parts;
+use crate::model::or_default;
 
 /// A protected resource's metadata, RFC 9728 §2. What it does not name is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,28 +13,28 @@ pub struct ResourceMetadata {
     /// The resource's identifier: the URL that tokens are asked for.
     pub resource: String,
     /// The issuers of the authorization servers whose tokens it takes.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "or_default")]
     pub authorization_servers: Vec<String>,
     /// The scopes that are needed for the basics.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub scopes_supported: Option<Vec<String>>,
     /// How a token may come: `header`, and never `query` here.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub bearer_methods_supported: Option<Vec<String>>,
     /// Its name, for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub resource_name: Option<String>,
     /// Where developers can read about it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub resource_documentation: Option<String>,
     /// Where its own keys are.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub jwks_uri: Option<String>,
     /// The algorithms of DPoP proofs that it takes (RFC 9449).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether it takes only tokens that are bound to a key by DPoP (RFC 9449).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub dpop_bound_access_tokens_required: Option<bool>,
 }
 
@@ -83,5 +85,11 @@ mod tests {
         let written = serde_json::to_string(&metadata).expect("text");
         assert_eq!(written, r#"{"resource":"https://h/","authorization_servers":["https://as"]}"#);
         assert!(serde_json::from_str::<ResourceMetadata>("{}").is_err());
+        let odd = r#"{"resource":"https://h/","authorization_servers":["https://as"],"scopes_supported":"a b","resource_name":{},
+            "bearer_methods_supported":["header",null],"dpop_bound_access_tokens_required":"true"}"#;
+        let metadata: ResourceMetadata = serde_json::from_str(odd).expect("metadata");
+        let mut expected = ResourceMetadata::new("https://h/", ["https://as"]);
+        expected.bearer_methods_supported = Some(vec!["header".into()]);
+        assert_eq!(metadata, expected);
     }
 }

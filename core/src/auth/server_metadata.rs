@@ -3,8 +3,8 @@
 
 use serde::Deserialize;
 
-use super::fetch::object;
-use super::url::{Parts, is_safe};
+use super::fetch::{object, odd};
+use super::url::{Parts, is_safe, is_same_issuer};
 use crate::error::{shortened, shown_url};
 
 /// An authorization server's metadata: what a client or a resource server acts on.
@@ -17,28 +17,28 @@ pub(crate) struct ServerMetadata {
     #[serde(default)]
     pub(crate) token_endpoint: Option<String>,
     /// RFC 7591.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) registration_endpoint: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) jwks_uri: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) scopes_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) grant_types_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) token_endpoint_auth_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
     /// RFC 7636.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) code_challenge_methods_supported: Option<Vec<String>>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) client_id_metadata_document_supported: Option<bool>,
     /// RFC 9207.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) authorization_response_iss_parameter_supported: Option<bool>,
     /// RFC 9449.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "odd")]
     pub(crate) dpop_signing_alg_values_supported: Option<Vec<String>>,
 }
 
@@ -56,14 +56,14 @@ impl ServerMetadata {
     }
 
     /// Reads a document. With `issuer`, it must be that issuer's own: the same text, without any normalization
-    /// (RFC 8414 §3.3).
+    /// (RFC 8414 §3.3) but the slash of an empty path. Optional members that are not what they should be are passed over.
     ///
     /// # Errors
     /// What is wrong with it, for people.
     pub(crate) fn parse(body: &[u8], issuer: Option<&str>) -> Result<Self, String> {
         let metadata: Self = object(body).map_err(|e| format!("it is no authorization server metadata ({e})"))?;
         if let Some(issuer) = issuer
-            && metadata.issuer != issuer
+            && !is_same_issuer(&metadata.issuer, issuer)
         {
             return Err(format!(
                 "its issuer is {}, expected {}: they must be the same text",
@@ -71,11 +71,9 @@ impl ServerMetadata {
                 shown_url(issuer)
             ));
         }
-        for (name, url) in [
-            ("authorization_endpoint", &metadata.authorization_endpoint),
-            ("token_endpoint", &metadata.token_endpoint),
-            ("registration_endpoint", &metadata.registration_endpoint),
-        ] {
+        for (name, url) in
+            [("authorization_endpoint", &metadata.authorization_endpoint), ("token_endpoint", &metadata.token_endpoint)]
+        {
             if let Some(url) = url.as_deref().filter(|url| !is_safe(url)) {
                 return Err(format!("its {name} is {}, expected an https URL", shown_url(url)));
             }
@@ -149,7 +147,8 @@ mod tests {
         for (issuer, why) in [
             (Some("https://as"), None),
             (None, None),
-            (Some("https://as/"), Some("its issuer is \"https://as\", expected \"https://as/\"")),
+            (Some("https://as/"), None),
+            (Some("https://as/t"), Some("its issuer is \"https://as\", expected \"https://as/t\"")),
             (Some("https://AS"), Some("the same text")),
             (Some("https://as:443"), Some("the same text")),
         ] {
@@ -166,6 +165,27 @@ mod tests {
         ] {
             assert!(ServerMetadata::parse(bad, Some("https://as")).is_err(), "{}", String::from_utf8_lossy(bad));
         }
+    }
+
+    #[test]
+    fn one_odd_member_is_passed_over() {
+        let odd = br#"{"issuer":"https://as","token_endpoint":"https://as/token","scopes_supported":"a b",
+            "grant_types_supported":["authorization_code",null],"token_endpoint_auth_methods_supported":"none",
+            "client_id_metadata_document_supported":"true","jwks_uri":{},"registration_endpoint":"",
+            "code_challenge_methods_supported":["S256"],"dpop_signing_alg_values_supported":null,
+            "authorization_response_iss_parameter_supported":1}"#;
+        let metadata = ServerMetadata::parse(odd, Some("https://as")).expect("metadata");
+        let text = |text: &str| Some(text.to_owned());
+        let expected = ServerMetadata {
+            issuer: "https://as".into(),
+            token_endpoint: text("https://as/token"),
+            grant_types_supported: Some(vec!["authorization_code".into()]),
+            code_challenge_methods_supported: Some(vec!["S256".into()]),
+            ..ServerMetadata::default()
+        };
+        assert_eq!(metadata, expected);
+        let marked = [b"\xef\xbb\xbf", &odd[..]].concat();
+        assert_eq!(ServerMetadata::parse(&marked, Some("https://as")).expect("metadata"), expected);
     }
 
     #[test]

@@ -96,6 +96,16 @@ pub(crate) fn covers(resource: &str, server: &str) -> bool {
         && server.path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
+/// Whether two issuers are one: the same text, or the same but for the slash that stands for an empty path
+/// (RFC 3986, section 6.2.3).
+pub(crate) fn is_same_issuer(one: &str, other: &str) -> bool {
+    fn rootless(url: &str) -> Option<&str> {
+        let parts = Parts::of(url).filter(|parts| matches!(parts.path, "" | "/"))?;
+        (parts.query.is_none() && !url.contains('#')).then(|| url.strip_suffix('/').unwrap_or(url))
+    }
+    one == other || rootless(one).is_some_and(|root| rootless(other) == Some(root))
+}
+
 /// Pairs as `application/x-www-form-urlencoded`, RFC 6749 appendix B.
 pub(crate) fn form<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> String {
     form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
@@ -116,6 +126,26 @@ pub(crate) fn with_query<'a>(url: &str, pairs: impl IntoIterator<Item = (&'a str
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn issuers_are_compared_as_texts_but_for_the_slash_of_an_empty_path() {
+        for (one, other, same) in [
+            ("https://as", "https://as", true),
+            ("https://as", "https://as/", true),
+            ("https://as:8443/", "https://as:8443", true),
+            ("https://as", "https://AS", false),
+            ("https://as", "https://as:443", false),
+            ("https://as", "https://as//", false),
+            ("https://as/t", "https://as/t/", false),
+            ("https://as/?x", "https://as?x", false),
+            ("https://as", "http://as", false),
+            ("as", "as/", false),
+            ("", "/", false),
+        ] {
+            assert_eq!(is_same_issuer(one, other), same, "{one} {other}");
+            assert_eq!(is_same_issuer(other, one), same, "{other} {one}");
+        }
+    }
 
     #[test]
     fn a_url_is_taken_apart_as_it_is_written() {

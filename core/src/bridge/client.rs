@@ -1,4 +1,5 @@
-use std::collections::HashMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use serde::Serialize;
@@ -6,10 +7,11 @@ use serde_json::{Map, Value, json};
 
 use super::following::{Following, follow};
 use super::middleware::timing_of;
+use super::origin::Started;
 use super::{Bridge, HostHandler, lock};
 use crate::call::{CallOptions, Middleware};
 use crate::client::{self, Change, ClientOptions, Events, Handlers, Listening, Roots, Target};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
 use crate::protocol::Opening;
@@ -45,6 +47,36 @@ pub(super) fn given<T>(
     #[cfg(feature = "auth")]
     let parse = |rest: &str| super::auth::client_options(bridge, rest, parse, of);
     super::cache::client_options(bridge, options, parse, of)
+}
+
+/// What the placeholders of a configuration stand for, and the options without that.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) for what are no texts by name.
+pub(super) fn variables(options: &str) -> Result<(BTreeMap<String, String>, Cow<'_, str>)> {
+    const NAME: &str = "variables";
+    if !options.contains(NAME) {
+        return Ok((BTreeMap::new(), Cow::Borrowed(options)));
+    }
+    let mut members: Map<String, Value> =
+        serde_json::from_str(options).map_err(|e| Error::misuse(format!("client options: {e}")))?;
+    let given = members.shift_remove(NAME).unwrap_or_default();
+    let given = match given {
+        Value::Null => Map::new(),
+        Value::Object(given) => given,
+        other => return Err(wrong_variable(&other)),
+    };
+    let text = |(name, value): (String, Value)| match value {
+        Value::String(text) => Ok((name, text)),
+        other => Err(wrong_variable(&json!({name: other}))),
+    };
+    let given = given.into_iter().map(text).collect::<Result<_>>()?;
+    Ok((given, Cow::Owned(Value::Object(members).to_string())))
+}
+
+fn wrong_variable(got: &Value) -> Error {
+    let got = shortened(&got.to_string(), 60).into_owned();
+    Error::misuse(format!("client options: option \"variables\": expected texts by name, got {got}"))
 }
 
 /// How far the client is.
@@ -158,6 +190,10 @@ impl Events for HostEvents {
         self.bridge.offer_event(self.source, "notification", super::message(method, params));
     }
 
+    fn notification_within(&self, origin: u64, method: &str, params: Option<&RawJson>) {
+        self.bridge.offer_event_of(origin, self.source, "notification", super::message(method, params));
+    }
+
     fn stderr(&self, line: &str) {
         self.bridge.offer_event(self.source, "stderr", RawJson::from_value(&json!({"line": line})));
     }
@@ -177,12 +213,14 @@ impl Events for HostEvents {
 
 impl Client {
     /// A client that is not connected yet; `source` is the number under which its events arrive, `target` and
-    /// `options` are JSON.
+    /// `options` are JSON. Besides the client's own, an option `variables` says what the placeholders of a configuration
+    /// stand for.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn new(bridge: &Bridge, source: u32, target: &str, options: &str) -> Result<Self> {
-        Self::to(bridge, source, To::Target(Target::parse(target)?), options)
+        let (variables, options) = variables(options)?;
+        Self::to(bridge, source, To::Target(Target::parse_with(target, &variables)?), &options)
     }
 
     /// A client for a server in this process, through memory.
@@ -190,7 +228,8 @@ impl Client {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn in_memory(bridge: &Bridge, source: u32, server: &super::Server, options: &str) -> Result<Self> {
-        Self::to(bridge, source, To::Memory(server.server.clone()), options)
+        let (_, options) = variables(options)?;
+        Self::to(bridge, source, To::Memory(server.server.clone()), &options)
     }
 
     fn to(bridge: &Bridge, source: u32, target: To, options: &str) -> Result<Self> {
@@ -278,7 +317,7 @@ impl Client {
         let (target, options) = (self.target.clone(), self.options.clone());
         let handlers = lock(&self.handlers).clone();
         let attempt = Attempt::begin(&self.state);
-        self.bridge.spawn(op, async move {
+        self.bridge.spawn_causing(op, |_| async move {
             let attempt = attempt?;
             let connecting = async {
                 match target {
@@ -322,21 +361,21 @@ impl Client {
     pub fn request(&self, op: u64, method: &str, params: Option<RawJson>, options: &str) {
         let prepared = self.connected().and_then(|client| Ok((client, CallOptions::parse(options)?)));
         let (bridge, all) = (self.bridge.clone(), self.following.clone());
-        self.bridge.operation(op, |finish| match prepared {
+        let (started, origin) = Started::new(&self.bridge, op);
+        self.bridge.operation_as(started, op, |finish| match prepared {
             Err(error) => {
                 finish.with(Err(error));
                 Box::new(())
             }
             Ok((client, (mut options, progress))) => {
+                options.origin = Some(origin);
                 if progress {
                     let bridge = bridge.clone();
                     options.progress =
                         Some(Arc::new(move |params| bridge.offer(super::Delivery::Progress { op, params })));
                 }
-                let check = client::check_of(method);
-                let done = move |outcome: Result<RawJson>| {
-                    finish.with(outcome.and_then(|result| check(&result).map(|()| result)));
-                };
+                let read = client::reading_of(method);
+                let done = move |outcome: Result<RawJson>| finish.with(outcome.and_then(read));
                 match method {
                     "tasks/get" if options.wait => {
                         return client.wait_for_task(params.as_ref(), options, Box::new(done));

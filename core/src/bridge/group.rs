@@ -18,6 +18,7 @@ pub struct ClientGroup {
     bridge: Bridge,
     options: ClientOptions,
     group: client::ClientGroup,
+    variables: BTreeMap<String, String>,
     seats: Seats,
 }
 
@@ -39,14 +40,15 @@ impl ClientGroup {
     /// [`Misuse`](crate::ErrorKind::Misuse) for a file that cannot be read, an option that is unknown or wrong, more
     /// than 64 servers.
     pub fn new(bridge: &Bridge, servers: &str, options: &str) -> Result<Self> {
-        let options = super::client::given(bridge, options, GroupOptions::parse, |own| &mut own.client)?;
+        let (variables, options) = super::client::variables(options)?;
+        let options = super::client::given(bridge, &options, GroupOptions::parse, |own| &mut own.client)?;
         let (client, seats) = (options.client.clone(), Seats::default());
         let known = seats.clone();
-        let group = client::ClientGroup::new(Servers::parse(servers)?, options, move |name: &str| {
+        let group = client::ClientGroup::new(Servers::parse_with(servers, &variables)?, options, move |name: &str| {
             let seat = lock(&known).get(name).cloned();
             seat.map_or_else(Handlers::new, |seat| lock(&seat.handlers).clone())
         })?;
-        Ok(Self { bridge: bridge.clone(), options: client, group, seats })
+        Ok(Self { bridge: bridge.clone(), options: client, group, variables, seats })
     }
 
     /// The servers' names in their order.
@@ -75,7 +77,11 @@ impl ClientGroup {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for a name that the group has, or the 65th server.
     pub fn add(&self, name: &str, source: u32, target: &str) -> Result<Client> {
-        self.added(name, source, Target::parse(target).map(|target| Arc::new(target) as Arc<dyn Connect>))
+        self.added(
+            name,
+            source,
+            Target::parse_with(target, &self.variables).map(|target| Arc::new(target) as Arc<dyn Connect>),
+        )
     }
 
     /// As [`add`](Self::add), a server in this process.
@@ -95,7 +101,7 @@ impl ClientGroup {
     /// error}}` of the whole group.
     pub fn connect(&self, op: u64) {
         let (group, seats) = (self.group.clone(), self.seats.clone());
-        self.bridge.spawn(op, async move {
+        self.bridge.spawn_causing(op, |_| async move {
             group.connect_all().await;
             let mut servers = BTreeMap::new();
             for name in group.names() {
@@ -111,7 +117,7 @@ impl ClientGroup {
     /// Connects this server anew, or for the first time; settles what a client settles.
     pub fn reconnect(&self, op: u64, name: &str) {
         let (group, seats, name) = (self.group.clone(), self.seats.clone(), name.to_owned());
-        self.bridge.spawn(op, async move {
+        self.bridge.spawn_causing(op, |_| async move {
             let client = group.reconnect(&name).await?;
             let settled = opened(&client);
             seated(&seats, &name, client);
@@ -142,8 +148,9 @@ impl ClientGroup {
     pub fn list(&self, op: u64, kind: &str, options: &str) {
         let prepared = server::kind_of(kind).and_then(|kind| Ok((kind, CallOptions::parse(options)?.0)));
         let group = self.group.clone();
-        self.bridge.spawn(op, async move {
-            let (kind, options) = prepared?;
+        self.bridge.spawn_causing(op, |origin| async move {
+            let (kind, mut options) = prepared?;
+            options.origin = Some(origin);
             let listing = group.list(kind, &options).await;
             let failures = failures(&listing.failures);
             Ok(RawJson::from_value(&json!({"entries": listing.entries, "failures": failures})))

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use super::{Bridge, Delivery, Running, lock};
 use crate::call::{Context, Handler, Next, Reply, Request};
 use crate::jsonrpc::RawJson;
+use crate::protocol::Origin;
 
 /// A handler that lives in the host.
 pub(super) struct HostHandler {
@@ -17,6 +18,7 @@ impl HostHandler {
         let shared = &self.bridge.0;
         let key = shared.last_key.fetch_add(1, Ordering::Relaxed) + 1;
         cx.tag().store(key, Ordering::Release);
+        let origin = cx.request().origin.as_ref().map_or(0, Origin::number);
         let queue = lock(&shared.queue);
         if queue.closed {
             drop(queue);
@@ -28,7 +30,7 @@ impl HostHandler {
         calls.insert(key, Running { context: cx.clone(), reply, next });
         let several = calls.len() > 1;
         drop(calls);
-        self.bridge.push_call(queue, Delivery::Call { key, handler: self.handler, params }, several);
+        self.bridge.push_call(queue, Delivery::Call { key, handler: self.handler, params, origin }, several);
         // A cancellation that came before the insert found nothing.
         if cx.is_cancelled() {
             self.cancel(&cx, None);

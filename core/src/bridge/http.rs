@@ -42,9 +42,12 @@ impl HttpEndpoint {
         let request = request(head, body);
         let (endpoint, bridge, source) = (self.endpoint.clone(), self.bridge.clone(), self.source);
         let listed = Listed::new(&self.exchanges, op);
-        self.bridge.spawn(op, async move {
+        self.bridge.spawn_causing(op, |origin| async move {
             let response = match request {
-                Ok(request) => endpoint.handle(request).await,
+                Ok(mut request) => {
+                    request.extensions_mut().insert(origin);
+                    endpoint.handle(request).await
+                }
                 Err(why) => endpoint.malformed(&why),
             };
             let headers: Vec<(&str, &str)> = response
@@ -77,6 +80,19 @@ impl HttpEndpoint {
     pub fn resource_metadata(&self) -> Option<RawJson> {
         let document = self.endpoint.resource_metadata()?;
         Some(RawJson::from_value(&json!({"path": document.path, "text": document.text})))
+    }
+
+    /// The host is about to end: streams end at once and in order, what runs has `grace` seconds to be answered, then
+    /// everything ends and `op` is settled. A request that comes after that begins anew.
+    ///
+    /// See [`Endpoint::shutdown`].
+    pub fn shutdown(&self, op: u64, grace: f64) {
+        let grace = Duration::try_from_secs_f64(grace.clamp(0.0, MAX_GRACE)).unwrap_or_default();
+        let ended = self.endpoint.shutdown(grace);
+        self.bridge.spawn(op, async move {
+            ended.await;
+            Ok(RawJson::empty_object())
+        });
     }
 
     #[cfg(test)]
@@ -112,6 +128,9 @@ async fn chunk(body: &mut Body) -> Option<Vec<u8>> {
 
 /// How long the host may take to write one chunk.
 const WRITE_TIMEOUT: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(60) };
+
+/// A day is as good as for ever.
+const MAX_GRACE: f64 = 86_400.0;
 
 /// An exchange that is listed for as long as it runs.
 struct Listed {

@@ -39,7 +39,8 @@ impl Lifespan for HostLifespan {
 /// A context without a request.
 pub(super) fn alone(handler: &Arc<dyn Handler>) -> Context {
     let nobody = Arc::new(PeerFacts::default());
-    let facts = RequestContext::of_own(Revision::NEWEST, "", nobody, "none");
+    let mut facts = RequestContext::of_own(Revision::NEWEST, "", nobody, "none");
+    facts.origin = super::origin::current();
     Context::new(CallId::new(0), facts, Arc::new(Nowhere::default()), handler.clone())
 }
 

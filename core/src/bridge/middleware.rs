@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::{ConcurrencyLimit, Logging, RateLimit, Timing};
 use crate::model::TraceContext;
+use crate::protocol::Origin;
 
 /// A host's function that stands around requests. It is called with `{"method", "params"?}`, goes on with
 /// [`Bridge::next`] and answers with a result object.
@@ -132,7 +133,10 @@ fn builtin(options: &str, bridge: &Bridge, source: u32, timing: &Timing) -> Resu
     Ok(match options.kind.as_str() {
         "logging" => {
             let bridge = bridge.clone();
-            Arc::new(Logging::new(move |record| bridge.offer_event(source, "request", RawJson::from_value(record))))
+            Arc::new(Logging::new(move |record| {
+                let origin = record.origin.as_ref().map_or(0, Origin::number);
+                bridge.offer_event_of(origin, source, "request", RawJson::from_value(record));
+            }))
         }
         "timing" => Arc::new(timing.clone()),
         "rate_limit" => {

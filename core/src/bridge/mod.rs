@@ -9,6 +9,8 @@ mod auth;
 mod cache;
 mod client;
 mod cork;
+#[cfg(all(unix, feature = "client-process"))]
+mod ending;
 mod following;
 mod functions;
 mod group;
@@ -18,29 +20,54 @@ mod http;
 mod input;
 mod lifespan;
 mod middleware;
+mod origin;
 mod principal;
 mod running;
 mod server;
 #[cfg(all(test, feature = "runtime"))]
 mod tests;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub use crate::model::is_safe_icon;
 pub use client::Client;
+#[cfg(all(unix, feature = "client-process"))]
+pub use ending::{heard, watch_signals};
 pub use group::ClientGroup;
 #[cfg(feature = "http")]
 pub use http::HttpEndpoint;
-pub use server::{Server, check_form, check_pages};
+pub use server::{Server, check_form, check_pages, unknown_option};
 
 use cork::Cork;
 use host_handler::HostHandler;
+use origin::Started;
+use serde_json::json;
 
 use crate::call::{Context, Next, Reply, Request};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
+#[cfg(feature = "runtime")]
+use crate::protocol::Origin;
+
+/// Puts the standard streams back to where they were before a server spoke on them. First the host writes what it has in
+/// its buffers: that still goes to standard error, and is waited for.
+#[cfg(feature = "client-process")]
+pub fn give_back_streams() {
+    crate::transport::own::give_back();
+}
+
+/// Puts `/dev/null` where one of the standard streams is closed, before anything else is opened in its place.
+#[cfg(unix)]
+pub fn occupy_streams() {
+    crate::streams::occupy();
+}
+
+/// Writes text to standard error without waiting for who reads it: what it does not take is dropped, and counted.
+pub fn write_stderr(text: &str) {
+    crate::report::text(text);
+}
 
 /// The host's side of the queue.
 pub trait Host: Send + Sync + 'static {
@@ -60,6 +87,10 @@ pub enum Delivery {
         handler: u32,
         /// Its parameters; for tools the arguments object, valid against the input schema.
         params: RawJson,
+        /// The operation that caused it: a client's request or connection, also of another bridge of this process, an
+        /// exchange of a mounted endpoint, serving. 0: none that is known. A host runs the handler in the context that
+        /// it started the operation in, which it keeps until the operation is settled, or the event `freed`.
+        origin: u64,
     },
     /// Cancel a running call; an answer afterwards is ignored.
     Cancel {
@@ -87,10 +118,13 @@ pub enum Delivery {
         /// The object, by the number that the host gave it; 0 is the bridge.
         source: u32,
         /// `notification`, `stderr`, `closed`, `listening`, `warning`, `http_head`, `http_chunk`, `released`, `request`,
-        /// `failed`.
+        /// `failed`. Of the bridge: `held` `{"op"}`, something goes on for an operation that is settled next, and
+        /// `freed` `{"op"}`, nothing goes on for one that was, or was given up.
         name: &'static str,
         /// What happened.
         params: RawJson,
+        /// The operation that caused it, as of a call.
+        origin: u64,
     },
 }
 
@@ -111,6 +145,8 @@ pub enum Answer {
     /// What the client has to answer first: `{"inputRequests"?: {key: {"method", "params"?}}, "state"?: any}`. The handler
     /// is called again with [`Bridge::input`] filled.
     InputRequired(RawJson),
+    /// The handler was removed while the call was on its way.
+    Gone,
 }
 
 impl Delivery {
@@ -156,6 +192,9 @@ const MAX_EVENT_BYTES: usize = 64 << 20;
 /// With more of them than this, the progress of a request that waits is replaced by newer.
 const MANY_EVENTS: usize = 256;
 
+/// How a notification ends that a list has changed, and nothing more.
+const LIST_CHANGED: &str = "/list_changed\",\"params\":null}";
+
 /// The most bytes that a host is given at once, but for one delivery that is longer: some hosts make one string of it.
 const MAX_BATCH: usize = 16 << 20;
 
@@ -167,7 +206,7 @@ struct Shared {
     host: Box<dyn Host>,
     queue: Mutex<Queue>,
     calls: Mutex<HashMap<u64, Running>>,
-    ops: Mutex<HashMap<u64, Option<Op>>>,
+    ops: Mutex<HashMap<u64, Operation>>,
     cork: Mutex<Cork>,
     last_key: AtomicU64,
 }
@@ -183,6 +222,13 @@ struct Running {
 /// Dropped before the operation is finished, it cancels.
 type Op = Box<dyn Send + Sync>;
 
+/// An operation that is not finished.
+struct Operation {
+    guard: Option<Op>,
+    /// What it causes knows it by this.
+    started: Weak<Started>,
+}
+
 #[derive(Default)]
 struct Queue {
     deliveries: Vec<Delivery>,
@@ -191,6 +237,8 @@ struct Queue {
     event_bytes: usize,
     /// Where each operation's last progress is.
     progress: HashMap<u64, usize>,
+    /// Changes of lists that wait: by whom they are heard, what caused them, and what they are.
+    changes: HashSet<(u32, u64, String)>,
     dropped: u64,
     /// The host was woken and has not yet found the queue empty.
     awake: bool,
@@ -201,6 +249,7 @@ impl Queue {
     /// Counts again what is in the queue, after some was taken or put back.
     fn recount(&mut self) {
         self.progress = HashMap::new();
+        self.changes = HashSet::new();
         let offered = self.deliveries.iter().enumerate().filter(|(_, delivery)| delivery.is_offered());
         (self.events, self.event_bytes) = (0, 0);
         for (place, delivery) in offered {
@@ -224,6 +273,13 @@ impl Queue {
             *older = delivery;
             return None;
         }
+        // One that waits stands for those that come meanwhile: they say nothing else.
+        if let Delivery::Event { source, name: "notification", params, origin } = &delivery
+            && params.get().ends_with(LIST_CHANGED)
+            && !self.changes.insert((*source, *origin, params.get().to_owned()))
+        {
+            return None;
+        }
         if self.events >= MAX_EVENTS || self.event_bytes + size > MAX_EVENT_BYTES {
             self.dropped += 1;
             return None;
@@ -241,9 +297,17 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// From now on messages name options in camelCase, as the host's language writes them: `maxMessageBytes`. For all bridges of
+/// this process; they are of one language.
+pub fn name_options_in_camel_case() {
+    crate::error::name_in_camel_case();
+}
+
 impl Bridge {
     /// A bridge that wakes `host`.
     pub fn new(host: impl Host) -> Self {
+        #[cfg(unix)]
+        occupy_streams();
         Self(Arc::new(Shared {
             host: Box::new(host),
             queue: Mutex::default(),
@@ -335,28 +399,44 @@ impl Bridge {
 
     /// Something that happens once, or that the host asks for.
     fn event(&self, source: u32, name: &'static str, params: RawJson) {
-        self.push(Delivery::Event { source, name, params });
+        self.push(Delivery::Event { source, name, params, origin: 0 });
     }
 
     /// Something that a peer can cause as often as it likes.
     fn offer_event(&self, source: u32, name: &'static str, params: RawJson) {
-        self.offer(Delivery::Event { source, name, params });
+        self.offer_event_of(0, source, name, params);
     }
 
-    /// The host no longer waits for an operation: what is unfinished is cancelled.
-    pub fn settle(&self, op: u64) {
+    /// The same, with the operation that caused it.
+    fn offer_event_of(&self, origin: u64, source: u32, name: &'static str, params: RawJson) {
+        self.offer(Delivery::Event { source, name, params, origin });
+    }
+
+    /// The host no longer waits for an operation: what is unfinished is cancelled. `true`: something still runs for it,
+    /// and the event `freed` says when that is over.
+    pub fn settle(&self, op: u64) -> bool {
         let gone = lock(&self.0.ops).remove(&op);
-        drop(gone);
+        let Some(Operation { guard, started }) = gone else { return false };
+        drop(guard);
+        started.upgrade().is_some_and(|started| {
+            started.hold();
+            true
+        })
     }
 
     /// Runs `start`, which gets a function to finish the operation with, and keeps what it returns until then.
     fn operation(&self, op: u64, start: impl FnOnce(Finish) -> Op) {
+        self.operation_as(Weak::new(), op, start);
+    }
+
+    /// The same of one that causes something.
+    fn operation_as(&self, started: Weak<Started>, op: u64, start: impl FnOnce(Finish) -> Op) {
         // Under the queue's lock, or `close` could come between: what it does not see would never end.
         let queue = lock(&self.0.queue);
         if queue.closed {
             return;
         }
-        let before = lock(&self.0.ops).insert(op, None);
+        let before = lock(&self.0.ops).insert(op, Operation { guard: None, started });
         drop(queue);
         if before.is_some() {
             return self.finish(op, Err(Error::misuse(format!("operation {op} is already running"))));
@@ -365,7 +445,7 @@ impl Bridge {
         // Finished or settled meanwhile?
         let mut ops = lock(&self.0.ops);
         let unneeded = match ops.get_mut(&op) {
-            Some(slot) => slot.replace(guard),
+            Some(slot) => slot.guard.replace(guard),
             None => Some(guard),
         };
         drop(ops);
@@ -373,22 +453,46 @@ impl Bridge {
     }
 
     fn finish(&self, op: u64, outcome: Result<RawJson>) {
-        let Some(guard) = lock(&self.0.ops).remove(&op) else {
+        let Some(Operation { guard, started }) = lock(&self.0.ops).remove(&op) else {
             return;
         };
+        if started.upgrade().is_some_and(|started| started.finished()) {
+            self.event(0, "held", RawJson::from_value(&json!({"op": op})));
+        }
         self.push(Delivery::Settle { op, outcome });
         drop(guard);
     }
 
     #[cfg(feature = "runtime")]
     fn spawn(&self, op: u64, future: impl Future<Output = Result<RawJson>> + Send + 'static) {
+        self.spawn_as(Weak::new(), op, future);
+    }
+
+    /// The same of one that causes something: the future is given what it is caused by.
+    #[cfg(feature = "runtime")]
+    fn spawn_causing<F>(&self, op: u64, make: impl FnOnce(Origin) -> F)
+    where
+        F: Future<Output = Result<RawJson>> + Send + 'static,
+    {
+        let (started, origin) = Started::new(self, op);
+        let future = make(origin.clone());
+        self.spawn_as(started, op, origin::within(origin, future));
+    }
+
+    #[cfg(feature = "runtime")]
+    fn spawn_as(
+        &self,
+        started: Weak<Started>,
+        op: u64,
+        future: impl Future<Output = Result<RawJson>> + Send + 'static,
+    ) {
         struct Abort(tokio::task::AbortHandle);
         impl Drop for Abort {
             fn drop(&mut self) {
                 self.0.abort();
             }
         }
-        self.operation(op, |finish| {
+        self.operation_as(started, op, |finish| {
             let task = crate::driver::runtime::spawn(async move { finish.with(future.await) });
             Box::new(Abort(task.abort_handle()))
         });

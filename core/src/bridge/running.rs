@@ -3,11 +3,13 @@
 use std::sync::Arc;
 
 use super::middleware::Through;
+use super::origin::Entered;
 use super::{Answer, Bridge, Delivery, Running, lock, server};
 use crate::call::{CallOptions, Context};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::protocol::LogLevel;
+use crate::protocol::revision::shape;
+use crate::protocol::{LogLevel, Origin};
 
 impl Bridge {
     /// Answers a call. `false`: it was cancelled, answered before or never made.
@@ -15,14 +17,19 @@ impl Bridge {
         let Some(Running { context, reply, next }) = lock(&self.0.calls).remove(&key) else {
             return false;
         };
+        let next_is_none = next.is_none();
         drop(next);
+        let _entered = Entered::new(context.request().origin.clone());
         self.hold(&context);
         match answer {
             Answer::Result(object) => reply.result(object),
             Answer::Value(value) => reply.value(value),
             Answer::Text(text) => reply.text(text),
             Answer::Failed(text) => reply.failed(text),
+            // Of a function of the user's; what is around it passes the error on.
+            Answer::Error(error) if next_is_none && error.kind() == ErrorKind::Unsupported => reply.unsupported(&error),
             Answer::Error(error) => reply.error(error),
+            Answer::Gone => reply.gone(),
             #[cfg(feature = "runtime")]
             Answer::InputRequired(text) => match super::input::read(&text) {
                 Ok(input) => reply.input_required(input),
@@ -40,18 +47,26 @@ impl Bridge {
 
     /// What is known of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
     /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "taskId"?, "transport", "sessionId"?, "headers"?}`,
-    /// and `"through"?`: the call of the innermost middleware of this host that the request came through.
+    /// `"through"?`: the call of the innermost middleware of this host that the request came through, and `"origin"?`:
+    /// the operation that caused it, as [`Delivery::Call`] says.
     #[must_use]
     pub fn context(&self, key: u64) -> Option<RawJson> {
         self.running(key).map(|context| {
             let facts = context.request().to_json();
-            match context.state::<Through>() {
-                None => facts,
-                Some(through) => {
-                    let text = facts.get();
-                    RawJson::written(format!("{},\"through\":{}}}", &text[..text.len() - 1], through.0))
+            let through = context.state::<Through>().map(|through| through.0);
+            let origin = context.request().origin.as_ref().map(Origin::number);
+            if through.is_none() && origin.is_none() {
+                return facts;
+            }
+            let mut text = facts.get().to_owned();
+            text.pop();
+            for (name, number) in [("through", through), ("origin", origin)] {
+                if let Some(number) = number {
+                    shape::push_member(&mut text, name, &number.to_string());
                 }
             }
+            text.push('}');
+            RawJson::written(text)
         })
     }
 

@@ -1,21 +1,25 @@
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::middleware::timing_of;
+use super::origin::current;
 use super::{Bridge, HostHandler, principal};
 use crate::call::{Context, Handler, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
 use crate::model::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
+use crate::protocol::Origin;
 use crate::protocol::revision::visits;
 #[cfg(feature = "files")]
 use crate::server::files::{Directory, File};
 use crate::server::{self, Kind, Parameters, ServerOptions};
+#[cfg(feature = "http")]
+use crate::signal::Signal;
 
 /// What a host says besides a definition.
 #[derive(Default, Deserialize)]
@@ -27,6 +31,15 @@ struct AddOptions {
     replace: bool,
     cache: CacheHints,
     scopes: Vec<String>,
+    judged: Vec<Side>,
+}
+
+/// The side of a definition that the host's own library checks, and the engine does not.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Side {
+    Input,
+    Output,
 }
 
 /// What a host says of a file or a directory.
@@ -50,6 +63,7 @@ struct Added {
     replace: bool,
     hints: CacheHints,
     scopes: Vec<String>,
+    judged: Vec<Side>,
 }
 
 pub(super) fn kind_of(name: &str) -> Result<Kind> {
@@ -69,6 +83,9 @@ pub struct Server {
     pub(super) source: u32,
     pub(super) server: server::Server,
     pub(super) timing: Timing,
+    /// The signal that ends the listening of an operation.
+    #[cfg(feature = "http")]
+    pub(super) listening: Arc<Mutex<BTreeMap<u64, Arc<Signal>>>>,
 }
 
 /// Where a definition goes.
@@ -96,13 +113,14 @@ pub(super) fn add(
     };
     // First, so that the host hears of it whatever is wrong with the rest.
     let handler = host(handler);
-    let Added { parameters, enabled, replace, hints, scopes } = parameters(&host, options)?;
+    let Added { parameters, enabled, replace, hints, scopes, judged } = parameters(&host, options)?;
     if hints != CacheHints::new() && !matches!(kind, Kind::Resource | Kind::ResourceTemplate) {
         return Err(Error::misuse("options: option \"cache\": only what is read has it, a resource or a template"));
     }
     let name = match kind {
         Kind::Tool => {
-            let tool = Tool::parse(definition)?.scopes(scopes);
+            let of = |side| judged.contains(&side);
+            let tool = Tool::parse(definition)?.scopes(scopes).judged(of(Side::Input), of(Side::Output));
             let name = tool.name().to_owned();
             match place {
                 Place::Server(server) if replace => server.replace_tool(tool, handler)?,
@@ -196,13 +214,36 @@ fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, options: &str) -> Result<A
     for (name, handler) in options.completions {
         parameters.completions.push((name, host(handler)));
     }
+    parameters.judged = options.judged.contains(&Side::Input);
     Ok(Added {
         parameters,
         enabled: options.enabled,
         replace: options.replace,
         hints: options.cache,
         scopes: options.scopes,
+        judged: options.judged,
     })
+}
+
+/// A port that is listened on, as long as this lives.
+#[cfg(feature = "http")]
+struct Listens {
+    listening: Arc<Mutex<BTreeMap<u64, Arc<Signal>>>>,
+    op: u64,
+}
+
+#[cfg(feature = "http")]
+impl Listens {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Signal>>> {
+        self.listening.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(feature = "http")]
+impl Drop for Listens {
+    fn drop(&mut self) {
+        self.lock().remove(&self.op);
+    }
 }
 
 impl Server {
@@ -231,9 +272,18 @@ impl Server {
                 return;
             }
             let message = format!("{kind}: {error}");
-            told.offer_event(source, "failed", RawJson::from_value(&json!({"name": name, "message": message})));
+            let origin = current().as_ref().map_or(0, Origin::number);
+            let told_of = RawJson::from_value(&json!({"name": name, "message": message}));
+            told.offer_event_of(origin, source, "failed", told_of);
         });
-        Ok(Self { bridge: bridge.clone(), source, server, timing: Timing::new() })
+        Ok(Self {
+            bridge: bridge.clone(),
+            source,
+            server,
+            timing: Timing::new(),
+            #[cfg(feature = "http")]
+            listening: Arc::default(),
+        })
     }
 
     fn handler(&self, handler: u32) -> Arc<dyn Handler> {
@@ -244,9 +294,10 @@ impl Server {
     /// `prompt`, `definition` the schema's `Tool`, `Resource`, `ResourceTemplate` or `Prompt` as JSON, `handler` names
     /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
     /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
-    /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}, "scopes"?: [scope]}`; `scopes` are what the
-    /// caller's access token needs, `cache` is how long what is
-    /// read of a resource or a template keeps, and for whom. With `replace` it takes the place of what has its name, URI or URI
+    /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}, "scopes"?: [scope], "judged"?:
+    /// ["input" | "output"]}`; `scopes` are what the caller's access token needs, `cache` is how long what is read of a
+    /// resource or a template keeps, and for whom. What is `judged` is listed with its schema but checked by the host's
+    /// function alone: arguments, variables (`input`) and a tool's structured content (`output`). With `replace` it takes the place of what has its name, URI or URI
     /// template, and is hidden when that is, unless `enabled` says otherwise; what is not there yet is added. When nothing
     /// will call a handler any more that was replaced or removed, the event `released` `{"handler"}` of source 0 says so.
     ///
@@ -402,25 +453,42 @@ impl Server {
         Ok(())
     }
 
-    /// Serves on the process's standard streams; settles `{}` when input has ended and all is answered.
+    /// Serves on the process's standard streams; settles `{}` when input has ended and all is answered. The streams are
+    /// the protocol's until [`give_back_streams`](super::give_back_streams).
     #[cfg(feature = "client-process")]
     pub fn serve_stdio(&self, op: u64) {
         let server = self.server.clone();
-        self.bridge.spawn(op, async move { server.serve_stdio().await.map(|()| RawJson::empty_object()) });
+        self.bridge.spawn_causing(op, |origin| async move {
+            server.serve_own(true, Some(origin)).await.map(|()| RawJson::empty_object())
+        });
     }
 
     /// Serves over HTTP. `options` are [`HttpOptions`](crate::http::HttpOptions) as JSON. The event `listening`
-    /// `{"url"}` says where; settles `{}` after [`close`](Self::close).
+    /// `{"op", "url"}` says where; settles `{}` after [`close`](Self::close) or [`end_http`](Self::end_http).
     #[cfg(feature = "http")]
     pub fn serve_http(&self, options: &str, op: u64) {
         let options = crate::http::HttpOptions::parse(options);
         let (server, bridge, source) = (self.server.clone(), self.bridge.clone(), self.source);
-        self.bridge.spawn(op, async move {
-            let serving = server.serve_http(options?).await?;
-            bridge.event(source, "listening", RawJson::from_value(&json!({"url": serving.url()})));
+        let listening = self.listening.clone();
+        self.bridge.spawn_causing(op, |origin| async move {
+            let serving = server.serve_http_of(options?, Some(origin)).await?;
+            let listens = Listens { listening, op };
+            listens.lock().insert(op, serving.closing());
+            bridge.event(source, "listening", RawJson::from_value(&json!({"op": op, "url": serving.url()})));
             serving.join().await;
+            drop(listens);
             Ok(RawJson::empty_object())
         });
+    }
+
+    /// Ends what [`serve_http`](Self::serve_http) began as `op`, which settles then; the server goes on elsewhere. Before the
+    /// event `listening` nothing happens.
+    #[cfg(feature = "http")]
+    pub fn end_http(&self, op: u64) {
+        let listens = self.listening.lock().unwrap_or_else(PoisonError::into_inner).get(&op).cloned();
+        if let Some(closing) = listens {
+            closing.set();
+        }
     }
 
     /// The server as an HTTP endpoint without a socket, to be mounted in the host's own HTTP server.
@@ -490,4 +558,10 @@ pub fn check_pages(pages: &RawJson) -> Result<()> {
 pub fn check_form(schema: &RawJson) -> Result<()> {
     let schema = schema.to().map_err(|error| Error::misuse(format!("form: {error}")))?;
     crate::server::Form::new(schema).map(|_| ())
+}
+
+/// The refusal of an option of a host's own that does not exist: in the words of the engine's, by the same rule.
+#[must_use]
+pub fn unknown_option(what: &str, name: &str, known: &[&str]) -> Error {
+    crate::options::unknown(what, name, known)
 }

@@ -2,6 +2,7 @@ mod around;
 mod following;
 mod groups;
 mod listening;
+mod origins;
 mod replacing;
 
 use serde_json::{Value, json};
@@ -48,7 +49,7 @@ impl Fixture {
 
     async fn next_call(&self) -> u64 {
         match &self.next().await[..] {
-            [Delivery::Call { key, handler: 7, .. }] => *key,
+            [Delivery::Call { key, .. }] => *key,
             other => panic!("expected a call, got {other:?}"),
         }
     }
@@ -108,7 +109,7 @@ async fn a_host_hears_of_a_result_that_does_not_fit() {
     let key = it.next_call().await;
     assert!(it.bridge.complete(key, Answer::Value(RawJson::empty_object())));
     match &it.next().await[..] {
-        [Delivery::Event { source: 1, name: "failed", params }] => {
+        [Delivery::Event { source: 1, name: "failed", params, .. }] => {
             let params = text(params);
             let message = params["message"].as_str().expect("a message");
             assert!(params["name"] == "n" && message.starts_with("the result does not fit"), "{params}");
@@ -399,7 +400,7 @@ async fn a_session_has_entries_of_its_own() {
     assert_eq!(refused.kind(), ErrorKind::Unsupported);
     assert_eq!(client.list_tools().await.expect("listed").len(), 2);
     let released = |delivery: &Delivery| match delivery {
-        Delivery::Event { source: 0, name: "released", params } => Some(text(params)["handler"].clone()),
+        Delivery::Event { source: 0, name: "released", params, .. } => Some(text(params)["handler"].clone()),
         _ => None,
     };
     let mut refused = 0;

@@ -194,6 +194,15 @@ impl Context {
         self.0.request.transport.principal.as_deref()
     }
 
+    /// The value of this type among the extensions of the HTTP request that a mounted [`Endpoint`](crate::http::Endpoint)
+    /// was given: the user, the trace or the pool that a layer of `tower` or `axum` has put there. `None` where nobody has,
+    /// and over other transports.
+    #[cfg(feature = "http")]
+    #[must_use]
+    pub fn host<T: Any + Send + Sync>(&self) -> Option<&T> {
+        self.0.request.transport.beside.as_ref()?.downcast_ref::<http::Extensions>()?.get()
+    }
+
     /// Reports progress. Nothing is sent when the peer did not ask for it, `progress` did not grow or a number is
     /// infinite or none.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
@@ -279,7 +288,9 @@ impl Context {
         let trace = || options.trace_context.clone().or_else(|| self.trace_context());
         match checked {
             #[cfg(feature = "runtime")]
-            Ok(params) if self.asks_by_rounds(method) => self.ask_by_rounds(method, params, trace(), done),
+            Ok(params) if self.asks_by_rounds(method) => {
+                self.ask_by_rounds(method, params, trace(), options.judged, done)
+            }
             Ok(params) => {
                 #[cfg(feature = "runtime")]
                 let done = match self.known(method, params.as_ref(), options, done) {

@@ -8,10 +8,10 @@ use std::task::{self, Poll};
 #[cfg(feature = "runtime")]
 use super::rounds::{self, Input};
 use super::{Context, Scope};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
-use crate::protocol::revision::Revision;
-use crate::protocol::{Payload, Structured};
+use crate::protocol::revision::{Method, Revision};
+use crate::protocol::{Payload, RequestContext, Structured};
 use crate::report;
 
 /// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
@@ -81,6 +81,19 @@ impl Reply {
         self.send(Ok(Payload::Failed(text.into())));
     }
 
+    /// A failure with the error of a question that was not sent, in these words or others. Where the protocol has an error
+    /// for that, it is the answer.
+    pub(crate) fn unsupported(self, error: &Error) {
+        self.ended(Ok(Payload::Failed(error.message().to_owned())), Some(error.refusal()));
+    }
+
+    /// Its handler was removed while the request was on its way to it: answers as for what there is not.
+    pub(crate) fn gone(self) {
+        if let Some(error) = self.context.as_ref().map(|context| gone(context.request())) {
+            self.send(Err(error));
+        }
+    }
+
     /// A JSON-RPC error.
     pub fn error(self, error: Error) {
         #[cfg(feature = "runtime")]
@@ -136,15 +149,30 @@ impl Reply {
         self.failed(message);
     }
 
+    /// Answers for a failure whose text is for the peer, and reports what led to it, if anything did.
+    pub(crate) fn told(self, error: &HiddenError) {
+        if error.source().is_some()
+            && let Some(shaper) = &self.shaper
+        {
+            shaper.failures().report(shaper.name(), &shaper.subject(), "for the model", error);
+        }
+        self.failed(error.to_string());
+    }
+
     /// Hands the context and what would be sent to somebody else.
-    fn send(mut self, outcome: Result<Payload>) {
+    fn send(self, outcome: Result<Payload>) {
+        self.ended(outcome, None);
+    }
+
+    /// `refused`: as [`Context::instead`] has it.
+    fn ended(mut self, outcome: Result<Payload>, refused: Option<Option<u64>>) {
         // Taken last: whatever happens before, dropping this answers.
         let Some(context) = &self.context else { return };
         let revision = context.request().revision;
         #[cfg(feature = "runtime")]
-        let asked = context.instead(&outcome);
+        let asked = context.instead(&outcome, refused);
         #[cfg(not(feature = "runtime"))]
-        let asked = None;
+        let (asked, _) = (None, refused);
         let outcome = match (&self.shaper, asked, outcome) {
             _ if context.is_cancelled() => Err(Error::cancelled("the request was cancelled")),
             // Whatever the handler made of it: there is no answer before its questions have theirs.
@@ -171,8 +199,32 @@ impl Drop for Reply {
     }
 }
 
+/// What a request is answered with whose handler is not there any more.
+fn gone(request: &RequestContext) -> Error {
+    let name = request.name.as_ref().and_then(|name| crate::jsonrpc::unquoted(name.get())).unwrap_or_default();
+    match request.method {
+        "tools/call" => Error::invalid_params(format!("unknown tool {:?}", shortened(&name, 100))),
+        "prompts/get" => Error::invalid_params(format!("unknown prompt {:?}", shortened(&name, 100))),
+        "resources/read" => Error::resource_not_found(&*name),
+        "completion/complete" => Error::invalid_params("\"ref\": there is nothing of that name any more"),
+        method => match Method::find(method) {
+            Some(row) if row.extension.is_none() => {
+                Error::rpc(code::INTERNAL_ERROR, format!("{method:?}: its handler was removed"))
+            }
+            _ => Error::rpc(code::METHOD_NOT_FOUND, format!("method {method:?} is not served")),
+        },
+    }
+}
+
 /// What may answer requests: a [`Handler`] that is shared, or a function such as a tool's
 /// ([`IntoHandler`](crate::server::IntoHandler)).
+#[diagnostic::on_unimplemented(
+    message = "this is nothing that can answer a server's request",
+    label = "no handler",
+    note = "expected one of: `async |request: Params| …`, `async |request: Params, context: Context| …`, `async |context: Context| …`, or an `Arc` of a `Handler`; `Params` needs `#[derive(serde::Deserialize, schemars::JsonSchema)]`",
+    note = "each returns `Result<T, HandlerError>`: end it with `Ok(value)`; `?` turns any error into a `HandlerError`",
+    note = "its future is `Send`, and the function `Send + Sync + 'static`: share state by `Arc`, and hold no lock across an `.await`"
+)]
 pub trait RequestHandler<Marker: ?Sized> {
     #[doc(hidden)]
     fn shared(self) -> Arc<dyn Handler>;
@@ -209,7 +261,15 @@ impl Failures {
         let heard = self.0.read().unwrap_or_else(PoisonError::into_inner).clone();
         match heard {
             Some(f) => drop(report::guarded("what hears of errors", || f(error, name, kind))),
-            None => report::say(format_args!("{subject} failed: {kind}: {error}")),
+            None => {
+                let mut text = error.to_string();
+                let mut next = error.source();
+                while let Some(source) = next {
+                    text.push_str(&format!(": {source}"));
+                    next = source.source();
+                }
+                report::say(format_args!("{subject} failed: {kind}: {text}"));
+            }
         }
     }
 }

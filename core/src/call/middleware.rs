@@ -35,6 +35,13 @@ pub struct Request {
 /// Stands around every request: of a server, those that its handlers answer; of a client, those that it sends. Sees the
 /// request, decides whether, when and how it goes on, and sees what comes of it. `async |request, context, next| …` is
 /// middleware.
+#[diagnostic::on_unimplemented(
+    message = "this is no middleware",
+    label = "no middleware",
+    note = "expected `async |request: Request, context: Context, next: Next| …`, all three, or a type with `impl Middleware`",
+    note = "it returns `tricorn::Result<RawJson>`: end it with `next.run(request, &context).await`, or with the result object to answer with",
+    note = "its future is `Send`, and the function `Send + Sync + 'static`: share state by `Arc`, and hold no lock across an `.await`"
+)]
 pub trait Middleware: Send + Sync + 'static {
     /// Handles one request; `next.run(request, &context)` goes on. The result is a result object of the protocol, such
     /// as a `CallToolResult`. The future is dropped when the request is cancelled.

@@ -10,6 +10,7 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{TaskMetadata, TraceContext};
+use crate::protocol::Origin;
 use crate::protocol::revision::shape::with_meta;
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
@@ -72,10 +73,14 @@ pub struct CallOptions {
     pub(crate) wait: bool,
     /// Of a question: all that are asked at the same time. None is sent when one of them cannot be.
     pub(crate) together: Vec<(String, RawJson)>,
+    /// Of a form: the library that made it judges what the answer holds, so it is not checked here.
+    pub(crate) judged: bool,
     /// Of a question: the handler asks it by hand, under a key of its own.
     pub(crate) is_by_hand: bool,
     /// Of `tasks/get`: finishes with the next change of the task; those with the same number follow each other.
     pub(crate) follow: Option<u64>,
+    /// What causes it.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl CallOptions {
@@ -151,7 +156,8 @@ impl CallOptions {
 
     /// Reads `{"timeout": seconds|null, "max_timeout": seconds, "progress": bool, "idempotent": bool, "task": {"ttl"?:
     /// milliseconds}, "cache": "default"|"refresh"|"bypass", "any_result": bool, "trace_context": {"traceparent"?,
-    /// "tracestate"?, "baggage"?}, "wait": bool, "follow": number, "together": [[method, params]]}`. The `bool` says whether progress is wanted; whoever reads this has the
+    /// "tracestate"?, "baggage"?}, "wait": bool, "follow": number, "together": [[method, params]],
+    /// "judged": bool}`. The `bool` says whether progress is wanted; whoever reads this has the
     /// function to call.
     pub(crate) fn parse(text: &str) -> Result<(Self, bool)> {
         let mut options = Self::default();
@@ -204,6 +210,7 @@ impl CallOptions {
                 "idempotent" => options.idempotent = value.as_bool().unwrap_or(false),
                 "any_result" => options.any_result = value.as_bool().unwrap_or(false),
                 "wait" => options.wait = value.as_bool().unwrap_or(false),
+                "judged" => options.judged = value.as_bool().unwrap_or(false),
                 "follow" => options.follow = value.as_u64(),
                 "together" => {
                     let several: Vec<(String, Value)> = serde_json::from_value(value)
@@ -213,7 +220,7 @@ impl CallOptions {
                 _ => {
                     return Err(Error::misuse(format!(
                         "request option {name:?}: unknown, expected \"timeout\", \"max_timeout\", \"progress\", \
-                         \"idempotent\", \"task\", \"cache\", \"any_result\", \"trace_context\", \"wait\", \"follow\" or \"together\""
+                         \"idempotent\", \"task\", \"cache\", \"any_result\", \"trace_context\", \"wait\", \"follow\", \"judged\" or \"together\""
                     )));
                 }
             }

@@ -143,6 +143,7 @@ impl Client {
         let peer = self.connected.opening().peer.clone();
         let known = Method::find(method).map_or("", |row| row.name);
         let mut facts = RequestContext::of_own(self.revision(), known, peer, self.transport());
+        facts.origin.clone_from(&options.origin);
         if let Some(trace) = &options.trace_context {
             facts.states = facts.states.and(Arc::new(trace.clone()));
         }
@@ -152,9 +153,25 @@ impl Client {
         around.outgoing(&self.connected.link, facts, request, done, send)
     }
 
-    /// Sends a request and, where it becomes a task, follows that to its result.
+    /// Sends a request, after its tool's schema was read.
     fn perform(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
-        let done = match self.checking(method, params.as_ref(), done) {
+        #[cfg(feature = "runtime")]
+        let done = match self.reading(method, params.as_ref(), options, done) {
+            Ok(guard) => return guard,
+            Err(done) => done,
+        };
+        self.perform_read(method, params, options, done)
+    }
+
+    /// Sends a request and, where it becomes a task, follows that to its result.
+    pub(super) fn perform_read(
+        &self,
+        method: &str,
+        params: Option<RawJson>,
+        options: &CallOptions,
+        done: Done,
+    ) -> Guard {
+        let done = match self.checking(method, params.as_ref(), options, done) {
             Ok(done) => done,
             Err((error, done)) => {
                 done(Err(error));
@@ -174,7 +191,7 @@ impl Client {
             #[cfg(feature = "runtime")]
             Ok(None) if self.may_be_asked(method) => self.send_rounds(method, params, options, done),
             Ok(None) => self.send(method, params, options, done),
-            Ok(Some(metadata)) => self.requestor(None).start(method, params, metadata, options.clone(), done),
+            Ok(Some(metadata)) => self.requestor(None, None).start(method, params, metadata, options.clone(), done),
             Err(error) => {
                 done(Err(error));
                 Box::new(())

@@ -11,6 +11,11 @@ use crate::report;
 pub trait Events: Send + Sync + 'static {
     /// The server sent a notification.
     fn notification(&self, _method: &str, _params: Option<&RawJson>) {}
+    /// The same, where it is known what in this process caused it.
+    #[doc(hidden)]
+    fn notification_within(&self, _origin: u64, method: &str, params: Option<&RawJson>) {
+        self.notification(method, params);
+    }
     /// A child process wrote a line to its standard error (`Stderr::Event`).
     fn stderr(&self, _line: &str) {}
     /// Something about the server is wrong that is no reason to fail, such as a tool that cannot be offered. Written
@@ -28,6 +33,10 @@ pub trait Events: Send + Sync + 'static {
 impl<E: Events + ?Sized> Events for Arc<E> {
     fn notification(&self, method: &str, params: Option<&RawJson>) {
         (**self).notification(method, params);
+    }
+
+    fn notification_within(&self, origin: u64, method: &str, params: Option<&RawJson>) {
+        (**self).notification_within(origin, method, params);
     }
 
     fn stderr(&self, line: &str) {

@@ -178,7 +178,7 @@ impl Client {
             // Of what is sent instead.
             options.trace_context = trace_of(params, options.trace_context.as_ref());
         }
-        let requestor = self.requestor(options.trace_context.clone());
+        let requestor = self.requestor(options.trace_context.clone(), options.origin.clone());
         let link = self.connected.link.clone();
         let id = id_of(method, params);
         Ok(match (method, id) {
@@ -241,7 +241,10 @@ impl Client {
                     let rest = most.map(|most| (most, most.saturating_sub(passed)));
                     // Whenever it is given up from now on, the task is cancelled.
                     given.trace_context = trace_of(asked.as_ref(), given.trace_context.as_ref());
-                    let followed = Followed::new(client.requestor(given.trace_context.clone()), &task.task_id);
+                    let followed = Followed::new(
+                        client.requestor(given.trace_context.clone(), given.origin.clone()),
+                        &task.task_id,
+                    );
                     let work = async move { client.followed(followed, task, &given, rest).await };
                     let guard = tasks::following(&link, work, done);
                     if let Some(slot) = following.upgrade() {
@@ -297,8 +300,8 @@ impl Client {
         within: Option<(Duration, Duration)>,
     ) -> Result<RawJson> {
         let (timeout, trace_context) = (options.timeout, options.trace_context.clone());
-        let each = CallOptions { timeout, trace_context, ..CallOptions::default() };
-        let requestor = self.requestor(each.trace_context.clone());
+        let each = CallOptions { timeout, trace_context, origin: options.origin.clone(), ..CallOptions::default() };
+        let requestor = self.requestor(each.trace_context.clone(), each.origin.clone());
         // What is left of the whole time ends it, where there is one.
         let patience = patience_of(options).filter(|_| within.is_none());
         let ended = self.finished(&task.task_id, requestor.clone(), &each, patience);

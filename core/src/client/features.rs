@@ -24,19 +24,22 @@ const MAX_PAGES: usize = 1000;
 pub(super) struct Seen(Vec<String>);
 
 impl Seen {
-    /// The next page's cursor.
-    pub(super) fn next(&mut self, method: &str, cursor: String) -> Result<String> {
+    /// The next page's cursor; none when the list ends with an empty one that was there before.
+    pub(super) fn next(&mut self, method: &str, cursor: String) -> Result<Option<String>> {
         let misbehaved = |what: String| {
             Err(Error::new(ErrorKind::PeerMisbehaved, format!("{method} never ends: {what}")).received())
         };
         if self.0.contains(&cursor) {
+            if cursor.is_empty() {
+                return Ok(None);
+            }
             return misbehaved(format!("the cursor {cursor:?} came twice"));
         }
         if self.0.len() + 1 >= MAX_PAGES {
             return misbehaved(format!("there are more than {MAX_PAGES} pages"));
         }
         self.0.push(cursor.clone());
-        Ok(cursor)
+        Ok(Some(cursor))
     }
 }
 
@@ -79,7 +82,7 @@ impl Pages {
 
     fn read(&mut self, outcome: Result<RawJson>) -> Result<ListPage> {
         let mut page = outcome.and_then(|result| page(self.kind, &result))?;
-        page.next_cursor = page.next_cursor.map(|cursor| self.seen.next(self.method(), cursor)).transpose()?;
+        page.next_cursor = page.next_cursor.map(|cursor| self.seen.next(self.method(), cursor)).transpose()?.flatten();
         if self.is_anew {
             page.entries.retain(|entry| self.name(entry).is_none_or(|name| !self.given.contains(name)));
         }
@@ -395,7 +398,11 @@ impl Client {
             }
         }
         let result = self.request("prompts/get", Some(RawJson::from_value(&params)), options).await?;
-        typed("prompts/get", &result)
+        let mut prompt: Map<String, Value> = typed("prompts/get", &result)?;
+        if let Some(messages) = prompt.get_mut("messages").filter(|messages| messages.is_null()) {
+            *messages = json!([]);
+        }
+        Ok(prompt)
     }
 
     /// Completes an argument of a prompt (`Kind::Prompt`) or a variable of a resource template

@@ -5,6 +5,8 @@
 mod cache;
 mod cache_options;
 mod calls;
+#[cfg(feature = "runtime")]
+mod checks;
 mod config;
 mod events;
 #[cfg(feature = "runtime")]
@@ -40,9 +42,9 @@ pub use handlers::Handlers;
 #[cfg(feature = "runtime")]
 pub(crate) use listening::Hub;
 pub use listening::{Change, Listening};
-pub use options::{ClientOptions, Target};
+pub use options::{ClientOptions, InheritEnv, Target};
 #[cfg(feature = "runtime")]
-pub(crate) use results::check_of;
+pub(crate) use results::reading_of;
 pub use results::{ListPage, ListToolsResult};
 pub use roots::Roots;
 pub use stderr::Stderr;

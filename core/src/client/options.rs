@@ -15,6 +15,10 @@ use crate::options::{seconds, setters};
 use crate::protocol::revision::{Revision, spoken};
 use crate::protocol::{Facts, KeepAlive, Role};
 
+/// A server sends more than it is sent: pictures of whole pages in base64 pass 7 MiB, and many a server says each text twice,
+/// as content and as data. Other clients take between 10 MiB and any length.
+const MAX_MESSAGE_BYTES: usize = 32 << 20;
+
 /// What a client says of itself and what it will bear. The same names in every language; times in seconds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
@@ -39,19 +43,35 @@ pub struct ClientOptions {
     pub request_timeout: f64,
     /// How long a server may take to answer the first question before it is taken for a legacy one. Default 5.
     pub probe_timeout: f64,
-    /// The longest message in bytes. Default 4 MiB.
+    /// The longest message in bytes. Default 32 MiB.
     pub max_message_bytes: usize,
     /// The deepest nesting of a message. Default 128.
     pub max_nesting: usize,
+    /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
+    /// take a hundred times what their text does. Default 64 MiB.
+    pub max_decoded_bytes: usize,
     /// Requests awaited at once, further ones wait their turn; and of the server worked on at once. Default 256.
     pub max_in_flight: usize,
     /// Sent with every HTTP request.
     pub headers: BTreeMap<String, String>,
+    /// The proxy for all that is asked over HTTP, authorization included: a URL with `http://` or `socks5://`; empty for none.
+    /// Default: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, or their names in small letters.
+    pub proxy: Option<String>,
+    /// Authorities whose certificates are trusted besides those of this machine, which `SSL_CERT_FILE`, `SSL_CERT_DIR` and
+    /// `NODE_EXTRA_CA_CERTS` may name: PEM, or a file with that. Default: none.
+    pub ca: Option<String>,
+    /// The client's own certificate, with those between it and its authority: PEM, or a file with that. Default: none.
+    pub cert: Option<String>,
+    /// The private key that it belongs to: PEM, or a file with that. Default: it is in `cert`.
+    pub key: Option<String>,
     /// Time for each step of ending a child process: its own exit, SIGTERM, SIGKILL. Default 2.
     pub shutdown_grace: f64,
     /// Starts a program again that has ended unasked, when it is needed: in revisions without sessions, in others the
     /// client ends with it. At most five times within a minute. Default: yes.
     pub restart: bool,
+    /// What a program finds of this one's environment, besides the `env` of its target: all of it, a short list of what
+    /// programs need and no secret is in, or that list and these names. Default: all.
+    pub inherit_env: InheritEnv,
     /// The client's capabilities object.
     pub capabilities: Option<RawJson>,
     /// The extensions of the protocol that the client declares, each with its settings, an object: what belongs to them is
@@ -89,12 +109,18 @@ impl Default for ClientOptions {
             revision: None,
             request_timeout: 60.0,
             probe_timeout: 5.0,
-            max_message_bytes: limits.max_message_bytes,
+            max_message_bytes: MAX_MESSAGE_BYTES,
             max_nesting: limits.max_nesting,
+            max_decoded_bytes: limits.max_decoded_bytes,
             max_in_flight: 256,
             headers: BTreeMap::new(),
+            proxy: None,
+            ca: None,
+            cert: None,
+            key: None,
             shutdown_grace: 2.0,
             restart: true,
+            inherit_env: InheritEnv::All,
             capabilities: None,
             extensions: BTreeMap::new(),
             ping_interval: 0.0,
@@ -134,7 +160,12 @@ impl ClientOptions {
         probe_timeout: f64;
         max_message_bytes: usize;
         max_nesting: usize;
+        max_decoded_bytes: usize;
         max_in_flight: usize;
+        proxy: some text;
+        ca: some text;
+        cert: some text;
+        key: some text;
         shutdown_grace: f64;
         restart: bool;
         capabilities: some RawJson;
@@ -148,6 +179,13 @@ impl ClientOptions {
     #[cfg(feature = "auth")]
     setters! {
         auth: some Auth;
+    }
+
+    /// Sets [`inherit_env`](Self#structfield.inherit_env).
+    #[must_use]
+    pub fn inherit_env(mut self, what: impl Into<InheritEnv>) -> Self {
+        self.inherit_env = what.into();
+        self
     }
 
     /// Adds one of the [`headers`](Self#structfield.headers).
@@ -201,6 +239,7 @@ impl ClientOptions {
         for (name, value) in [
             ("max_message_bytes", self.max_message_bytes),
             ("max_nesting", self.max_nesting),
+            ("max_decoded_bytes", self.max_decoded_bytes),
             ("max_in_flight", self.max_in_flight),
         ] {
             if value == 0 {
@@ -220,7 +259,12 @@ impl ClientOptions {
     }
 
     pub(crate) fn limits(&self) -> Limits {
-        Limits { max_message_bytes: self.max_message_bytes, max_nesting: self.max_nesting }
+        Limits {
+            max_message_bytes: self.max_message_bytes,
+            max_nesting: self.max_nesting,
+            max_decoded_bytes: self.max_decoded_bytes,
+            max_batch: self.max_in_flight,
+        }
     }
 
     pub(crate) fn facts(&self) -> Facts {
@@ -243,6 +287,87 @@ impl ClientOptions {
             max_listeners: 0,
             max_queued_notifications: 0,
             keep_alive: KeepAlive::of(self.ping_interval, self.ping_timeout).unwrap_or_default(),
+        }
+    }
+}
+
+/// What a program gets of the environment of the one that starts it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InheritEnv {
+    /// All of it.
+    All,
+    /// `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`; on Windows `APPDATA`, `HOMEDRIVE`, `HOMEPATH`, `LOCALAPPDATA`,
+    /// `PATH`, `PATHEXT`, `PROCESSOR_ARCHITECTURE`, `PROGRAMFILES`, `SYSTEMDRIVE`, `SYSTEMROOT`, `TEMP`, `USERNAME`,
+    /// `USERPROFILE`.
+    Safe,
+    /// The same and these.
+    Names(Vec<String>),
+}
+
+/// What a program needs of its environment.
+const SAFE: &[&str] = if cfg!(windows) {
+    &[
+        "APPDATA",
+        "HOMEDRIVE",
+        "HOMEPATH",
+        "LOCALAPPDATA",
+        "PATH",
+        "PATHEXT",
+        "PROCESSOR_ARCHITECTURE",
+        "PROGRAMFILES",
+        "SYSTEMDRIVE",
+        "SYSTEMROOT",
+        "TEMP",
+        "USERNAME",
+        "USERPROFILE",
+    ]
+} else {
+    &["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"]
+};
+
+impl InheritEnv {
+    /// The variables that are taken over, when it is not all of them.
+    #[cfg_attr(not(feature = "client-process"), expect(dead_code, reason = "of programs"))]
+    pub(crate) fn kept(&self) -> Option<Vec<(std::ffi::OsString, std::ffi::OsString)>> {
+        let own: &[String] = match self {
+            Self::All => return None,
+            Self::Safe => &[],
+            Self::Names(names) => names,
+        };
+        let names = SAFE.iter().copied().chain(own.iter().map(String::as_str));
+        let kept = names.filter(|name| !name.is_empty() && !name.contains(['=', '\0']));
+        // A shell's function, which older ones run as they start.
+        let is_function = |value: &std::ffi::OsStr| value.as_encoded_bytes().starts_with(b"()");
+        let kept = kept.filter_map(|name| Some((name.into(), std::env::var_os(name)?)));
+        Some(kept.filter(|(_, value)| !is_function(value)).collect())
+    }
+}
+
+impl From<bool> for InheritEnv {
+    fn from(all: bool) -> Self {
+        if all { Self::All } else { Self::Safe }
+    }
+}
+
+impl<N: Into<String>> FromIterator<N> for InheritEnv {
+    fn from_iter<I: IntoIterator<Item = N>>(names: I) -> Self {
+        Self::Names(names.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<'de> Deserialize<'de> for InheritEnv {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let wrong = |value: &Value| {
+            let got = shortened(&value.to_string(), 60).into_owned();
+            serde::de::Error::custom(format!("expected true, false or a list of names, got {got}"))
+        };
+        match Value::deserialize(deserializer)? {
+            Value::Bool(all) => Ok(all.into()),
+            Value::Array(names) => {
+                let text = |name: &Value| name.as_str().map(str::to_owned).ok_or_else(|| wrong(name));
+                names.iter().map(text).collect::<Result<_, _>>().map(Self::Names)
+            }
+            other => Err(wrong(&other)),
         }
     }
 }
@@ -289,13 +414,22 @@ impl Target {
     /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line, for a URL that is neither http nor
     /// https, and as [`from_file`](Self::from_file).
     pub fn from_text(text: &str) -> Result<Self> {
+        Self::from_given(text, &BTreeMap::new())
+    }
+
+    pub(super) fn from_given(text: &str, variables: &BTreeMap<String, String>) -> Result<Self> {
         let text = text.trim();
         if is_http(text) {
             return Ok(Self::Url { url: text.to_owned(), headers: BTreeMap::new() });
         }
         check_scheme(text)?;
+        if is_address(text) {
+            // The rest may hold a secret.
+            let shown = shortened(text.split(['?', '#']).next().unwrap_or_default(), 100);
+            return Err(Error::misuse(format!("target: {shown:?} is no URL: did you mean \"http://{shown}\"?")));
+        }
         if super::config::is_path(text) {
-            return Self::from_file(text, None);
+            return Self::from_file_with(text, None, variables);
         }
         let mut words = split(text)?.into_iter();
         let Some(command) = words.next() else {
@@ -311,7 +445,20 @@ impl Target {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the file cannot be read, or does not say which server is meant.
     pub fn from_file(path: impl AsRef<std::path::Path>, server: Option<&str>) -> Result<Self> {
-        super::config::read(path.as_ref(), server, None)
+        Self::from_file_with(path, server, &BTreeMap::new())
+    }
+
+    /// As [`from_file`](Self::from_file); `variables` say what placeholders stand for that hosts fill, by what is between
+    /// their braces: `input:key`, `workspaceFolder`, `TOKEN`. They come before the environment.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_file_with(
+        path: impl AsRef<std::path::Path>,
+        server: Option<&str>,
+        variables: &BTreeMap<String, String>,
+    ) -> Result<Self> {
+        super::config::read(path.as_ref(), server, None, variables)
     }
 
     /// A program and its arguments.
@@ -332,8 +479,16 @@ impl Target {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the member that is unknown or wrong.
-    #[expect(deprecated, reason = "configuration files name it")]
     pub fn parse(text: &str) -> Result<Self> {
+        Self::parse_with(text, &BTreeMap::new())
+    }
+
+    /// As [`parse`](Self::parse), with what placeholders stand for, as in [`from_file_with`](Self::from_file_with).
+    ///
+    /// # Errors
+    /// As there.
+    #[expect(deprecated, reason = "configuration files name it")]
+    pub(crate) fn parse_with(text: &str, variables: &BTreeMap<String, String>) -> Result<Self> {
         #[derive(Deserialize, Default)]
         #[serde(default)]
         struct Wire {
@@ -347,9 +502,9 @@ impl Target {
             r#type: Value,
         }
         if let Ok(text) = serde_json::from_str::<String>(text) {
-            return Self::from_text(&text);
+            return Self::from_given(&text, variables);
         }
-        if let Some(target) = super::config::named(text)? {
+        if let Some(target) = super::config::named(text, variables)? {
             return Ok(target);
         }
         let wire: Wire = crate::options::read("target", text)?;
@@ -449,6 +604,14 @@ pub(super) fn check_scheme(text: &str) -> Result<()> {
         ))),
         false => Ok(()),
     }
+}
+
+/// True for a URL without its scheme, a host and a port: no program is called like that.
+fn is_address(text: &str) -> bool {
+    let authority = text.split(['/', '?', '#']).next().unwrap_or_default();
+    let Some((host, port)) = authority.rsplit_once(':') else { return false };
+    let is_host = host.len() > 1 && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._[]:".contains(&byte));
+    is_host && port.parse::<u16>().is_ok() && !text.contains(char::is_whitespace)
 }
 
 #[cfg(feature = "client-process")]

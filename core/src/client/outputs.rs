@@ -2,7 +2,11 @@
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::AtomicBool;
+#[cfg(feature = "runtime")]
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -10,10 +14,14 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::Client;
-use crate::call::Done;
+#[cfg(feature = "runtime")]
+use super::checks;
+#[cfg(feature = "runtime")]
+use crate::call::{Answer, Guard};
+use crate::call::{CallOptions, Clock, Done};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
-use crate::model::schema::Schema;
+use crate::model::schema::{Effort, Schema, Wrong};
 use crate::protocol::revision::shape;
 
 /// The most tools whose schemas are remembered, and the bytes of these together. What further ones answer is not checked.
@@ -33,6 +41,8 @@ struct State {
     /// The text of each tool's schema.
     schemas: HashMap<String, Box<str>>,
     bytes: usize,
+    /// Whether reading one of them may take long.
+    any_long: bool,
     /// What was used longest ago is first.
     ready: VecDeque<(String, Arc<Ready>)>,
     /// Ids, with the tools that were called.
@@ -44,14 +54,18 @@ struct State {
 /// A tool's schema, read once. One that nothing can be checked against says why.
 struct Ready(Result<(Value, Schema)>);
 
+/// What a check has to say when there is no answer yet.
+#[derive(Debug)]
+enum Unsure {
+    /// It has to be done where it may take long.
+    Long,
+    /// The result is none for whoever asked.
+    Bad(Error),
+}
+
 impl Ready {
     fn new(text: &str) -> Self {
-        let read = || {
-            let source: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("outputSchema: {e}")))?;
-            let schema = Schema::new("outputSchema", &source)?;
-            Ok((source, schema))
-        };
-        Self(read())
+        Self(Schema::foreign("outputSchema", text))
     }
 
     /// Why the tool is not called.
@@ -62,7 +76,7 @@ impl Ready {
         Err(Error::new(ErrorKind::PeerMisbehaved, message).received())
     }
 
-    fn check(&self, tool: &str, result: &RawJson) -> Result<()> {
+    fn check(&self, tool: &str, result: &RawJson, effort: &Effort) -> std::result::Result<(), Unsure> {
         let Ok((source, schema)) = &self.0 else { return Ok(()) };
         let members = shape::members(result.get());
         let of = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.get());
@@ -72,19 +86,30 @@ impl Ready {
         }
         let wrong = |why: &str| {
             let message = format!("result of tools/call: tool {:?}: {why}", shortened(tool, 100));
-            Err(Error::new(ErrorKind::PeerMisbehaved, message).received())
+            Err(Unsure::Bad(Error::new(ErrorKind::PeerMisbehaved, message).received()))
         };
         let Some(value) = of("structuredContent") else {
             return wrong("structuredContent is missing, and the tool has an outputSchema");
         };
-        match schema.check_foreign(source, "result", value) {
-            Ok(()) => Ok(()),
-            Err((why, at)) if at.is_empty() => {
+        match schema.check_foreign(source, "result", value, effort) {
+            // Nobody hears of what was left.
+            Ok(()) | Err(Wrong::Left) => Ok(()),
+            Err(Wrong::Long) => Err(Unsure::Long),
+            Err(Wrong::TooMuch(why)) => wrong(&format!("its outputSchema: {why}")),
+            Err(Wrong::Unfit(why, at)) if at.is_empty() => {
                 wrong(&format!("structuredContent does not fit its outputSchema: {why}"))
             }
-            Err((why, at)) => {
+            Err(Wrong::Unfit(why, at)) => {
                 wrong(&format!("structuredContent does not fit its outputSchema at {:?}: {why}", shortened(&at, 200)))
             }
+        }
+    }
+
+    /// As [`check`](Self::check), for as long as it takes.
+    fn check_whole(&self, tool: &str, result: &RawJson, stop: Arc<AtomicBool>) -> Result<()> {
+        match self.check(tool, result, &Effort::Full(stop)) {
+            Err(Unsure::Bad(error)) => Err(error),
+            _ => Ok(()),
         }
     }
 }
@@ -104,6 +129,7 @@ impl State {
         self.remove(tool);
         if self.schemas.len() < MAX_TOOLS && self.bytes + text.len() <= MAX_BYTES {
             self.bytes += text.len();
+            self.any_long |= !Schema::is_read_quickly(text);
             self.schemas.insert(tool.to_owned(), text.into());
         }
     }
@@ -116,6 +142,12 @@ impl Outputs {
 
     fn age(&self) -> u64 {
         self.state().age
+    }
+
+    /// Whether reading any tool's schema may take long.
+    #[cfg(feature = "runtime")]
+    fn any_long(&self) -> bool {
+        self.state().any_long
     }
 
     /// The tools are others now.
@@ -152,6 +184,14 @@ impl Outputs {
                 None => state.remove(&head.name),
             }
         }
+    }
+
+    /// Whether a tool has a schema that was not read yet, and reading it may take long.
+    #[cfg(feature = "runtime")]
+    fn is_long(&self, tool: &str) -> bool {
+        let state = self.state();
+        !state.ready.iter().any(|(name, _)| name == tool)
+            && state.schemas.get(tool).is_some_and(|text| !Schema::is_read_quickly(text))
     }
 
     /// What this tool's answers are checked against; `None`: that is not known.
@@ -236,21 +276,181 @@ fn without_null(result: RawJson) -> RawJson {
     RawJson::written(out)
 }
 
+/// How long a call may take, and when it began.
+#[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "without a runtime nothing waits"))]
+struct Timeouts {
+    clock: Arc<dyn Clock>,
+    /// Of the client.
+    number: u64,
+    begun: Duration,
+    /// Time without a sign of life, and the option that says so.
+    soft: Option<(Duration, &'static str)>,
+    hard: Option<Duration>,
+}
+
+impl Timeouts {
+    fn of(client: &Client, options: &CallOptions) -> Self {
+        let link = &client.connected.link;
+        let own = options.timeout.filter(|_| !options.by_default).map(|time| (time, "timeout"));
+        let default = options.timeout.or(client.connected.timeout).map(|time| (time, "request_timeout"));
+        let clock = link.clock();
+        Self {
+            begun: clock.now(),
+            clock,
+            number: link.number(),
+            soft: own.or(default).filter(|(time, _)| !time.is_zero()),
+            hard: options.max_timeout.filter(|time| !time.is_zero()),
+        }
+    }
+
+    /// The time that is left for what comes now, and the option that says so.
+    #[cfg(feature = "runtime")]
+    fn left(&self) -> Option<(Duration, &'static str)> {
+        let spent = self.clock.now().saturating_sub(self.begun);
+        let hard = self.hard.map(|time| (time.saturating_sub(spent), "max_timeout"));
+        self.soft.into_iter().chain(hard).min_by_key(|(time, _)| *time)
+    }
+}
+
+/// Somebody who waits for what is done on another thread, for a time at most.
+#[cfg(feature = "runtime")]
+#[derive(Default)]
+struct Waiting {
+    done: Mutex<Option<Done>>,
+    /// The timer, and after that what the request goes on with.
+    guard: Mutex<Option<Guard>>,
+    /// Nobody waits any more.
+    left: Arc<AtomicBool>,
+}
+
+#[cfg(feature = "runtime")]
+impl Waiting {
+    fn new(timeouts: &Timeouts, done: Done) -> Arc<Self> {
+        let waiting = Arc::new(Self { done: Mutex::new(Some(done)), ..Self::default() });
+        let Some((time, option)) = timeouts.left() else { return waiting };
+        let there = Arc::downgrade(&waiting);
+        let late = Box::new(move || {
+            let Some(there) = there.upgrade() else { return };
+            there.left.store(true, Ordering::Relaxed);
+            if let Some(done) = there.take() {
+                let seconds = time.as_secs_f64();
+                let message =
+                    format!("no answer to \"tools/call\" that could be checked within {seconds} s ({option})");
+                done(Err(Error::new(ErrorKind::Timeout, message)));
+            }
+        });
+        waiting.guard(Some(timeouts.clock.later(time, late)));
+        waiting
+    }
+
+    fn take(&self) -> Option<Done> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn guard(&self, guard: Option<Guard>) {
+        let old = std::mem::replace(&mut *self.guard.lock().unwrap_or_else(PoisonError::into_inner), guard);
+        drop(old);
+    }
+
+    fn is_left(&self) -> bool {
+        self.left.load(Ordering::Relaxed)
+    }
+}
+
+/// What the caller holds; dropped, it cancels.
+#[cfg(feature = "runtime")]
+struct Leaves(Arc<Waiting>);
+
+#[cfg(feature = "runtime")]
+impl Drop for Leaves {
+    fn drop(&mut self) {
+        self.0.left.store(true, Ordering::Relaxed);
+        drop(self.0.take());
+        self.0.guard(None);
+    }
+}
+
+/// A check that is not done in no time: on another thread, for as long as the call may take.
+#[cfg(feature = "runtime")]
+fn check_long(ready: Arc<Ready>, tool: String, result: RawJson, timeouts: &Timeouts, done: Done) -> Arc<Waiting> {
+    let waiting = Waiting::new(timeouts, done);
+    let there = waiting.clone();
+    let check = move || {
+        if there.is_left() {
+            return;
+        }
+        let checked = ready.check_whole(&tool, &result, there.left.clone());
+        if let Some(done) = there.take() {
+            there.guard(None);
+            done(checked.map(|()| result));
+        }
+    };
+    checks::run(timeouts.number, Box::new(check));
+    waiting
+}
+
 impl Client {
     /// The result of a task that was looked at: checked as that of the call that it was.
     ///
     /// # Errors
     /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when it does not fit.
     #[cfg(feature = "runtime")]
-    pub(super) fn checked_of_task(&self, id: &str, result: RawJson) -> Result<RawJson> {
-        let outputs = &self.connected.known.outputs;
-        if self.connected.validate_output
-            && let Some(tool) = outputs.called(id)
-            && let Some(ready) = outputs.ready(&tool)
-        {
-            ready.check(&tool, &result)?;
+    pub(super) async fn checked_of_task(&self, id: &str, result: RawJson, options: &CallOptions) -> Result<RawJson> {
+        let known = self.connected.known.clone();
+        let Some(tool) = known.outputs.called(id).filter(|_| self.connected.validate_output) else { return Ok(result) };
+        let Some(ready) = known.outputs.ready(&tool) else { return Ok(result) };
+        match ready.check(&tool, &result, &Effort::Inline) {
+            Ok(()) => Ok(result),
+            Err(Unsure::Bad(error)) => Err(error),
+            Err(Unsure::Long) => {
+                let timeouts = Timeouts::of(self, options);
+                Answer::of(|done| Box::new(Leaves(check_long(ready, tool, result, &timeouts, done)))).await
+            }
         }
-        Ok(result)
+    }
+
+    /// Has a tool's schema read on another thread, where that may take long, and goes on with the call after that.
+    ///
+    /// # Errors
+    /// `done`, when there is nothing that takes long.
+    #[cfg(feature = "runtime")]
+    pub(super) fn reading(
+        &self,
+        method: &str,
+        params: Option<&RawJson>,
+        options: &CallOptions,
+        done: Done,
+    ) -> std::result::Result<Guard, Done> {
+        let outputs = &self.connected.known.outputs;
+        let is_of_tool = matches!(method, "tools/call" | "tasks/result");
+        if !is_of_tool || !self.connected.validate_output || !outputs.any_long() {
+            return Err(done);
+        }
+        let Some(named) = params.and_then(|params| params.borrow::<Named<'_>>().ok()) else { return Err(done) };
+        let tool = match method {
+            "tools/call" => Some(named.name.into_owned()),
+            _ => outputs.called(&named.task_id),
+        };
+        let Some(tool) = tool.filter(|tool| outputs.is_long(tool)) else { return Err(done) };
+        let waiting = Waiting::new(&Timeouts::of(self, options), done);
+        let (client, there) = (self.clone(), waiting.clone());
+        let (method, params, options) = (method.to_owned(), params.cloned(), options.clone());
+        let read = move || {
+            if there.is_left() {
+                return;
+            }
+            drop(client.connected.known.outputs.ready(&tool));
+            let Some(done) = there.take() else { return };
+            there.guard(None);
+            let guard = client.perform_read(&method, params, &options, done);
+            there.guard(Some(guard));
+            // Who left meanwhile has not seen this guard.
+            if there.is_left() {
+                there.guard(None);
+            }
+        };
+        checks::run(self.connected.link.number(), Box::new(read));
+        Ok(Box::new(Leaves(waiting)))
     }
 
     /// Has the answer checked, where it is a tool's, and learns from lists of tools.
@@ -262,6 +462,7 @@ impl Client {
         &self,
         method: &str,
         params: Option<&RawJson>,
+        options: &CallOptions,
         done: Done,
     ) -> std::result::Result<Done, (Error, Done)> {
         let connected = &self.connected;
@@ -298,14 +499,28 @@ impl Client {
             return Err((error, done));
         }
         let becomes_task = method == "tools/call" && task.is_some();
+        let timeouts = Timeouts::of(self, options);
         Ok(Box::new(move |outcome| {
-            done(outcome.and_then(|result| {
-                match task_id(&result).filter(|_| becomes_task) {
-                    Some(id) => known.outputs.became(&id, &tool),
-                    None => ready.check(&tool, &result)?,
+            let result = match outcome {
+                Ok(result) => result,
+                Err(error) => return done(Err(error)),
+            };
+            if let Some(id) = task_id(&result).filter(|_| becomes_task) {
+                known.outputs.became(&id, &tool);
+                return done(Ok(result));
+            }
+            match ready.check(&tool, &result, &Effort::Inline) {
+                Ok(()) => done(Ok(result)),
+                Err(Unsure::Bad(error)) => done(Err(error)),
+                // What the caller holds has gone with the answer: the time alone ends this.
+                #[cfg(feature = "runtime")]
+                Err(Unsure::Long) => drop(check_long(ready, tool, result, &timeouts, done)),
+                #[cfg(not(feature = "runtime"))]
+                Err(Unsure::Long) => {
+                    let _ = &timeouts;
+                    done(ready.check_whole(&tool, &result, Arc::default()).map(|()| result));
                 }
-                Ok(result)
-            }));
+            }
         }))
     }
 }

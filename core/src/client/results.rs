@@ -1,12 +1,16 @@
 //! What the server's answers hold, and that they hold it.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
+#[cfg(feature = "runtime")]
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::meta::STALE;
 use crate::protocol::Kind;
+#[cfg(feature = "runtime")]
+use crate::protocol::revision::shape;
 
 /// The longest text of what is wrong with an answer, in characters.
 const MAX_TEXT: usize = 300;
@@ -40,6 +44,7 @@ impl ListPage {
 #[non_exhaustive]
 pub struct ListToolsResult {
     /// The definitions, with every member kept, known or not.
+    #[serde(deserialize_with = "entries")]
     pub tools: Vec<Map<String, Value>>,
     /// Where the next page begins; absent on the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -62,6 +67,12 @@ pub(super) const fn method(kind: Kind) -> &'static str {
     }
 }
 
+/// What is `null` in a list, or in place of it, is nothing.
+fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<Map<String, Value>>, D::Error> {
+    let entries: Option<Vec<Option<Map<String, Value>>>> = Deserialize::deserialize(deserializer)?;
+    Ok(entries.into_iter().flatten().flatten().collect())
+}
+
 /// Reads one page.
 pub(super) fn page(kind: Kind, result: &RawJson) -> Result<ListPage> {
     let wrong = |why: &str| wrong(method(kind), why);
@@ -71,7 +82,14 @@ pub(super) fn page(kind: Kind, result: &RawJson) -> Result<ListPage> {
     };
     let entries =
         members.shift_remove(kind.list_member()).ok_or_else(|| wrong(&format!("{:?}: missing", kind.list_member())))?;
-    let entries = serde_json::from_value(entries).map_err(|e| wrong(&e.to_string()))?;
+    let entries = match entries {
+        Value::Null => Vec::new(),
+        entries => {
+            let entries: Vec<Option<Map<String, Value>>> =
+                serde_json::from_value(entries).map_err(|e| wrong(&e.to_string()))?;
+            entries.into_iter().flatten().collect()
+        }
+    };
     let next_cursor = match members.shift_remove("nextCursor") {
         None | Some(Value::Null) => None,
         Some(Value::String(cursor)) => Some(cursor),
@@ -95,13 +113,14 @@ fn wrong(method: &str, why: &str) -> Error {
     Error::new(ErrorKind::PeerMisbehaved, message).received()
 }
 
-/// How a result of `method` is checked for hosts that read it themselves: the shape that Rust's typed methods need.
+/// What hosts that read a result of `method` themselves are given: checked for the shape that Rust's typed methods need,
+/// and without what means nothing there: `null` in a list, in place of it or of a flag.
 #[cfg(feature = "runtime")]
-pub(crate) fn check_of(method: &str) -> fn(&RawJson) -> Result<()> {
+pub(crate) fn reading_of(method: &str) -> fn(RawJson) -> Result<RawJson> {
     /// An object of any members.
     struct Object;
     impl<'de> Deserialize<'de> for Object {
-        fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
             deserializer.deserialize_map(Self)
         }
     }
@@ -115,57 +134,132 @@ pub(crate) fn check_of(method: &str) -> fn(&RawJson) -> Result<()> {
             Ok(self)
         }
     }
+    /// A member that may be `null`, which stands for what is absent or empty.
+    #[derive(Default)]
+    struct Member<T>(Option<Option<T>>);
+    impl<'de, T: Deserialize<'de>> Deserialize<'de> for Member<T> {
+        fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Self, D::Error> {
+            Option::<T>::deserialize(deserializer).map(|value| Self(Some(value)))
+        }
+    }
+    /// One that has to be there.
+    fn member<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Member<T>, D::Error> {
+        Member::deserialize(deserializer)
+    }
+    impl<T> Member<T> {
+        fn is_null(&self) -> bool {
+            matches!(self.0, Some(None))
+        }
+    }
+    impl<T> Member<Vec<Option<T>>> {
+        fn has_null(&self) -> bool {
+            self.is_null() || matches!(&self.0, Some(Some(list)) if list.iter().any(Option::is_none))
+        }
+    }
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Tools {
-        #[serde(rename = "tools")]
-        _tools: Vec<Object>,
+        #[serde(deserialize_with = "member")]
+        tools: Member<Vec<Option<Object>>>,
         #[serde(default, rename = "nextCursor")]
         _next_cursor: Option<String>,
     }
     #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
     struct Called {
-        #[serde(default, rename = "content")]
-        _content: Vec<Object>,
-        #[serde(default, rename = "isError")]
-        _is_error: bool,
+        #[serde(default)]
+        content: Member<Vec<Object>>,
+        #[serde(default)]
+        is_error: Member<bool>,
     }
     #[derive(Deserialize)]
     struct Read {
-        #[serde(rename = "contents")]
-        _contents: Vec<Object>,
+        #[serde(deserialize_with = "member")]
+        contents: Member<Vec<Object>>,
     }
     #[derive(Deserialize)]
     struct Got {
-        #[serde(rename = "messages")]
-        _messages: Vec<Object>,
+        #[serde(deserialize_with = "member")]
+        messages: Member<Vec<Object>>,
     }
     #[derive(Deserialize)]
     struct Completed {
-        #[serde(rename = "completion")]
-        _completion: Values,
+        completion: Values,
     }
     #[derive(Deserialize)]
     struct Values {
-        #[serde(rename = "values")]
-        _values: Vec<String>,
+        #[serde(deserialize_with = "member")]
+        values: Member<Vec<String>>,
     }
-    fn fits<T: serde::de::DeserializeOwned>(method: &str, result: &RawJson) -> Result<()> {
-        typed::<T>(method, result).map(drop)
+    /// `is_odd`: something in it means nothing.
+    fn read<T: serde::de::DeserializeOwned>(
+        method: &str,
+        result: RawJson,
+        is_odd: impl FnOnce(&T) -> bool,
+        lists: &[&str],
+    ) -> Result<RawJson> {
+        let read: T = typed(method, &result)?;
+        Ok(if is_odd(&read) { plain(&result, lists) } else { result })
     }
-    fn pages(kind: Kind, result: &RawJson) -> Result<()> {
-        page(kind, result).map(drop)
+    fn pages(kind: Kind, result: RawJson) -> Result<RawJson> {
+        let page = page(kind, &result)?;
+        // What is left out of it is seen by what is missing.
+        let is_odd = page.entries.is_empty() || shape::has(result.get(), "null");
+        Ok(if is_odd { plain(&result, &[kind.list_member()]) } else { result })
     }
     match method {
-        "tools/list" => |result| fits::<Tools>("tools/list", result),
-        "tools/call" => |result| fits::<Called>("tools/call", result),
+        "tools/list" => |result| {
+            let is_odd = |read: &Tools| read.tools.has_null();
+            read::<Tools>("tools/list", result, is_odd, &["tools"])
+        },
+        "tools/call" => |result| {
+            let is_odd = |read: &Called| read.content.is_null() || read.is_error.is_null();
+            read::<Called>("tools/call", result, is_odd, &["content"])
+        },
         "resources/list" => |result| pages(Kind::Resource, result),
         "resources/templates/list" => |result| pages(Kind::ResourceTemplate, result),
         "prompts/list" => |result| pages(Kind::Prompt, result),
-        "resources/read" => |result| fits::<Read>("resources/read", result),
-        "prompts/get" => |result| fits::<Got>("prompts/get", result),
-        "completion/complete" => |result| fits::<Completed>("completion/complete", result),
-        _ => |_| Ok(()),
+        "resources/read" => {
+            |result| read::<Read>("resources/read", result, |read| read.contents.is_null(), &["contents"])
+        }
+        "prompts/get" => |result| read::<Got>("prompts/get", result, |read| read.messages.is_null(), &["messages"]),
+        "completion/complete" => |result| {
+            let is_odd = |read: &Completed| read.completion.values.is_null();
+            match typed::<Completed>("completion/complete", &result)? {
+                read if is_odd(&read) => Ok(RawJson::from_value(&serde_json::json!({"completion": {"values": []}}))),
+                _ => Ok(result),
+            }
+        },
+        _ => Ok,
     }
+}
+
+/// A list without what is `null` in it.
+#[cfg(feature = "runtime")]
+fn without_null(list: &str) -> String {
+    let Ok(entries) = serde_json::from_str::<Vec<&RawValue>>(list) else { return list.to_owned() };
+    let entries: Vec<_> = entries.into_iter().map(RawValue::get).filter(|entry| *entry != "null").collect();
+    format!("[{}]", entries.join(","))
+}
+
+/// A result with `[]` where one of these lists is `null`, without an `isError` or a cursor that is `null`.
+#[cfg(feature = "runtime")]
+fn plain(result: &RawJson, lists: &[&str]) -> RawJson {
+    let mut out = String::from("{");
+    for (name, value) in shape::members(result.get()) {
+        match (&*name, value.get()) {
+            (name, "null") if lists.contains(&name) => shape::push_member(&mut out, name, "[]"),
+            (name, list) if lists.contains(&name) && shape::has(list, "null") => {
+                shape::push_member(&mut out, name, &without_null(list));
+            }
+            ("isError" | "nextCursor", "null") => {}
+            (name, value) => shape::push_member(&mut out, name, value),
+        }
+    }
+    out.push('}');
+    RawJson::written(out)
 }
 
 #[cfg(test)]
@@ -185,5 +279,63 @@ mod tests {
             assert!(error.message().starts_with("result of tools/list: "), "{error}");
             assert!(error.message().len() < 500, "{} bytes", error.message().len());
         }
+    }
+
+    #[cfg(feature = "runtime")]
+    #[test]
+    fn what_means_nothing_is_left_out_for_hosts() {
+        for (method, result, read) in [
+            ("tools/list", r#"{"tools":null,"x":null}"#, r#"{"tools":[],"x":null}"#),
+            (
+                "tools/list",
+                r#"{"tools":[{"name":"a"}],"nextCursor":""}"#,
+                r#"{"tools":[{"name":"a"}],"nextCursor":""}"#,
+            ),
+            ("tools/list", r#"{"tools":[],"nextCursor":"a"}"#, r#"{"tools":[],"nextCursor":"a"}"#),
+            ("tools/list", r#"{"tools":[null,{"name":"a","x":null}]}"#, r#"{"tools":[{"name":"a","x":null}]}"#),
+            ("prompts/list", r#"{"prompts":[{"name":"a"},null]}"#, r#"{"prompts":[{"name":"a"}]}"#),
+            ("resources/list", r#"{"resources":null,"nextCursor":null}"#, r#"{"resources":[]}"#),
+            (
+                "resources/templates/list",
+                r#"{"resourceTemplates":[{}],"nextCursor":null}"#,
+                r#"{"resourceTemplates":[{}]}"#,
+            ),
+            ("prompts/list", r#"{"nextCursor":null,"prompts":null}"#, r#"{"prompts":[]}"#),
+            ("tools/call", r#"{"content":null,"isError":null}"#, r#"{"content":[]}"#),
+            ("tools/call", r#"{"isError":null,"structuredContent":null}"#, r#"{"structuredContent":null}"#),
+            (
+                "tools/call",
+                r#"{"content":[{"a":null}],"isError":false}"#,
+                r#"{"content":[{"a":null}],"isError":false}"#,
+            ),
+            ("resources/read", r#"{"contents":null}"#, r#"{"contents":[]}"#),
+            ("prompts/get", r#"{"messages":null,"description":null}"#, r#"{"messages":[],"description":null}"#),
+            ("completion/complete", r#"{"completion":{"values":null}}"#, r#"{"completion":{"values":[]}}"#),
+            ("own/method", r#"{"tools":null}"#, r#"{"tools":null}"#),
+        ] {
+            let given = reading_of(method)(RawJson::parse(result).expect("JSON")).expect(method);
+            assert_eq!(given.get(), read, "{method}");
+        }
+        for (method, result) in [
+            ("tools/list", "{}"),
+            ("tools/list", r#"{"tools":["a"]}"#),
+            ("tools/call", r#"{"content":{}}"#),
+            ("tools/call", r#"{"isError":"no"}"#),
+            ("resources/read", "{}"),
+            ("prompts/list", r#"{"prompts":[],"nextCursor":1}"#),
+        ] {
+            assert!(reading_of(method)(RawJson::parse(result).expect("JSON")).is_err(), "{method} {result}");
+        }
+    }
+
+    #[test]
+    fn null_stands_for_what_is_not_there() {
+        let called: crate::model::CallToolResult =
+            serde_json::from_str(r#"{"content":null,"isError":null}"#).expect("a result");
+        assert!(called.content.is_empty() && !called.is_error);
+        let listed: ListToolsResult = serde_json::from_str(r#"{"tools":null,"nextCursor":null}"#).expect("a result");
+        assert!(listed.tools.is_empty() && listed.next_cursor.is_none());
+        let read: crate::model::ReadResourceResult = serde_json::from_str(r#"{"contents":null}"#).expect("a result");
+        assert!(read.contents.is_empty());
     }
 }

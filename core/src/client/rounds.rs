@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::TraceContext;
 use crate::protocol::revision::{Method, shape};
-use crate::protocol::{Call, CallId, RequestContext};
+use crate::protocol::{Call, CallId, Origin, RequestContext};
 use crate::signal::Signal;
 
 /// How often one request is sent, at most.
@@ -147,7 +147,7 @@ impl Client {
                 }
                 (false, _) => {
                     let trace = trace_of(params.as_ref(), options.trace_context.as_ref());
-                    Some(self.responses(method, &asked.input_requests, trace.as_ref()).await?)
+                    Some(self.responses(method, &asked.input_requests, trace.as_ref(), options.origin.as_ref()).await?)
                 }
             };
             let params = retried(params.as_ref(), responses.as_deref(), asked.request_state.as_ref());
@@ -166,6 +166,7 @@ impl Client {
         method: &str,
         questions: &Map<String, Value>,
         trace: Option<&TraceContext>,
+        origin: Option<&Origin>,
     ) -> Result<String> {
         let mut answers = Vec::with_capacity(questions.len());
         for (key, question) in questions {
@@ -184,7 +185,7 @@ impl Client {
             if !self.connected.handlers.are_asked(self.revision().rules(), row.name, params.as_ref()) {
                 return Err(wrong(&format!("the client does not declare what {:?} needs", row.name)));
             }
-            answers.push((key, row, self.answered(row, params, trace)));
+            answers.push((key, row, self.answered(row, params, trace, origin)));
         }
         let keys: Vec<_> = answers.iter().map(|(key, ..)| *key).collect();
         let given = all(answers.into_iter().map(|(_, row, answer)| (row, answer)).collect()).await?;
@@ -197,10 +198,17 @@ impl Client {
     }
 
     /// The answer of this client's own handler.
-    fn answered(&self, row: &'static Method, params: Option<RawJson>, trace: Option<&TraceContext>) -> Answer {
+    fn answered(
+        &self,
+        row: &'static Method,
+        params: Option<RawJson>,
+        trace: Option<&TraceContext>,
+        origin: Option<&Origin>,
+    ) -> Answer {
         let connected = &self.connected;
         let mut facts =
             RequestContext::of_own(self.revision(), row.name, connected.opening().peer.clone(), self.transport());
+        facts.origin = origin.cloned();
         facts.meta = params.as_ref().and_then(|params| {
             let meta = shape::members(params.get()).into_iter().find(|(key, _)| key == "_meta");
             meta.map(|(_, value)| params.slice(value))

@@ -20,6 +20,7 @@ use crate::call::{Answer, CallOptions, Done, Guard, trace_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Task, TaskMetadata, TaskStatus, TaskSupport, TraceContext};
+use crate::protocol::Origin;
 use crate::signal::Signal;
 
 /// The most tools of which it is remembered whether they run as tasks, and the longest list of tasks.
@@ -109,12 +110,12 @@ impl Known {
 
 impl Client {
     /// Follows the server's tasks, of a request that is on its way through middleware already.
-    pub(super) fn requestor(&self, trace: Option<TraceContext>) -> Requestor {
+    pub(super) fn requestor(&self, trace: Option<TraceContext>, origin: Option<Origin>) -> Requestor {
         let client = self.clone();
         let ask = move |method: &str, params: Option<RawJson>, options: &CallOptions| {
             Answer::of(|done| client.send(method, params, options, done))
         };
-        Requestor::new(Arc::new(ask), self.connected.link.clone(), self.revision()).of_trace(trace)
+        Requestor::new(Arc::new(ask), self.connected.link.clone(), self.revision()).of_trace(trace).of_origin(origin)
     }
 
     /// Asks about the server's tasks, each time a request of its own; all of them of one trace.
@@ -123,7 +124,9 @@ impl Client {
         let ask =
             move |method: &str, params: Option<RawJson>, options: &CallOptions| client.request(method, params, options);
         let trace = trace_of(None, options.trace_context.as_ref()).or_else(|| self.connected.trace.current());
-        Requestor::new(Arc::new(ask), self.connected.link.clone(), self.revision()).of_trace(trace)
+        Requestor::new(Arc::new(ask), self.connected.link.clone(), self.revision())
+            .of_trace(trace)
+            .of_origin(options.origin.clone())
     }
 
     /// Remembers what a list says of tools and tasks.
@@ -325,7 +328,7 @@ impl Client {
             let page: ListTasksResult = super::results::typed("tasks/list", &result)?;
             all.extend(page.tasks);
             let Some(cursor) = page.next_cursor else { return Ok(all) };
-            let cursor = seen.next("tasks/list", cursor)?;
+            let Some(cursor) = seen.next("tasks/list", cursor)? else { return Ok(all) };
             if all.len() > MAX_KNOWN {
                 return Err(Error::new(ErrorKind::PeerMisbehaved, format!("more than {MAX_KNOWN} tasks")));
             }
@@ -427,7 +430,8 @@ impl TaskHandle {
         if self.client.has_extended_tasks() {
             let patience = (!ends).then_some(super::extended_tasks::PATIENCE);
             let (task, rest) = self.client.finished(&self.id, asking, options, patience).await?;
-            return self.client.checked_of_task(&self.id, super::extended_tasks::outcome(&task, &rest)?);
+            let result = super::extended_tasks::outcome(&task, &rest)?;
+            return self.client.checked_of_task(&self.id, result, options).await;
         }
         let task = asking.status(&self.id, options).await?;
         asking.result(&task, options).await

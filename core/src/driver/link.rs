@@ -79,7 +79,9 @@ impl Link for Peer {
                 invocation.lasting = options.lasting;
                 invocation.listens = options.told.is_some();
                 invocation.any_result = options.any_result;
+                invocation.judged = options.judged;
                 invocation.related = related;
+                invocation.origin.clone_from(&options.origin);
                 invocation
             },
             waiter,

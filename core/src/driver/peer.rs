@@ -9,12 +9,15 @@ use super::pending::{Pending, Progress, Waiter};
 use super::{Service, now};
 use crate::call::{Context, SessionSlot, Told};
 use crate::error::{Error, Result};
+#[cfg(feature = "client-process")]
+use crate::jsonrpc::DecodeError;
 use crate::jsonrpc::{Decoded, Id, Limits, RawJson};
 #[cfg(feature = "http")]
 use crate::protocol::Arrival;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::{
-    self, Action, Call, CallId, Connection, Input, Invocation, LazyMap, Opening, Outbound, RequestContext, Route,
+    self, Action, Call, CallId, Connection, Input, Invocation, LazyMap, NotificationCause, Opening, Origin, Outbound,
+    RequestContext, Route,
 };
 use crate::report;
 
@@ -160,15 +163,64 @@ impl Peer {
 
     /// One frame came in: a line, a body, an event's data.
     pub(crate) fn receive(self: &Arc<Self>, frame: &Bytes) {
-        let (input, head) = match protocol::decode(frame, &self.limits) {
+        self.receive_of(frame, None);
+    }
+
+    /// As [`receive`](Self::receive), from a peer in this process, with what caused it.
+    pub(crate) fn receive_of(self: &Arc<Self>, frame: &Bytes, cause: Option<Origin>) {
+        let (input, head) = match protocol::decode(frame, &self.limits_of(frame)) {
             Ok((Decoded::One(message), head)) => (Input::Received(message), head),
             Ok((Decoded::Batch(parts), _)) => (Input::Batch(parts), None),
             Err(error) => (Input::Invalid(error), None),
         };
         let mut state = self.lock();
         state.connection.set_congested(false);
+        let actions = state.connection.read_of(now(), cause, head, input);
+        self.act(state, actions);
+    }
+
+    /// As [`receive`](Self::receive), of what may be no message.
+    ///
+    /// # Errors
+    /// Why it is none, of which the connection is told nothing.
+    #[cfg(feature = "client-process")]
+    pub(crate) fn try_receive(self: &Arc<Self>, frame: &Bytes) -> Result<(), DecodeError> {
+        let (decoded, head) = protocol::decode(frame, &self.limits_of(frame))?;
+        self.take_with(decoded, head);
+        Ok(())
+    }
+
+    /// What a message may cost that begins like this.
+    fn limits_of(&self, frame: &Bytes) -> Limits {
+        let mut limits = self.limits;
+        if frame.trim_ascii_start().first() == Some(&b'[') && !self.takes_batches() {
+            limits.max_batch = 0;
+        }
+        limits
+    }
+
+    /// Messages came in.
+    #[cfg(feature = "client-process")]
+    pub(crate) fn take(self: &Arc<Self>, decoded: Decoded) {
+        self.take_with(decoded, None);
+    }
+
+    #[cfg(feature = "client-process")]
+    fn take_with(self: &Arc<Self>, decoded: Decoded, head: Option<Box<protocol::Head>>) {
+        let input = match decoded {
+            Decoded::One(message) => Input::Received(message),
+            Decoded::Batch(parts) => Input::Batch(parts),
+        };
+        let mut state = self.lock();
+        state.connection.set_congested(false);
         let actions = state.connection.read(now(), head, input);
         self.act(state, actions);
+    }
+
+    /// The server wrote what is no message.
+    #[cfg(feature = "client-process")]
+    pub(crate) fn unreadable(self: &Arc<Self>, text: &str) {
+        self.handle(Input::Unreadable(text.to_owned()));
     }
 
     /// Feeds the connection and does what it says.
@@ -178,6 +230,14 @@ impl Peer {
         let mut state = self.lock();
         state.connection.set_congested(congested);
         let actions = state.connection.handle(now(), input);
+        self.act(state, actions);
+    }
+
+    /// As [`handle`](Self::handle), for what came with the answer to this request of ours.
+    #[cfg(feature = "http")]
+    pub(crate) fn handle_with(self: &Arc<Self>, id: &Id, input: Input) {
+        let mut state = self.lock();
+        let actions = state.connection.handle_with(now(), id, input);
         self.act(state, actions);
     }
 
@@ -314,6 +374,11 @@ impl Peer {
         self.lock().connection.is_lost()
     }
 
+    /// Whether the revision spoken has batches.
+    pub(crate) fn takes_batches(&self) -> bool {
+        self.lock().connection.takes_batches()
+    }
+
     pub(crate) fn revision(&self) -> Option<Revision> {
         self.lock().connection.revision()
     }
@@ -352,7 +417,7 @@ impl Peer {
                     let told = state.waiters.get(&call).and_then(|waiter| waiter.told.clone());
                     rest.extend(told.map(|told| Work::Told(told, method, params)));
                 }
-                Action::Notified(method, params) => rest.push(Work::Notified(method, params)),
+                Action::Notified(method, params, cause) => rest.push(Work::Notified(method, params, cause)),
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Unsubscribed(context, uris) => rest.push(Work::Unsubscribed(context, uris)),
@@ -388,7 +453,7 @@ impl Peer {
             Work::Resolve(waiter, outcome) => (waiter.done)(outcome),
             Work::Progress(progress, params) => progress(params),
             Work::Told(told, method, params) => told(&method, params),
-            Work::Notified(method, params) => self.service.notified(&method, params),
+            Work::Notified(method, params, cause) => self.service.notified(&method, params, &cause),
             Work::Abandon(id) => self.sink.abandon(&id),
             Work::Unanswered(route) => self.sink.unanswered(route),
             Work::Unsubscribed(context, uris) => self.service.unsubscribed(self, *context, uris),
@@ -486,7 +551,7 @@ enum Work {
     Resolve(Waiter, Result<RawJson>),
     Progress(Progress, RawJson),
     Told(Told, String, Option<RawJson>),
-    Notified(String, Option<RawJson>),
+    Notified(String, Option<RawJson>, NotificationCause),
     Abandon(Id),
     Unanswered(Route),
     Unsubscribed(Box<RequestContext>, Vec<Box<str>>),

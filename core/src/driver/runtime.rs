@@ -24,6 +24,8 @@ fn own() -> Handle {
     match *slot {
         Some((owner, runtime)) if owner == pid => runtime.handle().clone(),
         _ => {
+            #[cfg(unix)]
+            crate::streams::occupy();
             let runtime = Builder::new_multi_thread()
                 .worker_threads(1)
                 .max_blocking_threads(64)

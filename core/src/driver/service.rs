@@ -4,7 +4,7 @@ use super::Peer;
 use crate::call::Link;
 use crate::error::Error;
 use crate::jsonrpc::RawJson;
-use crate::protocol::{Call, Opening, RequestContext};
+use crate::protocol::{Call, NotificationCause, Opening, RequestContext};
 use crate::server::Router;
 
 /// What runs the peer's requests: a server's router, or a client's answers.
@@ -12,7 +12,7 @@ pub(crate) trait Service: Send + Sync {
     /// Runs a request; its answer comes through [`Peer::complete`].
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
     /// A notification for the user.
-    fn notified(&self, _method: &str, _params: Option<RawJson>) {}
+    fn notified(&self, _method: &str, _params: Option<RawJson>, _cause: &NotificationCause) {}
     /// A client is gone that was subscribed to these; the context is that of its session.
     fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
     /// Something is wrong that is no reason to fail.

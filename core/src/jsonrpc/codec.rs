@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::{ErrorObject, Id, Message, RawJson, code};
+use super::{ErrorObject, Id, Message, Outline, RawJson, code, scan};
 use crate::error::shortened;
 
 /// What one message may cost before it is looked at.
@@ -14,11 +14,16 @@ pub struct Limits {
     pub max_message_bytes: usize,
     /// The deepest nesting of arrays and objects. Default 128.
     pub max_nesting: usize,
+    /// The most memory that its values may take once they are decoded, in bytes and by estimate: many small values take
+    /// a hundred times what their text does. Default 64 MiB.
+    pub max_decoded_bytes: usize,
+    /// The most messages in a batch; 0 for a revision without batches. Default 256.
+    pub max_batch: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { max_message_bytes: 4 << 20, max_nesting: 128 }
+        Self { max_message_bytes: 4 << 20, max_nesting: 128, max_decoded_bytes: 64 << 20, max_batch: 256 }
     }
 }
 
@@ -38,6 +43,8 @@ pub struct DecodeError {
     pub id: Option<Id>,
     /// The request of this side that it was meant to answer.
     pub answers: Option<Id>,
+    /// Further ones, in an array that is refused as a whole.
+    pub answers_too: Vec<Id>,
     /// −32700 or −32600.
     pub code: i64,
     /// Names the member that is wrong and what is expected.
@@ -46,16 +53,30 @@ pub struct DecodeError {
 
 impl DecodeError {
     fn parse(message: impl Into<String>) -> Self {
-        Self { id: None, answers: None, code: code::PARSE_ERROR, message: message.into() }
+        Self { id: None, answers: None, answers_too: Vec::new(), code: code::PARSE_ERROR, message: message.into() }
     }
 
     pub(crate) fn invalid(id: Option<Id>, message: impl Into<String>) -> Self {
-        Self { id, answers: None, code: code::INVALID_REQUEST, message: message.into() }
+        Self { id, answers: None, answers_too: Vec::new(), code: code::INVALID_REQUEST, message: message.into() }
     }
 
     /// A malformed response. It is refused without its id, which would name a request of the other side.
     fn response(answers: Option<Id>, message: impl Into<String>) -> Self {
         Self { answers, ..Self::invalid(None, message) }
+    }
+
+    /// Of a message that was not read: what is seen of it says whom it concerns.
+    pub(crate) fn of(outline: &Outline, message: impl Into<String>) -> Self {
+        Self::invalid(None, message).concerning(outline)
+    }
+
+    fn concerning(self, outline: &Outline) -> Self {
+        let id = outline.id().cloned();
+        if outline.answers() {
+            Self { answers: id, ..self }
+        } else {
+            Self { id: id.filter(|_| outline.has_method()), ..self }
+        }
     }
 
     /// The error object for the response.
@@ -94,23 +115,29 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<&
 pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     if frame.len() > limits.max_message_bytes {
         let (len, max) = (frame.len(), limits.max_message_bytes);
-        return Err(DecodeError::invalid(
-            None,
-            format!("message of {len} bytes is longer than the limit of {max} (max_message_bytes)"),
-        ));
+        let message = format!("message of {len} bytes is longer than the limit of {max} (max_message_bytes)");
+        return Err(DecodeError::of(&Outline::of(frame), message));
     }
-    let frame = ByteString::try_from(frame.clone())
-        .map_err(|e| DecodeError::parse(format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to())))?;
+    if frame.trim_ascii_start().first() == Some(&b'[') {
+        check_batch(frame, limits.max_batch)?;
+    }
+    if let Some(heavy) = scan::heavier_than(frame, limits.max_decoded_bytes) {
+        return Err(DecodeError::of(&Outline::of(frame), too_heavy(heavy, limits)));
+    }
+    let frame = ByteString::try_from(frame.clone()).map_err(|e| {
+        let message = format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to());
+        DecodeError::parse(message).concerning(&Outline::of(frame))
+    })?;
     let text: &str = &frame;
     if is_deeper_than(text, limits.max_nesting) {
-        let max = limits.max_nesting;
-        return Err(DecodeError::parse(format!("message is nested deeper than {max} levels (max_nesting)")));
+        let message = format!("message is nested deeper than {} levels (max_nesting)", limits.max_nesting);
+        return Err(DecodeError::parse(message).concerning(&Outline::of(text.as_bytes())));
     }
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
         // A pretty-printed body. Parts of it may be sent on over a line-based transport, so it becomes one line. It
         // has to be JSON before that: a raw line break inside a string must not turn into a space.
-        serde_json::from_str::<&RawValue>(text).map_err(|e| DecodeError::parse(not_json(&e)))?;
+        serde_json::from_str::<&RawValue>(text).map_err(|e| no_json(&e, text))?;
         let spaced = text.replace(['\n', '\r'], " ");
         let frame = Bytes::from(spaced);
         return decode(&frame, limits);
@@ -118,7 +145,7 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     match text.as_bytes().first() {
         Some(b'{') => one(&frame, text).map(Decoded::One),
         Some(b'[') => {
-            let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(|e| DecodeError::parse(not_json(&e)))?;
+            let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(|e| no_json(&e, text))?;
             if elements.is_empty() {
                 return Err(DecodeError::invalid(None, "batch is empty: expected at least one message"));
             }
@@ -127,19 +154,52 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
         None => Err(DecodeError::parse("message is empty: expected a JSON object")),
         Some(_) => match serde_json::from_str::<&RawValue>(text) {
             Ok(_) => Err(DecodeError::invalid(None, "message is not an object")),
-            Err(e) => Err(DecodeError::parse(not_json(&e))),
+            Err(e) => Err(no_json(&e, text)),
         },
     }
 }
 
-fn not_json(e: &serde_json::Error) -> String {
-    format!("message is not JSON: {e}")
+/// The elements of an array that is too long are not decoded, but who waits for one of them is told.
+fn check_batch(frame: &[u8], max: usize) -> Result<(), DecodeError> {
+    if max > 0 && scan::elements(frame).nth(max).is_none() {
+        return Ok(());
+    }
+    let (mut count, mut answers) = (0, Vec::new());
+    for element in scan::elements(frame) {
+        count += 1;
+        if element.first() == Some(&b'{') && answers.len() < MOST_ANSWERS {
+            let outline = Outline::of(element);
+            answers.extend(outline.id().filter(|_| outline.answers()).cloned());
+        }
+    }
+    let message = match max {
+        0 => "batches are not part of this revision: send one message at a time".to_owned(),
+        _ => format!("batch of {count} messages is longer than the limit of {max} (max_in_flight)"),
+    };
+    Err(DecodeError { answers_too: answers, ..DecodeError::invalid(None, message) })
+}
+
+/// The most requests of which it is looked for whether an array answers them that is refused.
+const MOST_ANSWERS: usize = 4096;
+
+/// Why a message is refused whose values would take so much memory.
+pub(crate) fn too_heavy(bytes: usize, limits: &Limits) -> String {
+    let (mib, max) = (bytes >> 20, limits.max_decoded_bytes);
+    format!(
+        "the values of this message would take about {mib} MiB of memory, more than {max} bytes (max_decoded_bytes)"
+    )
+}
+
+fn no_json(e: &serde_json::Error, text: &str) -> DecodeError {
+    DecodeError::parse(format!("message is not JSON: {e}")).concerning(&Outline::of(text.as_bytes()))
 }
 
 fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
-        serde_json::error::Category::Data => DecodeError::invalid(None, format!("message is not valid: {e}")),
-        _ => DecodeError::parse(not_json(&e)),
+        serde_json::error::Category::Data => {
+            DecodeError::of(&Outline::of(text.as_bytes()), format!("message is not valid: {e}"))
+        }
+        _ => no_json(&e, text),
     })?;
     message(frame, &envelope)
 }
@@ -148,26 +208,49 @@ fn message(frame: &ByteString, e: &Envelope<'_>) -> Result<Message, DecodeError>
     let [jsonrpc, id, method, params, result, error] =
         [e.jsonrpc, e.id, e.method, e.params, e.result, e.error].map(|member| member.map(RawValue::get));
     let raw = |text: &str| RawJson::part(frame.slice_ref(text));
+    // Many a writer of responses writes all members that there are, and `null` for what is not there.
+    let (method, result, error) = match (method, result, error) {
+        (Some("null"), result, error) if result.is_some() || error.is_some() => (None, result, error),
+        all => all,
+    };
+    let (result, error) = match (result, error) {
+        (Some(result), Some("null")) => (Some(result), None),
+        (Some("null"), Some(error)) => (None, Some(error)),
+        both => both,
+    };
+    let responds = method.is_none() && (result.is_some() || error.is_some());
+    // A response names a request of the other side, and is refused without its id.
+    let invalid = |id: Option<Id>, message: String| match responds {
+        true => DecodeError::response(id, message),
+        false => DecodeError::invalid(id, message),
+    };
     let id = match id {
         None => None,
-        Some(r) => match Id::read(r) {
+        Some(r) => match Id::read(r).or_else(|| Id::real(r)) {
             Some(id) => Some(id),
             None if r == "null" && error.is_some() && method.is_none() => None,
             None => {
-                return Err(DecodeError::invalid(
-                    None,
-                    format!("\"id\": expected a string or an integer, got {}", shown(r)),
-                ));
+                return Err(invalid(None, format!("\"id\": expected a string or an integer, got {}", shown(r))));
             }
         },
     };
     match jsonrpc {
         Some("\"2.0\"") => {}
-        Some(v) => {
-            return Err(DecodeError::invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v))));
+        Some(v) => return Err(invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v)))),
+        None => {
+            let message = "\"jsonrpc\": missing, expected \"2.0\"";
+            // What a program logs as JSON may well have an id and an error.
+            let meant = result.or(error).is_some_and(|value| value.starts_with('{'));
+            return Err(if meant { invalid(id, message.into()) } else { DecodeError::invalid(id, message) });
         }
-        None => return Err(DecodeError::invalid(id, "\"jsonrpc\": missing, expected \"2.0\"")),
     }
+    // Many a library writes what is not there as `null`.
+    let (result, error) = match (result, error) {
+        (Some("null"), Some("null")) if method.is_some() => (None, None),
+        (Some("null"), error) if method.is_some() || error.is_some() => (None, error),
+        (result, Some("null")) if method.is_some() || result.is_some() => (result, None),
+        members => members,
+    };
     if let Some(method) = method {
         if result.is_some() || error.is_some() {
             return Err(DecodeError::invalid(
@@ -180,6 +263,8 @@ fn message(frame: &ByteString, e: &Envelope<'_>) -> Result<Message, DecodeError>
             return Err(DecodeError::invalid(id, format!("\"method\": expected a string, got {got}")));
         };
         let params = match params {
+            // Many a library writes what is not there as `null`, and PHP an empty object as `[]`.
+            Some("null" | "[]") => None,
             Some(p) if !p.starts_with('{') => {
                 let got = shown(p);
                 return Err(DecodeError::invalid(id, format!("\"params\": expected an object, got {got}")));

@@ -42,6 +42,27 @@ impl Id {
     }
 }
 
+impl Id {
+    /// Reads an integer that is written as a real number: `1.0`.
+    pub(crate) fn real(json: &str) -> Option<Self> {
+        const LARGEST: f64 = 9_007_199_254_740_991.0;
+        let number: f64 = serde_json::from_str(json).ok()?;
+        #[expect(clippy::cast_possible_truncation, reason = "checked")]
+        (number.fract() == 0.0 && number.abs() <= LARGEST).then_some(Self::Number(number as i64))
+    }
+
+    /// As whoever counts its requests has written it: many a peer sends a number back as text.
+    pub(crate) fn counted(self) -> Self {
+        match &self {
+            Self::String(text) => match text.parse::<i64>() {
+                Ok(number) if itoa::Buffer::new().format(number) == &**text => Self::Number(number),
+                _ => self,
+            },
+            Self::Number(_) => self,
+        }
+    }
+}
+
 impl From<i64> for Id {
     fn from(n: i64) -> Self {
         Self::Number(n)

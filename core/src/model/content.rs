@@ -1,6 +1,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value, json};
 
+use super::or_default;
 use crate::jsonrpc::RawJson;
 
 /// Who content is for and how much it matters: the schema's `Annotations`.
@@ -134,13 +135,13 @@ impl<'de> Deserialize<'de> for Content {
 #[non_exhaustive]
 pub struct CallToolResult {
     /// The blocks for the model.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "or_default")]
     pub content: Vec<Content>,
     /// The result as data. `null` is a value, distinct from absent.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub structured_content: Option<RawJson>,
     /// The tool failed; `content` says how.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "is_false", deserialize_with = "or_default")]
     pub is_error: bool,
     /// `_meta`.
     #[serde(default, rename = "_meta", skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Annotations, CacheHints, CacheScope};
+use super::{Annotations, CacheHints, CacheScope, or_default};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 
@@ -264,6 +264,7 @@ impl ResourceContents {
 #[non_exhaustive]
 pub struct ReadResourceResult {
     /// One as a rule; several of what has parts.
+    #[serde(deserialize_with = "or_default")]
     pub contents: Vec<ResourceContents>,
     /// For how many milliseconds it keeps (revision 2026-07-28).
     #[serde(default, rename = "ttlMs", skip_serializing_if = "Option::is_none", deserialize_with = "time")]
@@ -367,6 +368,7 @@ impl CompleteResult {
 #[non_exhaustive]
 pub struct Completion {
     /// Up to a hundred, best first.
+    #[serde(deserialize_with = "or_default")]
     pub values: Vec<String>,
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -251,7 +251,7 @@ pub(crate) fn check_result(schema: Option<&Value>, result: &Value) -> Result<(),
 fn check(noun: &str, plain: &Value, value: &Value) -> Result<(), String> {
     let validator = jsonschema::options().with_draft(Draft::Draft202012).should_validate_formats(true).build(plain);
     let validator = validator.map_err(|e| format!("form: {}", shortened(&e.to_string(), 300)))?;
-    if validator.is_valid(value) { Ok(()) } else { Err(problem::all(noun, validator.iter_errors(value))) }
+    if validator.is_valid(value) { Ok(()) } else { Err(problem::all(noun, plain, validator.iter_errors(value))) }
 }
 
 /// The form as a schema of the keywords that forms have, with every choice as an `enum`. Nothing else of a peer's schema

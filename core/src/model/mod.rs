@@ -40,3 +40,12 @@ pub use task::{Task, TaskMetadata, TaskStatus, TaskSupport};
 pub use tool::{Tool, ToolAnnotations};
 pub use trace::TraceContext;
 pub use uri_template::UriTemplate;
+
+/// `null` stands for what is not there.
+pub(crate) fn or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::Deserialize<'de> + Default,
+{
+    <Option<T> as serde::Deserialize>::deserialize(deserializer).map(Option::unwrap_or_default)
+}

@@ -1,5 +1,7 @@
 //! What is wrong with a value, in words that are the same in every language and on both sides.
 
+use std::fmt;
+
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, ValidationError};
 use serde_json::Value;
@@ -10,14 +12,58 @@ use crate::error::shortened;
 pub(crate) const MAX_PROBLEMS: usize = 10;
 /// The longest name in an answer, in characters.
 const MAX_NAME: usize = 100;
+/// The longest pattern in an answer: what is longer says nothing to a reader.
+const MAX_PATTERN: usize = 80;
 /// The longest of the validator's own texts, which may hold the whole value.
 const MAX_TEXT: usize = 300;
 
 /// The problems ([`MAX_PROBLEMS`] at most) in one line; `noun` is what a member is called: `argument`, `result`,
 /// `answer`.
-pub(crate) fn all<'e>(noun: &str, errors: impl Iterator<Item = ValidationError<'e>>) -> String {
+///
+/// `source` is the schema that they are of.
+pub(crate) fn all<'e>(noun: &str, source: &Value, errors: impl Iterator<Item = ValidationError<'e>>) -> String {
+    let noun = Noun { text: noun, source };
     let problems: Vec<String> = errors.flat_map(|error| describe(noun, &error)).take(MAX_PROBLEMS).collect();
     problems.join("; ")
+}
+
+/// As [`all`], where only the place of the value and that of the rule are known.
+pub(crate) fn plain(noun: &str, at: &str, place: &str) -> String {
+    let (at, place) = (path(at), shortened(place, 200));
+    if at.is_empty() {
+        format!("{noun}s: they do not fit {place:?} of the schema")
+    } else {
+        format!("{noun} \"{}\": it does not fit {place:?} of the schema", shortened(&at, MAX_NAME))
+    }
+}
+
+/// What a member is called, and the schema that it is checked against.
+#[derive(Clone, Copy)]
+struct Noun<'a> {
+    text: &'a str,
+    source: &'a Value,
+}
+
+impl fmt::Display for Noun<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text)
+    }
+}
+
+/// What a text that does not match a pattern should be: the format says more to a reader, where there is one beside it.
+fn unmatched(source: &Value, error: &ValidationError<'_>, pattern: &str) -> String {
+    let beside = error.schema_path().as_str().rsplit_once('/').and_then(|(above, _)| source.pointer(above));
+    match beside.and_then(|schema| schema.get("format")).and_then(Value::as_str) {
+        Some("date-time") => "an ISO datetime".to_owned(),
+        Some("date") => "an ISO date".to_owned(),
+        Some("time") => "an ISO time".to_owned(),
+        Some("duration") => "an ISO duration".to_owned(),
+        Some("email") => "an email address".to_owned(),
+        Some("uuid") => "a UUID".to_owned(),
+        Some("uri") => "a URI".to_owned(),
+        Some(format) => format!("the format {}", shortened(format, 60)),
+        None => format!("a match of the pattern {}", shortened(pattern, MAX_PATTERN)),
+    }
 }
 
 /// `a.b[0]` from the pointer `/a/b/0`.
@@ -41,7 +87,7 @@ fn shown(value: &Value) -> String {
     shortened(&value.to_string(), 60).into_owned()
 }
 
-fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
+fn describe(noun: Noun<'_>, error: &ValidationError<'_>) -> Vec<String> {
     let at = path(error.instance_path().as_str());
     let at = shortened(&at, MAX_NAME);
     let inside = |name: &str| {
@@ -94,7 +140,8 @@ fn describe(noun: &str, error: &ValidationError<'_>) -> Vec<String> {
             here(format!("expected the format {format}, got {}", shown(error.instance())))
         }
         ValidationErrorKind::Pattern { pattern } => {
-            here(format!("expected a match of the pattern {pattern}, got {}", shown(error.instance())))
+            let expected = unmatched(noun.source, error, pattern);
+            here(format!("expected {expected}, got {}", shown(error.instance())))
         }
         ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context } => {
             match described(noun, error, context) {
@@ -131,7 +178,7 @@ enum Described {
     Whole(Vec<String>),
 }
 
-fn described(noun: &str, union: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Described {
+fn described(noun: Noun<'_>, union: &ValidationError<'_>, context: &[Vec<ValidationError<'static>>]) -> Described {
     let at = union.instance_path().as_str();
     let mut all = Vec::new();
     flatten(at, context, &mut all);
@@ -182,7 +229,7 @@ fn flatten<'e>(at: &str, context: &'e [Vec<ValidationError<'static>>], out: &mut
     }
 }
 
-fn problems(noun: &str, one: &Alternative<'_>) -> Vec<String> {
+fn problems(noun: Noun<'_>, one: &Alternative<'_>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for problem in one.iter().flat_map(|error| describe(noun, error)) {
         if !found.contains(&problem) {
@@ -261,7 +308,7 @@ fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
 
 /// Alternatives that are told apart by a member with one value each: those that the value names were meant, and if it
 /// names none, that is the problem.
-fn by_tag(noun: &str, at: &str, all: &[Alternative<'_>]) -> Option<Vec<String>> {
+fn by_tag(noun: Noun<'_>, at: &str, all: &[Alternative<'_>]) -> Option<Vec<String>> {
     let tag_of = |one: &Alternative<'_>| {
         one.iter().find_map(|error| {
             let name = error.instance_path().as_str().strip_prefix(at)?.strip_prefix('/')?.to_owned();

@@ -1,17 +1,26 @@
 //! JSON Schema: bounded when it is read, checked at every call, errors in words that are the same in every language.
+//!
+//! A value is judged by `judge`, which counts its steps as it takes them. The library finds the words for what is wrong,
+//! where that takes it no longer than it should.
 
+mod judge;
+mod pattern;
 mod quick;
-mod work;
+mod reference;
+mod rules;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
 
-use jsonschema::{Draft, Validator};
+use jsonschema::{Draft, PatternOptions, Validator};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use self::judge::{Run, Stop, is_schema};
 use self::quick::Quick;
-use self::work::Work;
+use self::rules::Rules;
 use super::problem;
 use crate::error::{Error, Result, shortened};
 
@@ -19,15 +28,56 @@ use crate::error::{Error, Result, shortened};
 const MAX_DEPTH: usize = 64;
 /// The most subschemas (objects) in a schema.
 const MAX_SUBSCHEMAS: usize = 10_000;
+/// The longest text of a peer's schema, in bytes.
+const MAX_FOREIGN: usize = 1 << 20;
+/// The most steps of one check of what a peer has written on both sides.
+const MAX_STEPS: usize = 5_000_000;
+/// Steps that every check of a peer's value may take, some 10 ms, those for each byte of its text, and the most.
+const FREE_STEPS: usize = 100_000;
+const STEPS_FOR_EACH_BYTE: usize = 20;
+const MAX_OWN_STEPS: usize = 20_000_000;
+/// The steps of a thorough check up to which the library finds the words: it looks at things several times.
+const MAX_WORDED: usize = 20_000;
+/// The largest schemas of peers that the library reads for that, and those of one's own.
+const MAX_WORDED_NODES: usize = 500;
+/// Steps that a check may take where it is asked for; those that take more are worth a thread of their own.
+const INLINE_STEPS: usize = 20_000;
+/// The longest text that is read where it is asked for.
+const INLINE_BYTES: usize = 64 << 10;
 
-/// A schema that values can be checked against. Compiled on first use: most tools of a server are never called.
+/// A schema that values can be checked against.
 #[derive(Debug)]
 pub(crate) struct Schema {
+    /// The library's, made when it is needed for the first time: most tools of a server are never called.
     compiled: OnceLock<Result<Validator>>,
     /// The schema in a form that says yes quickly, when it is simple enough for that.
     quick: Option<Quick>,
-    /// A check takes no longer than the value is long.
-    plain: bool,
+    /// What values are judged by. None for a plain one, whose check takes no longer than the value is long.
+    rules: Option<Rules>,
+    /// Whether the library asserts something that the rules do not: formats, in old dialects.
+    has_formats: bool,
+}
+
+/// A check of what a peer has written on both sides that did not say yes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Wrong {
+    /// The problems (ten at most) in one line, and the JSON Pointer of the first, which is empty for the value itself.
+    Unfit(String, String),
+    /// It takes more steps than there may be.
+    TooMuch(String),
+    /// It has to be done where it may take long.
+    Long,
+    /// Nobody waits for it.
+    Left,
+}
+
+/// How long a check may take.
+#[derive(Debug, Clone)]
+pub(crate) enum Effort {
+    /// Next to nothing.
+    Inline,
+    /// All there may be, until this is set.
+    Full(Arc<AtomicBool>),
 }
 
 impl Schema {
@@ -36,31 +86,59 @@ impl Schema {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) saying where and why.
     pub(crate) fn new(what: &str, source: &Value) -> Result<Self> {
+        Self::read(source, false).map_err(|why| Error::misuse(format!("{what}: {why}")))
+    }
+
+    /// As [`new`](Self::new), of a peer's schema.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn foreign(what: &str, text: &str) -> Result<(Value, Self)> {
+        let misuse = |why: String| Error::misuse(format!("{what}: {why}"));
+        if text.len() > MAX_FOREIGN {
+            return Err(misuse(format!("schema of more than {MAX_FOREIGN} bytes")));
+        }
+        let source: Value = serde_json::from_str(text).map_err(|e| misuse(e.to_string()))?;
+        let schema = Self::read(&source, true).map_err(misuse)?;
+        Ok((source, schema))
+    }
+
+    /// Whether reading a peer's schema is done so quickly that it needs no thread of its own.
+    pub(crate) fn is_read_quickly(text: &str) -> bool {
+        text.len() <= INLINE_BYTES / 4 && memchr::memmem::find(text.as_bytes(), b"attern").is_none()
+    }
+
+    fn read(source: &Value, is_foreign: bool) -> Result<Self, String> {
         let mut subschemas = 0;
-        bounds(source, source, 0, &mut subschemas).map_err(|why| Error::misuse(format!("{what}: {why}")))?;
+        bounds(source, &mut Vec::new(), &mut subschemas)?;
         if let Some(dialect) = source.get("$schema") {
             let name = dialect.as_str().unwrap_or_default();
             if draft(name).is_none() {
-                return Err(Error::misuse(format!(
-                    "{what}: \"$schema\": dialect {dialect} is not supported, use \"https://json-schema.org/draft/2020-12/schema\""
-                )));
+                return Err(format!(
+                    "\"$schema\": dialect {dialect} is not supported, use \"https://json-schema.org/draft/2020-12/schema\""
+                ));
             }
         }
-        let schema = Self { compiled: OnceLock::new(), quick: Quick::new(source), plain: is_plain(source) };
-        if !schema.plain {
-            // Anything beyond the everyday keywords is compiled now, so that a mistake shows at registration.
-            schema.compiled(source).map_err(|e| Error::misuse(format!("{what}: {}", e.message())))?;
+        let mut schema = Self { compiled: OnceLock::new(), quick: Quick::new(source), rules: None, has_formats: false };
+        if is_foreign || !is_plain(source) {
+            let draft = dialect(source);
+            let normal = reference::rewritten(source);
+            is_schema(draft, &normal).map_err(|why| format!("not a valid JSON Schema: {why}"))?;
+            schema.rules = Some(Rules::read(source, draft, is_foreign, MAX_SUBSCHEMAS)?);
+            schema.has_formats = !is_foreign && reference::year(draft) <= 7 && asserts_formats(source);
         }
         Ok(schema)
     }
 
     fn compiled(&self, source: &Value) -> Result<&Validator> {
         let built = self.compiled.get_or_init(|| {
-            let dialect = source.get("$schema").and_then(Value::as_str).and_then(draft);
             jsonschema::options()
-                .with_draft(dialect.unwrap_or(Draft::Draft202012))
+                .with_draft(dialect(source))
                 .with_retriever(NoNetwork)
-                .build(source)
+                .with_pattern_options(
+                    PatternOptions::fancy_regex().backtrack_limit(10_000).size_limit(1 << 20).dfa_size_limit(64 << 10),
+                )
+                .build(&reference::rewritten(source))
                 .map_err(|e| Error::misuse(format!("not a valid JSON Schema: {e}")))
         });
         built.as_ref().map_err(Clone::clone)
@@ -84,42 +162,133 @@ impl Schema {
         self.check(source(), noun, &value, text.len())
     }
 
-    /// As [`check_text`](Self::check_text), of what a peer has written on both sides: a check that would take more than
-    /// [`MAX_STEPS`](work::MAX_STEPS) steps is not begun.
+    /// As [`check_text`](Self::check_text), of what a peer has written on both sides. What cannot be said of it in time,
+    /// such as whether a pattern that looks back matches, is no problem.
     ///
     /// # Errors
-    /// The problems (ten at most) in one line, and the JSON Pointer of the first, which is empty for the value itself.
-    pub(crate) fn check_foreign(&self, source: &Value, noun: &str, text: &str) -> Result<(), (String, String)> {
+    /// Why it does not say yes.
+    pub(crate) fn check_foreign(&self, source: &Value, noun: &str, text: &str, effort: &Effort) -> Result<(), Wrong> {
         if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
             return Ok(());
         }
-        let whole = |why: String| (why, String::new());
+        let Some(rules) = &self.rules else { return Ok(()) };
+        let (steps, stop) = match effort {
+            Effort::Inline if text.len() > INLINE_BYTES => return Err(Wrong::Long),
+            Effort::Inline => (INLINE_STEPS, None),
+            Effort::Full(stop) => (MAX_STEPS, Some(stop.clone())),
+        };
+        let whole = |why: String| Wrong::Unfit(why, String::new());
         let value: Value = serde_json::from_str(text).map_err(|e| whole(unreadable(noun, text, &e)))?;
-        work::bounded(source, &value).map_err(|why| whole(why.to_owned()))?;
-        let validator = self.compiled(source).map_err(|e| whole(e.message().to_owned()))?;
-        if validator.is_valid(&value) {
-            return Ok(());
+        let mut run = Run::new(rules, steps).until(stop.clone());
+        match (run.judge(&value), effort) {
+            (Ok(true), _) => Ok(()),
+            // Finding the words takes longer.
+            (Ok(false), Effort::Inline) => Err(Wrong::Long),
+            (Ok(false), Effort::Full(_)) => {
+                let (why, at) = self.words(source, rules, noun, &value, stop);
+                Err(Wrong::Unfit(why, at))
+            }
+            (Err(Stop::Steps(_)), Effort::Inline) => Err(Wrong::Long),
+            (Err(Stop::Steps(place)), Effort::Full(_)) => Err(Wrong::TooMuch(format!(
+                "checking it takes more than {MAX_STEPS} steps, most of them at {:?} of the schema",
+                shortened(&place, 200)
+            ))),
+            (Err(Stop::Left), _) => Err(Wrong::Left),
+            (Err(Stop::Deep(_) | Stop::Pattern(_)), _) => Ok(()),
         }
-        let first = validator.iter_errors(&value).next();
-        let at = first.map(|error| error.instance_path().as_str().to_owned()).unwrap_or_default();
-        Err((problem::all(noun, validator.iter_errors(&value)), at))
+    }
+
+    /// What is wrong with a value that does not fit, and where.
+    fn words(
+        &self,
+        source: &Value,
+        rules: &Rules,
+        noun: &str,
+        value: &Value,
+        stop: Option<Arc<AtomicBool>>,
+    ) -> (String, String) {
+        if self.is_worded(rules, MAX_WORDED, value)
+            && rules.nodes.len() <= MAX_WORDED_NODES
+            && let Ok(validator) = self.compiled(source)
+            && let Some(first) = validator.iter_errors(value).next()
+        {
+            let at = first.instance_path().as_str().to_owned();
+            return (problem::all(noun, source, validator.iter_errors(value)), at);
+        }
+        let mut run = Run::new(rules, MAX_STEPS).until(stop).explaining();
+        let judged = run.judge(value);
+        match run.problem().filter(|_| judged == Ok(false)) {
+            Some(found) => (problem::plain(noun, &found.at, &found.place), found.at),
+            None => (format!("{noun}s: they do not fit the schema"), String::new()),
+        }
+    }
+
+    /// Whether the library finds the words in time.
+    fn is_worded(&self, rules: &Rules, steps: usize, value: &Value) -> bool {
+        // What takes the rest has the library look at everything beside it again.
+        let steps = match (rules.tracking, rules.ways) {
+            (0, _) => steps,
+            (1..=4, 0..=1_000) => steps / 20,
+            _ => return false,
+        };
+        Run::new(rules, steps).thorough().judge(value).is_ok()
     }
 
     /// `length` of the value's text: a value that is short and takes long is not checked.
     fn check(&self, source: &Value, noun: &str, value: &Value, length: usize) -> Result<(), String> {
-        let validator = self.compiled(source).map_err(|e| e.message().to_owned())?;
-        let work = if self.plain { Work::Little } else { Work::of(source, value, length) };
-        if work == Work::TooMuch {
-            return Err(format!("{noun}s: checking them against the schema takes too many steps"));
+        let library = || -> Result<(), String> {
+            let validator = self.compiled(source).map_err(|e| e.message().to_owned())?;
+            if validator.is_valid(value) {
+                return Ok(());
+            }
+            Err(problem::all(noun, source, validator.iter_errors(value)))
+        };
+        let Some(rules) = &self.rules else { return library() };
+        let most = FREE_STEPS.saturating_add(length.saturating_mul(STEPS_FOR_EACH_BYTE)).min(MAX_OWN_STEPS);
+        let mut run = Run::new(rules, most);
+        match run.judge(value) {
+            Ok(true) if !self.has_formats => Ok(()),
+            Ok(true) => library(),
+            Ok(false) if self.is_worded(rules, MAX_WORDED.max(most / 5), value) => {
+                library().and_then(|()| Err(self.words(source, rules, noun, value, None).0))
+            }
+            Ok(false) => {
+                Err(format!("{noun}s: they do not fit the schema, and finding out where takes too many steps"))
+            }
+            Err(Stop::Steps(place)) => Err(format!(
+                "{noun}s: checking them against the schema takes too many steps, more than {most}, most of them at {:?}",
+                shortened(&place, 200)
+            )),
+            Err(Stop::Deep(place)) => {
+                Err(format!("{noun}s: checking them goes too deep at {:?} of the schema", shortened(&place, 200)))
+            }
+            Err(Stop::Pattern(place)) => {
+                Err(format!("{noun}s: matching the pattern at {:?} takes too many steps", shortened(&place, 200)))
+            }
+            Err(Stop::Left) => Err(format!("{noun}s: nobody waits for it")),
         }
-        if validator.is_valid(value) {
-            return Ok(());
-        }
-        if work == Work::Much {
-            return Err(format!("{noun}s: they do not fit the schema, and finding out where takes too many steps"));
-        }
-        Err(problem::all(noun, validator.iter_errors(value)))
     }
+}
+
+/// The schema that a reference in `root` leads to, such as `#/$defs/Line%20Item`.
+pub(crate) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
+    reference::target(root, reference)
+}
+
+/// Whether there is anything that old dialects assert and the rules do not.
+fn asserts_formats(schema: &Value) -> bool {
+    match schema {
+        Value::Object(members) => members.iter().any(|(key, value)| {
+            (value.is_string() && matches!(key.as_str(), "format" | "contentEncoding" | "contentMediaType"))
+                || asserts_formats(value)
+        }),
+        Value::Array(items) => items.iter().any(asserts_formats),
+        _ => false,
+    }
+}
+
+fn dialect(source: &Value) -> Draft {
+    source.get("$schema").and_then(Value::as_str).and_then(draft).unwrap_or(Draft::Draft202012)
 }
 
 /// JSON that no value can hold, such as `1e400`: the member that it is in, and why.
@@ -155,42 +324,38 @@ fn draft(name: &str) -> Option<Draft> {
     }
 }
 
-fn bounds(root: &Value, value: &Value, depth: usize, subschemas: &mut usize) -> Result<(), String> {
-    if depth > MAX_DEPTH {
-        return Err(format!("schema is nested deeper than {MAX_DEPTH} levels"));
+/// The nesting and the number of subschemas, with the place that is over a bound.
+fn bounds<'a>(value: &'a Value, path: &mut Vec<Cow<'a, str>>, subschemas: &mut usize) -> Result<(), String> {
+    if path.len() > MAX_DEPTH {
+        return Err(format!("{}: schema is nested deeper than {MAX_DEPTH} levels", place(path)));
     }
     match value {
         Value::Object(members) => {
             *subschemas += 1;
             if *subschemas > MAX_SUBSCHEMAS {
-                return Err(format!("schema has more than {MAX_SUBSCHEMAS} subschemas"));
+                return Err(format!("{}: schema has more than {MAX_SUBSCHEMAS} subschemas", place(path)));
             }
-            if let Some(Value::String(reference)) = members.get("$ref")
-                && !reference.starts_with('#')
-                && reference.contains("://")
-                && !reference.starts_with("https://json-schema.org/")
-                && !reference.starts_with("http://json-schema.org/")
-                && !has_id(root, reference.split('#').next().unwrap_or_default())
-            {
-                return Err(format!("\"$ref\" to {reference}: references outside the schema are not followed"));
+            for (name, inner) in members {
+                path.push(reference::escaped(name));
+                bounds(inner, path, subschemas)?;
+                path.pop();
             }
-            members.values().try_for_each(|v| bounds(root, v, depth + 1, subschemas))
         }
-        Value::Array(items) => items.iter().try_for_each(|v| bounds(root, v, depth + 1, subschemas)),
-        _ => Ok(()),
+        Value::Array(items) => {
+            for (at, inner) in items.iter().enumerate() {
+                path.push(at.to_string().into());
+                bounds(inner, path, subschemas)?;
+                path.pop();
+            }
+        }
+        _ => {}
     }
+    Ok(())
 }
 
-/// Whether a part of the schema is called that.
-fn has_id(schema: &Value, id: &str) -> bool {
-    match schema {
-        Value::Object(members) => {
-            let own = members.get("$id").and_then(Value::as_str);
-            own.is_some_and(|own| own.trim_end_matches('#') == id) || members.values().any(|inner| has_id(inner, id))
-        }
-        Value::Array(items) => items.iter().any(|inner| has_id(inner, id)),
-        _ => false,
-    }
+fn place(path: &[Cow<'_, str>]) -> String {
+    let pointer: String = path.iter().flat_map(|name| ["/", &**name]).collect();
+    format!("{:?}", shortened(&pointer, 200))
 }
 
 /// Whether a schema uses only keywords whose values this function has checked itself.
@@ -304,10 +469,11 @@ mod tests {
         });
         let nested = |depth: usize, leaf: Value| (0..depth).fold(leaf, |arg, _| json!({"arg": arg, "op": "not"}));
         assert_eq!(check(source.clone(), json!({"e": nested(4, json!(1))})), "");
+        assert_eq!(check(source.clone(), json!({"e": nested(40, json!(1))})), "", "the first alternative fits");
         assert!(check(source.clone(), json!({"e": nested(2, json!("x"))})).contains("argument \"e"));
         let much = check(source.clone(), json!({"e": nested(12, json!("x"))}));
         assert!(much.contains("finding out where takes too many steps"), "{much}");
-        let too_much = check(source, json!({"e": nested(40, json!(1))}));
+        let too_much = check(source, json!({"e": nested(40, json!("x"))}));
         assert!(too_much.contains("takes too many steps"), "{too_much}");
         // A long list is in proportion.
         let list = json!({"properties": {"l": {"items": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}}});
@@ -364,7 +530,8 @@ mod tests {
         assert!(refuse(json!({"type": "strng"})).contains("not a valid JSON Schema"));
         assert!(refuse(json!({"$ref": "https://example.com/s.json"})).contains("not followed"));
         assert!(refuse(json!({"$schema": "urn:mine"})).contains("dialect"));
-        assert!(refuse(json!({"$ref": "#/$defs/nowhere"})).contains("not a valid JSON Schema"));
+        let nowhere = refuse(json!({"properties": {"a": {"$ref": "#/$defs/nowhere"}}}));
+        assert!(nowhere.contains("\"/properties/a\": \"$ref\" to #/$defs/nowhere: it leads to nothing"), "{nowhere}");
         let mut deep = json!({});
         for _ in 0..70 {
             deep = json!({"items": deep});
@@ -392,29 +559,260 @@ mod tests {
         for (keyword, source, fits, fails) in keywords() {
             let schema = Schema::new(keyword, &source).expect(keyword);
             let check = |value: &Value| schema.check_text(|| &source, "result", &value.to_string());
-            let foreign = |value: &Value| schema.check_foreign(&source, "result", &value.to_string());
+            let (_, read) = Schema::foreign(keyword, &source.to_string()).expect(keyword);
+            let foreign = |value: &Value| read.check_foreign(&source, "result", &value.to_string(), &full());
             assert_eq!(check(&fits), Ok(()), "{keyword}");
             assert_eq!(foreign(&fits), Ok(()), "{keyword}");
             // What is a note, and no assertion, fails nothing.
             if !fails.is_null() {
                 assert!(check(&fails).is_err_and(|why| !why.is_empty()), "{keyword}: {fails}");
-                assert!(foreign(&fails).is_err_and(|(why, _)| !why.is_empty()), "{keyword}: {fails}");
+                assert!(matches!(foreign(&fails), Err(Wrong::Unfit(why, _)) if !why.is_empty()), "{keyword}: {fails}");
+            }
+        }
+    }
+
+    fn full() -> Effort {
+        Effort::Full(Arc::default())
+    }
+
+    fn foreign(source: &Value, value: &Value) -> Result<(), Wrong> {
+        let (source, schema) = Schema::foreign("schema", &source.to_string()).expect("schema");
+        schema.check_foreign(&source, "result", &value.to_string(), &full())
+    }
+
+    /// Definitions each of which leads to the next twice.
+    fn doubling(levels: usize, each: impl Fn(Value) -> Value) -> Value {
+        let mut defs = serde_json::Map::new();
+        for n in 0..levels {
+            defs.insert(format!("d{n}"), each(json!({"$ref": format!("#/$defs/d{}", n + 1)})));
+        }
+        defs.insert(format!("d{levels}"), json!({"properties": {"a": {}}}));
+        json!({"type": "object", "$defs": defs, "$ref": "#/$defs/d0"})
+    }
+
+    #[test]
+    fn what_a_peer_made_too_costly_ends() {
+        let source = json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]});
+        let nested = (0..60).fold(json!([]), |inner, _| json!([inner]));
+        let Err(Wrong::TooMuch(why)) = foreign(&source, &nested) else { panic!("too much") };
+        assert!(why.contains("5000000 steps, most of them at "), "{why}");
+        let small = foreign(&json!({"items": {"minimum": 1}}), &json!([1, 0]));
+        assert_eq!(small, Err(Wrong::Unfit(r#"result "[1]": expected at least 1, got 0"#.into(), "/1".into())));
+    }
+
+    /// Looking a name up takes as long as the name is.
+    #[test]
+    fn names_are_counted_by_their_length() {
+        let name = "n".repeat(400 << 10);
+        let many: Value = (0..5_000).map(|_| json!({})).collect();
+        let source = json!({"items": {"dependentRequired": {&name: ["a"]}}});
+        let Err(Wrong::TooMuch(why)) = foreign(&source, &many) else { panic!("too much") };
+        assert!(why.contains("steps"), "{why}");
+        let named: Value = (0..20).map(|_| json!({&name: 1})).collect();
+        let source = json!({"items": {"allOf": vec![json!({"properties": {"a": {}}}); 100]}});
+        assert!(matches!(foreign(&source, &named), Err(Wrong::TooMuch(_))));
+    }
+
+    /// Whole numbers beyond 2^53 that differ may be one number as `f64`.
+    #[test]
+    fn comparisons_of_unique_items_are_counted() {
+        let items: Value = (0..200_000u64).map(|at| json!((1u64 << 62) + at % 512 + (at / 512) * 1024)).collect();
+        let unique = json!({"uniqueItems": true});
+        assert_eq!(foreign(&unique, &json!([1u64 << 62, (1u64 << 62) + 1])), Ok(()));
+        assert!(matches!(foreign(&unique, &items), Err(Wrong::TooMuch(_))));
+    }
+
+    #[test]
+    fn whatever_doubles_is_counted_as_it_is_done() {
+        let value = json!({"a": 1, "b": [1, 2]});
+        type Each = fn(Value) -> Value;
+        let each: [Each; 12] = [
+            |next| json!({"allOf": [next.clone(), next]}),
+            |next| json!({"anyOf": [next.clone(), next], "unevaluatedProperties": false}),
+            |next| json!({"oneOf": [next.clone(), {"allOf": [next, false]}]}),
+            |next| json!({"if": next.clone(), "then": next}),
+            |next| json!({"not": {"not": {"allOf": [next.clone(), next]}}}),
+            |next| json!({"dependentSchemas": {"a": next.clone(), "b": next}}),
+            |next| json!({"anyOf": [{"allOf": [next.clone(), false]}, next]}),
+            |next| json!({"allOf": [next.clone(), next], "unevaluatedProperties": {}, "unevaluatedItems": false}),
+            |next| json!({"$dynamicRef": next["$ref"], "$ref": next["$ref"]}),
+            |next| json!({"properties": {"b": {"contains": {"type": "integer"}}}, "allOf": [next.clone(), next]}),
+            |next| {
+                json!({"dependentSchemas": {"a": {"dependentSchemas": {"b": next.clone()}}, "b": next},
+                "unevaluatedProperties": {}})
+            },
+            |next| json!({"then": next.clone(), "if": {"anyOf": [false, next.clone()]}, "else": next}),
+        ];
+        for (n, each) in each.iter().enumerate() {
+            for levels in [4, 16, 28] {
+                let begun = std::time::Instant::now();
+                let judged = foreign(&doubling(levels, each), &value);
+                assert!(!matches!(judged, Err(Wrong::Long | Wrong::Left)), "{n}, {levels}");
+                assert!(levels < 28 || matches!(judged, Err(Wrong::TooMuch(_))), "{n}, {levels}: {judged:?}");
+                assert!(begun.elapsed().as_secs() < 60, "{n}, {levels}");
             }
         }
     }
 
     #[test]
-    fn what_a_peer_made_too_costly_is_not_begun() {
-        let source = json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]});
-        let schema = Schema::new("schema", &source).expect("schema");
-        let value = format!("{}{}", "[".repeat(60), "]".repeat(60));
-        let (why, at) = schema.check_foreign(&source, "result", &value).expect_err("too much");
-        assert!(why.contains("5000000 steps") && at.is_empty(), "{why}");
-        let (why, at) = Schema::new("schema", &json!({"items": {"minimum": 1}}))
-            .map(|schema| schema.check_foreign(&json!({"items": {"minimum": 1}}), "result", "[1, 0]"))
-            .expect("schema")
-            .expect_err("too small");
-        assert_eq!((&*why, &*at), (r#"result "[1]": expected at least 1, got 0"#, "/1"));
+    fn cheap_checks_stay_and_others_are_long() {
+        let check = |levels: usize| {
+            let source = doubling(levels, |next| json!({"allOf": [next.clone(), next]}));
+            let (source, schema) = Schema::foreign("schema", &source.to_string()).expect("schema");
+            schema.check_foreign(&source, "result", "{\"a\":1}", &Effort::Inline)
+        };
+        assert_eq!((check(4), check(16)), (Ok(()), Err(Wrong::Long)));
+        let left = Effort::Full(Arc::new(AtomicBool::new(true)));
+        let source = doubling(16, |next| json!({"allOf": [next.clone(), next]}));
+        let (source, schema) = Schema::foreign("schema", &source.to_string()).expect("schema");
+        assert_eq!(schema.check_foreign(&source, "result", "{\"a\":1}", &left), Err(Wrong::Left));
+    }
+
+    #[test]
+    fn both_spellings_of_a_reference_work_on_both_sides() {
+        for (name, references) in [
+            ("Line Item", ["#/$defs/Line%20Item", "#/$defs/Line Item"]),
+            ("Page[Item]", ["#/$defs/Page%5BItem%5D", "#/$defs/Page[Item]"]),
+            ("A<B>", ["#/$defs/A%3CB%3E", "#/$defs/A<B>"]),
+            ("Größe", ["#/$defs/Gr%C3%B6%C3%9Fe", "#/$defs/Größe"]),
+            ("a/b", ["#/$defs/a~1b", "#/$defs/a%7E1b"]),
+        ] {
+            for reference in references {
+                let source = json!({"type": "object", "properties": {"p": {"$ref": reference}},
+                    "$defs": {name: {"type": "integer"}}});
+                assert_eq!(check(source.clone(), json!({"p": 1})), "", "{reference}");
+                assert_eq!(check(source.clone(), json!({"p": "x"})), r#"argument "p": expected integer, got "x""#);
+                assert_eq!(foreign(&source, &json!({"p": 1})), Ok(()), "{reference}");
+                let wrong = Wrong::Unfit(r#"result "p": expected integer, got "x""#.into(), "/p".into());
+                assert_eq!(foreign(&source, &json!({"p": "x"})), Err(wrong));
+            }
+        }
+    }
+
+    #[test]
+    fn what_goes_in_circles_or_nowhere_is_refused_when_it_is_read() {
+        for (schema, place) in [
+            (json!({"$ref": "#"}), "\"\""),
+            (
+                json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"anyOf": [{"$ref": "#/$defs/a"}]}}, "$ref": "#/$defs/a"}),
+                "/$defs",
+            ),
+            (json!({"properties": {"a": {"$ref": "#nowhere"}}}), "/properties/a"),
+            (json!({"properties": {"a": {"$ref": "other#/x"}}}), "/properties/a"),
+        ] {
+            for read in [Schema::new("s", &schema).map(drop), Schema::foreign("s", &schema.to_string()).map(drop)] {
+                let why = read.expect_err("refused");
+                assert!(why.message().contains(place), "{why:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_of_a_peer_are_bounded() {
+        let many: serde_json::Map<String, Value> = (0..300)
+            .map(|n| (n.to_string(), json!({"pattern": format!(r"^[\p{{L}}\p{{N}}\p{{S}}]{{90}}x{n}$")})))
+            .collect();
+        let refused = Schema::foreign("s", &json!({"properties": many}).to_string()).expect_err("too large");
+        assert!(refused.message().contains("/properties/") && refused.message().contains("1024 KiB"), "{refused:?}");
+        // The look-ahead has it go back and forth: nobody can say whether it matches, so the result is not thrown away.
+        let source = json!({"type": "array", "items": {"pattern": "^(?:(?:(?=a)a+)+!|a+)$"}});
+        assert_eq!(foreign(&source, &json!(vec!["a".repeat(40); 4_000])), Ok(()));
+        assert!(matches!(foreign(&source, &json!(["b"])), Err(Wrong::Unfit(_, at)) if at == "/0"));
+        // Bytes times patterns.
+        let names: serde_json::Map<String, Value> =
+            (0..100).map(|n| (format!("^[a-z]{{0,300}}x{n}$"), json!({}))).collect();
+        let source = json!({"patternProperties": names});
+        let members: serde_json::Map<String, Value> =
+            (0..200).map(|n| (format!("{n}{}", "a".repeat(5_000)), json!(1))).collect();
+        assert!(matches!(foreign(&source, &Value::Object(members)), Err(Wrong::TooMuch(_))));
+    }
+
+    /// Schemas put together at random, each with a value.
+    fn random(state: &mut u64, depth: usize) -> Value {
+        let mut next = |most: u64| {
+            *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (*state >> 33) % most
+        };
+        let kind = next(if depth == 0 { 8 } else { 24 });
+        let number = next(4);
+        let inner = |state: &mut u64| random(state, depth - 1);
+        match kind {
+            0 => json!({"type": (["integer", "string", "array", "object"][number as usize])}),
+            1 => json!({"minimum": number}),
+            2 => json!({"maxLength": number}),
+            3 => json!({"pattern": (["^a", "b$", "[0-9]+", "."][number as usize])}),
+            4 => json!({"enum": [number, "a", [1], {}]}),
+            5 => json!({"required": ["a"]}),
+            6 => json!({"uniqueItems": true, "maxItems": number + 1}),
+            7 => json!(number > 0),
+            8 => json!({"allOf": [inner(state), inner(state)]}),
+            9 => json!({"anyOf": [inner(state), inner(state)]}),
+            10 => json!({"oneOf": [inner(state), inner(state)]}),
+            11 => json!({"not": inner(state)}),
+            12 => json!({"if": inner(state), "then": inner(state), "else": inner(state)}),
+            13 => json!({"properties": {"a": inner(state), "b": inner(state)}}),
+            14 => json!({"properties": {"a": inner(state)}, "additionalProperties": inner(state)}),
+            15 => json!({"items": inner(state), "prefixItems": [inner(state)]}),
+            16 => json!({"contains": inner(state), "maxContains": number + 1, "minContains": number % 2}),
+            17 => json!({"patternProperties": {"^a": inner(state)}, "unevaluatedProperties": inner(state)}),
+            18 => json!({"anyOf": [inner(state), inner(state)], "unevaluatedProperties": inner(state)}),
+            19 => json!({"allOf": [inner(state)], "prefixItems": [inner(state)], "unevaluatedItems": inner(state)}),
+            20 => json!({"contains": inner(state), "unevaluatedItems": inner(state)}),
+            21 => json!({"dependentSchemas": {"a": inner(state)}, "unevaluatedProperties": false}),
+            22 => json!({"propertyNames": inner(state)}),
+            _ => json!({"$ref": "#/$defs/x", "unevaluatedProperties": inner(state)}),
+        }
+    }
+
+    #[test]
+    fn the_judge_says_what_the_library_says() {
+        let values = [
+            json!(1),
+            json!("ab"),
+            json!([]),
+            json!([1, "a", 1.0]),
+            json!([{"a": 1}, 2, 3]),
+            json!({}),
+            json!({"a": 1}),
+            json!({"a": "b", "b": [1], "ab": 3}),
+            json!({"a": {"a": {"b": "1"}}, "c": null}),
+            json!(null),
+            json!(2.0),
+        ];
+        let mut state = 20;
+        for n in 0..3_000 {
+            let mut source = json!({"$defs": {"x": random(&mut state, 2)}});
+            let body = random(&mut state, 3);
+            match body {
+                Value::Object(members) => source.as_object_mut().expect("an object").extend(members),
+                other => source = json!({"allOf": [other]}),
+            }
+            let rules = Rules::read(&source, Draft::Draft202012, true, MAX_SUBSCHEMAS);
+            let Ok(rules) = rules else { continue };
+            let library = jsonschema::draft202012::new(&source).expect("a schema");
+            for value in &values {
+                let judged = Run::new(&rules, MAX_STEPS).judge(value);
+                assert_eq!(judged, Ok(library.is_valid(value)), "{n}: {source} {value}");
+                assert_eq!(Run::new(&rules, MAX_STEPS).thorough().judge(value), judged, "{n}: {source} {value}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_unmet_format_is_named_before_its_pattern() {
+        let of = |schema: Value| check(json!({"properties": {"a": schema}}), json!({"a": "x"}));
+        let pattern = format!("^(?:{})$", "[0-9]{4}-".repeat(40));
+        assert_eq!(
+            of(json!({"format": "date-time", "pattern": pattern})),
+            r#"argument "a": expected an ISO datetime, got "x""#
+        );
+        assert_eq!(
+            of(json!({"format": "email", "pattern": "@"})),
+            r#"argument "a": expected an email address, got "x""#
+        );
+        assert_eq!(of(json!({"format": "uuid", "pattern": "-"})), r#"argument "a": expected a UUID, got "x""#);
+        assert_eq!(of(json!({"pattern": "^V"})), r#"argument "a": expected a match of the pattern ^V, got "x""#);
+        assert!(of(json!({"pattern": pattern})).len() < 160);
     }
 
     #[test]

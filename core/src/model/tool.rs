@@ -68,6 +68,8 @@ impl ToolAnnotations {
 pub struct Tool {
     members: Map<String, Value>,
     scopes: Vec<String>,
+    /// Whether the handler checks its arguments, and what it answers.
+    judged: (bool, bool),
 }
 
 impl Tool {
@@ -80,7 +82,7 @@ impl Tool {
             members.insert("description".into(), Value::String(description));
         }
         members.insert("inputSchema".into(), serde_json::json!({"type": "object", "additionalProperties": false}));
-        Self { members, scopes: Vec::new() }
+        Self { members, scopes: Vec::new(), judged: (false, false) }
     }
 
     /// Reads a whole definition.
@@ -97,7 +99,7 @@ impl Tool {
             }
             None => return Err(Error::misuse("tool \"name\": missing")),
         }
-        let tool = Self { members, scopes: Vec::new() };
+        let tool = Self { members, scopes: Vec::new(), judged: (false, false) };
         let name = tool.name();
         match tool.members.get("inputSchema") {
             Some(Value::Object(schema)) if schema.get("type").and_then(Value::as_str) == Some("object") => {}
@@ -181,6 +183,19 @@ impl Tool {
     /// The scopes that it needs.
     pub(crate) fn take_scopes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.scopes)
+    }
+
+    /// Says that the handler checks the arguments, or what it answers, itself, as one does that was made of types by a
+    /// library which knows more than their JSON Schemas say. The schemas are listed all the same.
+    #[must_use]
+    pub fn judged(mut self, arguments: bool, result: bool) -> Self {
+        self.judged = (arguments, result);
+        self
+    }
+
+    /// Whether the handler checks the arguments, and whether it checks what it answers.
+    pub(crate) fn is_judged(&self) -> (bool, bool) {
+        self.judged
     }
 
     /// The tool's name.

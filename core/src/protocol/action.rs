@@ -4,6 +4,7 @@ use super::PeerFacts;
 use super::context::RequestContext;
 use super::exchange::Head;
 use super::kind::Kind;
+use super::origin::Origin;
 use super::pending::{CallId, Route};
 use super::revision::{Method, Revision};
 use crate::error::{Error, Result};
@@ -51,6 +52,26 @@ pub struct Facts {
     pub keep_alive: Option<KeepAlive>,
 }
 
+impl Facts {
+    /// The same with other capabilities.
+    #[cfg(feature = "http")]
+    pub(crate) fn with_capabilities(&self, capabilities: Capabilities) -> Self {
+        Self {
+            role: self.role,
+            info: self.info.clone(),
+            capabilities,
+            instructions: self.instructions.clone(),
+            discovery: self.discovery,
+            revisions: self.revisions.clone(),
+            methods: self.methods.clone(),
+            max_in_flight: self.max_in_flight,
+            max_listeners: self.max_listeners,
+            max_queued_notifications: self.max_queued_notifications,
+            keep_alive: None,
+        }
+    }
+}
+
 /// When a peer that sends nothing is asked for a sign of life (`ping`), and how long that may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "two times, and no more")]
@@ -92,6 +113,8 @@ pub enum Input {
     Batch(Vec<Result<Message, DecodeError>>),
     /// Something came in that is no message.
     Invalid(DecodeError),
+    /// The server wrote text that is no message and ends no request; what is to be said of it.
+    Unreadable(String),
     /// This side wants to send a request.
     Call(Invocation),
     /// This side wants to send a notification; `related` is the peer's request that it belongs to.
@@ -150,7 +173,12 @@ pub enum Input {
     /// Our request could not be delivered, or its answer could not.
     Undelivered(Id, Error),
     /// The server does not know the session of our request any more (HTTP 404).
-    SessionLost(Id),
+    SessionLost {
+        /// The request's id.
+        id: Id,
+        /// It was taken before, so that it may have been carried out.
+        taken: bool,
+    },
     /// The server does not know the session any more: its standalone stream found out, and no request.
     SessionExpired,
     /// The user has finished what this URL elicitation was for.
@@ -161,6 +189,8 @@ pub enum Input {
     Tick,
     /// The server's process has ended unasked; another can be started (`Action::Restart`).
     Lost(String),
+    /// The server's process has ended, and has read nothing of what it was sent: no question of ours is to blame.
+    Unheard(String),
     /// That has been done: whatever is sent now goes to the new one.
     Restarted,
     /// The peer is gone.
@@ -249,6 +279,10 @@ pub struct Invocation {
     pub listens: bool,
     /// A result of any type is what the caller wants.
     pub any_result: bool,
+    /// What a form's answer holds, somebody else judges.
+    pub judged: bool,
+    /// What caused it.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl Invocation {
@@ -270,6 +304,8 @@ impl Invocation {
             lasting,
             listens,
             any_result,
+            judged: false,
+            origin: None,
         }
     }
 }
@@ -353,6 +389,8 @@ pub struct Outbound {
     pub route: Option<Route>,
     /// What it is.
     pub sent: Sent,
+    /// What caused it, for a peer in this process.
+    pub(crate) origin: Option<Origin>,
 }
 
 /// What kind of message goes out, with what a transport needs to know of it.
@@ -396,6 +434,10 @@ pub struct Opening {
     pub certain: bool,
 }
 
+/// What caused a notification, where that is known.
+#[derive(Debug, Clone, Default)]
+pub struct NotificationCause(pub(crate) Option<Origin>);
+
 /// What is to be done.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -406,8 +448,8 @@ pub enum Action {
     Dispatch(Box<Call>),
     /// Stop running a request of the peer; its answer is no longer wanted.
     Abort(CallId, Option<String>),
-    /// A notification for this side's user.
-    Notified(String, Option<RawJson>),
+    /// A notification for this side's user, with what caused it.
+    Notified(String, Option<RawJson>, NotificationCause),
     /// A notification on a listen stream of ours.
     Told(CallId, String, Option<RawJson>),
     /// Our request is finished.

@@ -16,10 +16,11 @@ use super::context::{PeerFacts, RequestContext, Resumable, States, Transport};
 use super::exchange::{self, Arrival, Head, News, Session};
 use super::kind::Kind;
 use super::lazy_map::LazyMap;
+use super::origin::Origin;
 use super::pending::{CallId, Heard, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace, Route};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, ask, legacy, modern, shape, visits};
-use crate::error::{Error, ErrorKind, Result, URL_ELICITATION_REQUIRED, shortened};
+use crate::error::{Error, ErrorKind, Result, URL_ELICITATION_REQUIRED, named, shortened};
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
 use std::collections::VecDeque;
@@ -65,9 +66,13 @@ pub struct Connection {
     transport: Arc<Transport>,
     /// How the message that is being handled came in, where messages come in different ways.
     arrival: Option<Arrival>,
+    /// What caused the message that is being handled, as far as the way that it came tells.
+    cause: Option<Origin>,
     phase: Phase,
     incoming: IncomingTable,
     outgoing: OutgoingTable,
+    /// Nothing is remembered from one request to the next, nor can the peer be asked.
+    sessionless: bool,
     /// Requests of ours that were answered and still make progress, by id.
     lasting: LazyMap<i64, (CallId, Heard)>,
     batches: LazyMap<u64, Batch>,
@@ -97,6 +102,20 @@ pub struct Connection {
     given_up: VecDeque<i64>,
     /// Logins that requests of ours wait for.
     logins: usize,
+    said: Said,
+}
+
+/// What of the server was wrong and is said once.
+#[derive(Debug, Default)]
+struct Said {
+    /// Text that is no message.
+    unreadable: bool,
+    /// An error that names no request.
+    unnamed: bool,
+    /// An answer to a request that there never was.
+    unknown: bool,
+    /// The last of it: it may be why there is no answer.
+    hint: Option<Box<str>>,
 }
 
 /// Who waits for what a connection asks on its own: nobody.
@@ -112,9 +131,11 @@ impl Connection {
             facts,
             transport,
             arrival: None,
+            cause: None,
             phase: Phase::Unopened,
             incoming: IncomingTable::default(),
             outgoing: OutgoingTable::default(),
+            sessionless: false,
             lasting: LazyMap::new(),
             batches: LazyMap::new(),
             waiting: VecDeque::new(),
@@ -132,7 +153,17 @@ impl Connection {
             listening: listening::Listening::default(),
             given_up: VecDeque::new(),
             logins: 0,
+            said: Said::default(),
         }
+    }
+
+    /// A server's connection for one request of a client that was initialized elsewhere, or is taken for one.
+    #[cfg(feature = "http")]
+    pub(crate) fn sessionless(facts: Arc<Facts>, transport: Arc<Transport>, revision: Revision) -> Self {
+        let mut session = Session::new(revision, Arc::default());
+        session.news = News { ready: true, initialized: true, ..News::default() };
+        let phase = Phase::Legacy(Box::new(session));
+        Self { phase, sessionless: true, ..Self::new(facts, transport) }
     }
 
     /// The facts of this side.
@@ -230,7 +261,7 @@ impl Connection {
     /// The one way in: what happened becomes what is to be done.
     pub fn handle(&mut self, now: Duration, input: Input) -> Vec<Action> {
         let mut out = Vec::with_capacity(2);
-        if matches!(input, Input::Received(_) | Input::Batch(_) | Input::Invalid(_)) {
+        if matches!(input, Input::Received(_) | Input::Batch(_) | Input::Invalid(_) | Input::Unreadable(_)) {
             // What was read before the end was known runs no handler any more.
             if matches!(self.phase, Phase::Closed) {
                 return out;
@@ -241,6 +272,7 @@ impl Connection {
             Input::Received(message) => self.received(now, message, None, &mut out),
             Input::Batch(parts) => self.batch(now, parts, &mut out),
             Input::Invalid(error) => self.invalid(now, &error, None, &mut out),
+            Input::Unreadable(text) => self.unreadable(&text, &mut out),
             Input::Call(invocation) => self.call(now, invocation, &mut out),
             Input::Notify { method, params, related } => {
                 // What is told to many connections is not in every revision.
@@ -265,13 +297,14 @@ impl Connection {
             Input::Ending => self.end_listeners(&mut out),
             Input::Completed(call, outcome) => self.completed(now, call, outcome, &mut out),
             Input::Cancel(call, reason) => self.cancel(call, reason.as_deref(), &mut out),
-            Input::Undelivered(id, error) => self.failed(now, &id, error, &mut out),
-            Input::SessionLost(id) => self.session_lost(now, &id, &mut out),
+            Input::Undelivered(id, error) => self.failed(now, &id.counted(), error, &mut out),
+            Input::SessionLost { id, taken } => self.session_lost(now, &id, taken, &mut out),
             Input::SessionExpired => self.session_expired(now, &mut out),
             Input::Visited(id) => self.visited(&id, &mut out),
             Input::Authorizing(begins) => self.authorizing(now, begins),
             Input::Tick => self.tick(now, &mut out),
             Input::Lost(reason) => self.lost(now, &reason, &mut out),
+            Input::Unheard(reason) => self.unheard(now, &reason, &mut out),
             Input::Restarted => self.begun_again(now, &mut out),
             Input::Closed(reason) => self.closed(&reason, &mut out),
         }
@@ -286,6 +319,36 @@ impl Connection {
         let out = self.handle(now, input);
         self.head = None;
         out
+    }
+
+    /// As [`read`](Self::read), for a message of a peer in this process, with what caused it.
+    pub(crate) fn read_of(
+        &mut self,
+        now: Duration,
+        cause: Option<Origin>,
+        head: Option<Box<Head>>,
+        input: Input,
+    ) -> Vec<Action> {
+        self.cause = cause;
+        let out = self.read(now, head, input);
+        self.cause = None;
+        out
+    }
+
+    /// As [`handle`](Self::handle), for what came with the answer to this request of ours.
+    #[cfg(feature = "http")]
+    pub(crate) fn handle_with(&mut self, now: Duration, id: &Id, input: Input) -> Vec<Action> {
+        let cause = self.outgoing.origin_of(id);
+        self.read_of(now, cause, None, input)
+    }
+
+    /// What caused the message that is being handled.
+    fn origin(&self) -> Option<Origin> {
+        let arrived = self.arrival.as_ref().and_then(|arrival| arrival.transport.origin.clone());
+        let known = arrived.or_else(|| self.cause.clone()).or_else(|| self.transport.origin.clone());
+        // A pipe does not say what a message belongs to. Where one request of ours is on its way, it is that.
+        let guessed = || self.outgoing.only_origin(&[NOBODY, OPENING]);
+        known.or_else(|| (self.facts.role == Role::Client && self.transport.kind == "stdio").then(guessed).flatten())
     }
 
     /// As [`read`](Self::read), where the way a message came in matters: it is one of many HTTP exchanges.

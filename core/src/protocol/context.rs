@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde::Serialize;
 
+use super::origin::Origin;
 use super::revision::Revision;
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
@@ -88,6 +89,10 @@ pub struct Transport {
     /// Who sent the request, where access tokens are checked.
     pub principal: Option<Arc<Principal>>,
     pub(crate) header_list: Option<Arc<dyn HeaderList>>,
+    /// What those who stand before a mounted endpoint know of the request.
+    pub(crate) beside: Option<Arc<dyn Any + Send + Sync>>,
+    /// What caused all that comes in this way.
+    pub(crate) origin: Option<Origin>,
     /// Cancelling means closing the response stream and not a notification (modern HTTP).
     pub(crate) cancel_by_closing: bool,
 }
@@ -205,6 +210,8 @@ pub struct RequestContext {
     pub(crate) states: States,
     /// Of a request that may ask its client in rounds.
     pub(crate) rounds: Option<Arc<Resumable>>,
+    /// What caused it, where that was started in this process.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl RequestContext {
@@ -223,6 +230,7 @@ impl RequestContext {
             transport: Arc::new(Transport::new(kind)),
             states: States::default(),
             rounds: None,
+            origin: None,
         }
     }
 

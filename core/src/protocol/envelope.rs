@@ -114,6 +114,7 @@ impl Kept {
         short.push_str(Self::MARK);
         short.push_str(text.get(at.end..)?);
         if memchr::memchr2(b'\n', b'\r', short.as_bytes()).is_some()
+            || jsonrpc::heavier_than(frame, limits.max_decoded_bytes).is_some()
             || jsonrpc::is_deeper_than(short, limits.max_nesting)
         {
             return None;

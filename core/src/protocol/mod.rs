@@ -9,13 +9,14 @@ mod envelope;
 mod exchange;
 mod kind;
 mod lazy_map;
+mod origin;
 mod pending;
 pub mod revision;
 
 pub(crate) use action::Counted;
 pub use action::{
-    Action, Announcement, Call, Facts, Input, Invocation, KeepAlive, Listen, Opening, Outbound, Payload, Role, Sent,
-    Structured,
+    Action, Announcement, Call, Facts, Input, Invocation, KeepAlive, Listen, NotificationCause, Opening, Outbound,
+    Payload, Role, Sent, Structured,
 };
 pub use connection::Connection;
 #[cfg(feature = "http")]
@@ -26,5 +27,6 @@ pub(crate) use envelope::decode;
 pub(crate) use exchange::{Arrival, Head};
 pub use kind::Kind;
 pub(crate) use lazy_map::LazyMap;
+pub(crate) use origin::{Cause, Origin};
 pub(crate) use pending::Pace;
 pub use pending::{CallId, Route};

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::action::Invocation;
 use super::lazy_map::LazyMap;
+use super::origin::Origin;
 use super::revision::Method;
 use super::revision::Revision;
 use crate::jsonrpc::{Id, RawJson};
@@ -35,6 +36,8 @@ pub(super) struct Incoming {
     pub(super) progress_token: Option<Id>,
     pub(super) progress: f64,
     pub(super) pace: Pace,
+    /// What caused it.
+    pub(super) origin: Option<Origin>,
 }
 
 /// How often progress of one request is sent: 64 notifications at once, then 100 a second. What comes too soon waits,
@@ -196,6 +199,8 @@ pub(super) struct Outgoing {
     pub(super) listens: bool,
     /// A result of any type is what the caller wants.
     pub(super) any_result: bool,
+    /// What a form's answer holds, somebody else judges.
+    pub(super) judged: bool,
     /// The peer's request it belongs to.
     pub(super) related: Option<CallId>,
     pub(super) resent: bool,
@@ -205,6 +210,10 @@ pub(super) struct Outgoing {
     pub(super) session: u64,
     /// What was asked for is another method; this one's result means nothing to the caller.
     pub(super) stands_in: bool,
+    /// What caused it.
+    pub(super) origin: Option<Origin>,
+    /// Its session was lost: so long it is waited for.
+    pub(super) orphaned: Option<Duration>,
 }
 
 impl Outgoing {
@@ -225,20 +234,21 @@ impl Outgoing {
             lasting: of.lasting && of.progress,
             listens: of.listens,
             any_result: of.any_result,
+            judged: of.judged,
             related: of.related,
             resent: false,
             idempotent,
             session: 0,
             stands_in: false,
+            origin: of.origin,
+            orphaned: None,
         }
     }
 
     /// When its time is up; `patient`: only what nothing restarts counts.
     pub(super) fn due(&self, patient: bool) -> Option<Duration> {
-        match (self.deadline.filter(|_| !patient), self.hard_deadline) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+        let deadline = self.deadline.filter(|_| !patient);
+        deadline.into_iter().chain(self.hard_deadline).chain(self.orphaned).min()
     }
 
     pub(super) fn restart(&mut self, now: Duration) {
@@ -271,11 +281,33 @@ impl OutgoingTable {
         self.last
     }
 
+    /// Whether a request has had this id, waiting or not.
+    pub(super) fn has_given(&self, id: &Id) -> bool {
+        matches!(id, Id::Number(n) if (1..=self.last).contains(n))
+    }
+
+    pub(super) fn has(&self, id: &Id) -> bool {
+        matches!(id, Id::Number(n) if self.calls.contains_key(n))
+    }
+
     pub(super) fn get_mut(&mut self, id: &Id) -> Option<&mut Outgoing> {
         match id {
             Id::Number(n) => self.calls.get_mut(n),
             Id::String(_) => None,
         }
+    }
+
+    /// What caused this one.
+    pub(super) fn origin_of(&self, id: &Id) -> Option<Origin> {
+        let Id::Number(n) = id else { return None };
+        self.calls.get(n)?.origin.clone()
+    }
+
+    /// What caused the only one, of those that somebody waits for.
+    pub(super) fn only_origin(&self, nobodys: &[CallId]) -> Option<Origin> {
+        let mut waited = self.calls.values().filter(|outgoing| !nobodys.contains(&outgoing.call));
+        let first = waited.next()?;
+        if waited.next().is_some() { None } else { first.origin.clone() }
     }
 
     pub(super) fn remove(&mut self, id: &Id) -> Option<Outgoing> {
@@ -298,6 +330,11 @@ impl OutgoingTable {
     /// Everything has as much time as if it had just been sent.
     pub(super) fn restart_all(&mut self, now: Duration) {
         self.calls.values_mut().for_each(|outgoing| outgoing.restart(now));
+    }
+
+    /// Their session is over.
+    pub(super) fn orphan_all(&mut self, until: Duration) {
+        self.calls.values_mut().for_each(|outgoing| outgoing.orphaned = Some(until));
     }
 
     /// The ids whose time is up.

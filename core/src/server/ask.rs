@@ -216,9 +216,12 @@ impl Context {
     pub async fn elicit_as<T: JsonSchema + DeserializeOwned>(&self, message: &str) -> Result<Option<T>> {
         let result = self.elicit(message, &form_of::<T>()).await?;
         match result.action {
-            ElicitAction::Accept => serde_json::from_value(Value::Object(result.content))
-                .map(Some)
-                .map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("answer: {e}"))),
+            ElicitAction::Accept => {
+                let text = Value::Object(result.content).to_string();
+                serde_json::from_str(&text)
+                    .map(Some)
+                    .map_err(|_| Error::new(ErrorKind::PeerMisbehaved, super::handler::unfit::<T>("answer", &text)))
+            }
             ElicitAction::Decline | ElicitAction::Cancel => Ok(None),
         }
     }

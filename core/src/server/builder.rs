@@ -199,6 +199,12 @@ impl Server {
         self.set(|o| o.max_nesting = levels)
     }
 
+    /// The most memory that a message's values may take once they are decoded, in bytes and by estimate. Default 64 MiB.
+    #[must_use]
+    pub fn max_decoded_bytes(self, bytes: usize) -> Self {
+        self.set(|o| o.max_decoded_bytes = bytes)
+    }
+
     /// Requests worked on at once per connection. Default 256.
     #[must_use]
     pub fn max_in_flight(self, requests: usize) -> Self {
@@ -366,11 +372,14 @@ impl Server {
         *self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// The first mistake that was made while building.
+    /// The first mistake that was made while building, and whether it may be used still.
     ///
     /// # Errors
-    /// That mistake.
+    /// That mistake; [`Closed`](crate::ErrorKind::Closed) when it was closed.
     pub(crate) fn check(&self) -> Result<()> {
+        if self.shared.stop.is_set() {
+            return Err(Error::closed("the server was closed: make a new one"));
+        }
         self.mistake.clone().map_or(Ok(()), Err)
     }
 
@@ -380,7 +389,12 @@ impl Server {
 
     pub(crate) fn limits(&self) -> Limits {
         let options = self.shared.options.read().unwrap_or_else(PoisonError::into_inner);
-        Limits { max_message_bytes: options.max_message_bytes, max_nesting: options.max_nesting }
+        Limits {
+            max_message_bytes: options.max_message_bytes,
+            max_nesting: options.max_nesting,
+            max_decoded_bytes: options.max_decoded_bytes,
+            max_batch: options.max_in_flight,
+        }
     }
 
     /// Tools may come at any time, and what a connection was told when it began holds as long as it does. Other things

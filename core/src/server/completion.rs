@@ -189,8 +189,8 @@ fn choices(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
     if depth > 8 {
         return;
     }
-    let target = schema.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
-    if let Some(found) = target.and_then(|pointer| root.pointer(pointer)) {
+    let target = schema.get("$ref").and_then(Value::as_str).and_then(|to| crate::model::schema::target(root, to));
+    if let Some(found) = target {
         choices(root, found, depth + 1, all);
     }
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));

@@ -9,14 +9,14 @@ use serde_json::Value;
 
 use super::question::InputRequired;
 use crate::call::{Context, Handler, HiddenError, Reply, RequestHandler};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::{
     CallToolResult, CompleteResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
 
-/// Why a tool failed. `?` turns any error into one; its text stays out of the model's sight, unlike that of
-/// [`HandlerError::new`], of an [`Error`] that the function made, and of what became of a question to its own client. What
+/// Why a tool failed. `?` turns any error into one, also `Box<dyn Error + Send + Sync>` and that of `anyhow`; its text stays
+/// out of the model's sight, unlike that of [`HandlerError::new`], of [`ForModel::for_model`], of an [`Error`] that the function made, and of what became of a question to its own client. What
 /// another server answered to a [`Client`](crate::Client) of the function's own is not shown.
 #[derive(Debug)]
 pub struct HandlerError(Failure);
@@ -24,8 +24,15 @@ pub struct HandlerError(Failure);
 #[derive(Debug)]
 enum Failure {
     Shown(String),
-    Hidden { kind: &'static str, error: Box<HiddenError> },
+    /// Its text is shown, and what led to it is not.
+    Told(Box<HiddenError>),
+    Hidden {
+        kind: &'static str,
+        error: Box<HiddenError>,
+    },
     Rpc(Error),
+    /// A question could not be asked.
+    Unsupported(Error),
     Input(InputRequired),
 }
 
@@ -38,30 +45,53 @@ impl HandlerError {
     fn reply(self, reply: Reply) {
         match self.0 {
             Failure::Shown(text) => reply.failed(text),
+            Failure::Told(error) => reply.told(&*error),
             Failure::Rpc(error) => reply.error(error),
+            Failure::Unsupported(error) => reply.unsupported(&error),
             Failure::Input(input) => input.send(reply),
             Failure::Hidden { kind, error } => reply.hidden(kind, &*error),
         }
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for HandlerError {
+/// The word that shows an error's text to the model: `store.get(id).for_model()?`.
+pub trait ForModel<T> {
+    /// Fails with the error's own text (`Display`), for the model to read. What led to it
+    /// ([`source`](std::error::Error::source)) is for the log only.
+    ///
+    /// # Errors
+    /// That of `self`.
+    fn for_model(self) -> Result<T, HandlerError>;
+}
+
+impl<T, E: Into<Box<HiddenError>>> ForModel<T> for Result<T, E> {
+    fn for_model(self) -> Result<T, HandlerError> {
+        self.map_err(|error| HandlerError(Failure::Told(error.into())))
+    }
+}
+
+impl<E: Into<Box<HiddenError>>> From<E> for HandlerError {
     fn from(error: E) -> Self {
-        let any: &dyn std::any::Any = &error;
-        if let Some(error) = any.downcast_ref::<Error>() {
+        let error: Box<HiddenError> = error.into();
+        if let Some(error) = error.downcast_ref::<Error>() {
             match error.kind() {
                 // It came from another server, by a client of the handler's own.
                 _ if error.is_received() => {}
                 ErrorKind::Rpc | ErrorKind::InputRequired => return Self(Failure::Rpc(error.clone())),
                 // What became of a question to the client is no secret.
-                ErrorKind::Unsupported | ErrorKind::Timeout | ErrorKind::PeerMisbehaved => {
+                ErrorKind::Unsupported => return Self(Failure::Unsupported(error.clone())),
+                ErrorKind::Timeout | ErrorKind::PeerMisbehaved => {
                     return Self::new(error.message());
                 }
                 _ => {}
             }
         }
-        let kind = std::any::type_name::<E>().rsplit("::").next().unwrap_or("error");
-        Self(Failure::Hidden { kind, error: Box::new(error) })
+        let name = std::any::type_name::<E>();
+        let kind = match name.split('<').next().unwrap_or(name).rsplit("::").next() {
+            Some("Box") | None => "error",
+            Some(kind) => kind,
+        };
+        Self(Failure::Hidden { kind, error })
     }
 }
 
@@ -160,7 +190,17 @@ pub(crate) fn schema_of<T: JsonSchema>(input: bool) -> Value {
     value
 }
 
-/// Functions that are handlers: `async |args| …`, `async |args, context| …`, returning `Result<T, HandlerError>`.
+/// Functions that are handlers: `async || …`, `async |args| …`, `async |context| …`, `async |args, context| …`, returning
+/// `Result<T, HandlerError>`.
+#[diagnostic::on_unimplemented(
+    message = "this is no function that can be a handler",
+    label = "no handler",
+    note = "expected one of: `async || …`, `async |args: Args| …`, `async |context: Context| …`, `async |args: Args, context: Context| …`",
+    note = "each returns `Result<T, HandlerError>`: end it with `Ok(value)`; `?` turns any error into a `HandlerError`, and `.map_err(HandlerError::from)` that of a function that returns another error, such as `io::Result`",
+    note = "`Args` needs `#[derive(serde::Deserialize, schemars::JsonSchema)]`, and the types of its fields, too",
+    note = "`T` is text, `#[derive(serde::Serialize, schemars::JsonSchema)]` data, or a content type of this crate, such as `CallToolResult`; a prompt with several messages is `GetPromptResult::new(messages)`",
+    note = "its future is `Send`, and the function `Send + Sync + 'static`: share state by `Arc`, and hold no lock across an `.await`"
+)]
 pub trait IntoHandler<Marker>: Send + Sync + 'static {
     /// JSON Schema of the arguments, when the function's type says it.
     fn input_schema() -> Option<Value>;
@@ -186,6 +226,9 @@ pub struct WithoutContext<A>(PhantomData<A>);
 /// Marks functions of arguments and context.
 #[derive(Debug)]
 pub struct WithContext<A>(PhantomData<A>);
+/// Marks functions of the context alone.
+#[derive(Debug)]
+pub struct ContextAlone;
 /// Marks functions without arguments.
 #[derive(Debug)]
 pub struct Bare;
@@ -226,6 +269,25 @@ where
     }
 }
 
+impl<F, Fut, T> IntoHandler<ContextAlone> for F
+where
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, HandlerError>> + Send + 'static,
+    T: IntoAnswer,
+{
+    fn input_schema() -> Option<Value> {
+        None
+    }
+
+    fn output_schema() -> Option<Value> {
+        T::output_schema()
+    }
+
+    fn into_handler(self) -> Arc<dyn Handler> {
+        Arc::new(FunctionHandler { function: move |_: IgnoredAny, context| self(context), args: PhantomData })
+    }
+}
+
 impl<F, A, Fut, T> IntoHandler<WithoutContext<A>> for F
 where
     F: Fn(A) -> Fut + Send + Sync + 'static,
@@ -234,7 +296,7 @@ where
     T: IntoAnswer,
 {
     fn input_schema() -> Option<Value> {
-        Some(schema_of::<A>(true))
+        arguments_of::<A>()
     }
 
     fn output_schema() -> Option<Value> {
@@ -254,7 +316,7 @@ where
     T: IntoAnswer,
 {
     fn input_schema() -> Option<Value> {
-        Some(schema_of::<A>(true))
+        arguments_of::<A>()
     }
 
     fn output_schema() -> Option<Value> {
@@ -264,6 +326,15 @@ where
     fn into_handler(self) -> Arc<dyn Handler> {
         Arc::new(FunctionHandler { function: self, args: PhantomData })
     }
+}
+
+/// The schema of arguments; a function of `()` takes none.
+fn arguments_of<A: JsonSchema + 'static>() -> Option<Value> {
+    (!is_nothing::<A>()).then(|| schema_of::<A>(true))
+}
+
+fn is_nothing<A: 'static>() -> bool {
+    std::any::TypeId::of::<A>() == std::any::TypeId::of::<()>()
 }
 
 struct FunctionHandler<F, A> {
@@ -279,9 +350,9 @@ where
     T: IntoAnswer,
 {
     fn call(&self, cx: Context, params: RawJson, reply: Reply) {
-        let args = match params.to::<A>().or_else(|error| integral(&params).ok_or(error)) {
-            Ok(args) => args,
-            Err(error) => return reply.failed(format!("arguments: {error}")),
+        let params = if is_nothing::<A>() { RawJson::trusted("null") } else { params };
+        let Ok(args) = params.to::<A>().or_else(|error| integral(&params).ok_or(error)) else {
+            return reply.failed(unfit::<A>("argument", params.get()));
         };
         let future = match std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| (self.function)(args, cx.clone())))
         {
@@ -289,6 +360,20 @@ where
             Err(panic) => return panicked(&*panic, reply),
         };
         super::router::run(cx, Box::pin(future), reply);
+    }
+}
+
+/// What serde has against a text that fits its schema, with the name of the member, as the schema's problems have it.
+pub(crate) fn unfit<T: DeserializeOwned>(noun: &str, text: &str) -> String {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+        return format!("{noun}s: they do not fit");
+    };
+    let (path, why) = (error.path().to_string(), error.inner().to_string());
+    let why = why.split(" at line ").next().unwrap_or_default();
+    match path.as_str() {
+        "." | "" => format!("{noun}s: {why}"),
+        path => format!("{noun} \"{}\": {why}", shortened(path, 100)),
     }
 }
 
@@ -325,5 +410,33 @@ pub(crate) fn finished<T: IntoAnswer>(outcome: Result<T, HandlerError>, reply: R
     match outcome {
         Ok(value) => value.answer(reply),
         Err(error) => error.reply(reply),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde::Deserialize;
+
+    #[test]
+    fn what_fits_its_schema_and_not_its_type_is_named() {
+        #[derive(Deserialize)]
+        #[expect(dead_code, reason = "it is never read")]
+        struct Note {
+            from: std::net::IpAddr,
+        }
+        #[derive(Deserialize)]
+        #[expect(dead_code, reason = "it is never read")]
+        struct Arguments {
+            note: Note,
+            all: Vec<Note>,
+        }
+        for (text, words) in [
+            (r#"{"note": {"from": "soon"}, "all": []}"#, "argument \"note.from\": "),
+            (r#"{"note": {"from": "::1"}, "all": [{"from": "::1"}, {"from": "x"}]}"#, "argument \"all[1].from\": "),
+        ] {
+            let said = unfit::<Arguments>("argument", text);
+            assert!(said.starts_with(words) && !said.contains("line"), "{said}");
+        }
     }
 }

@@ -39,7 +39,7 @@ pub use builder::Server;
 pub use cache::CacheOptions;
 pub use extension::Extension;
 pub use form::Form;
-pub use handler::{HandlerError, IntoAnswer, IntoHandler};
+pub use handler::{ForModel, HandlerError, IntoAnswer, IntoHandler};
 #[cfg(all(test, feature = "files"))]
 pub(crate) use jobs::Jobs;
 #[cfg(feature = "runtime")]

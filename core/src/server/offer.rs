@@ -25,13 +25,16 @@ pub struct Parameters {
     /// Who completes which of them. A handler gets the parameters of `completion/complete`, and answers with an array of
     /// strings or `{"values", "total"?, "hasMore"?}`. An `enum` of the schema completes itself.
     pub completions: Vec<(String, Arc<dyn Handler>)>,
+    /// Whether the handler checks the variables or arguments itself, as one does that was made of a type by a library which
+    /// knows more than its JSON Schema says. They are still made of text as `schema` says. Default: false.
+    pub judged: bool,
 }
 
 impl Parameters {
     /// With this schema.
     #[must_use]
     pub fn of(schema: Option<Value>) -> Self {
-        Self { schema, completions: Vec::new() }
+        Self { schema, ..Self::default() }
     }
 
     /// Completes the one called `name`.
@@ -64,8 +67,7 @@ pub(super) fn template_entry(
     handler: Arc<dyn Handler>,
     common: &Arc<Common>,
 ) -> Result<Arc<TemplateEntry>> {
-    let Parameters { schema, completions } = parameters;
-    TemplateEntry::new(template, handler, schema, completions, common).map(Arc::new)
+    TemplateEntry::new(template, handler, parameters, common).map(Arc::new)
 }
 
 pub(super) fn prompt_entry(
@@ -74,8 +76,7 @@ pub(super) fn prompt_entry(
     handler: Arc<dyn Handler>,
     common: &Arc<Common>,
 ) -> Result<Arc<PromptEntry>> {
-    let Parameters { schema, completions } = parameters;
-    PromptEntry::new(prompt, handler, schema, completions, common).map(Arc::new)
+    PromptEntry::new(prompt, handler, parameters, common).map(Arc::new)
 }
 
 /// The tool with the schemas that its function's type says, where its definition says none.

@@ -45,6 +45,9 @@ pub struct ServerOptions {
     pub max_message_bytes: usize,
     /// The deepest nesting of a message. Default 128.
     pub max_nesting: usize,
+    /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
+    /// take a hundred times what their text does. Default 64 MiB.
+    pub max_decoded_bytes: usize,
     /// Requests worked on at once per connection. Default 256.
     pub max_in_flight: usize,
     /// Notifications that may wait for a slow peer. Default 256.
@@ -131,6 +134,7 @@ impl Default for ServerOptions {
             page_size: 250,
             max_message_bytes: limits.max_message_bytes,
             max_nesting: limits.max_nesting,
+            max_decoded_bytes: limits.max_decoded_bytes,
             max_in_flight: 256,
             max_queued_notifications: 256,
             max_listeners: 64,
@@ -170,6 +174,7 @@ impl ServerOptions {
             ("page_size", self.page_size),
             ("max_message_bytes", self.max_message_bytes),
             ("max_nesting", self.max_nesting),
+            ("max_decoded_bytes", self.max_decoded_bytes),
             ("max_in_flight", self.max_in_flight),
             ("max_listeners", self.max_listeners),
             ("max_request_state_bytes", self.max_request_state_bytes),

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::listed::{Common, Entry, Kind, Listed};
+use super::offer::Parameters;
 use super::resources::Completions;
 use super::typed::typed;
 use crate::call::{Failures, Handler, Shaper};
@@ -18,6 +19,8 @@ pub(crate) struct PromptEntry {
     listed: Listed,
     /// What the arguments are; without it they are text.
     parameters: Option<(Value, Schema)>,
+    /// The handler checks them.
+    judged: bool,
     pub(super) completions: Completions,
 }
 
@@ -31,10 +34,10 @@ impl PromptEntry {
     pub(super) fn new(
         mut prompt: Prompt,
         handler: Arc<dyn Handler>,
-        parameters: Option<Value>,
-        completions: Completions,
+        parameters: Parameters,
         common: &Arc<Common>,
     ) -> Result<Self> {
+        let Parameters { schema: parameters, completions, judged } = parameters;
         let scopes = prompt.take_scopes();
         let mut members = prompt.into_members();
         if let Some(schema) = &parameters
@@ -66,7 +69,7 @@ impl PromptEntry {
             }
             None => None,
         };
-        Ok(Self { listed, parameters, completions })
+        Ok(Self { listed, parameters, judged, completions })
     }
 
     pub(super) fn argument_names(&self) -> Vec<&str> {
@@ -82,10 +85,11 @@ impl PromptEntry {
     /// # Errors
     /// −32602 naming the argument that is missing or wrong.
     pub(crate) fn arguments(&self, given: Option<&RawJson>) -> Result<RawJson> {
-        let given = match given.filter(|given| given.get() != "null") {
+        let given = match given.filter(|given| !matches!(given.get(), "null" | "[]")) {
             None => Map::new(),
             Some(given) => match given.to() {
-                Ok(Value::Object(members)) => members,
+                // Hosts send what was left blank as null.
+                Ok(Value::Object(members)) => members.into_iter().filter(|(_, value)| !value.is_null()).collect(),
                 _ => return Err(Error::invalid_params("\"arguments\": expected an object")),
             },
         };
@@ -106,7 +110,9 @@ impl PromptEntry {
             return Ok(RawJson::from_value(&given));
         };
         let text = typed(source, given);
-        schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
+        if !self.judged {
+            schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
+        }
         Ok(text)
     }
 }
@@ -123,7 +129,7 @@ impl Prompted<'_> {
         if let Some(description) = self.description {
             result.insert("description".into(), description.clone());
         }
-        result.insert("messages".into(), Value::Array(messages.into_iter().map(message).collect()));
+        result.insert("messages".into(), Value::Array(messages.into_iter().flat_map(said).collect()));
         RawJson::from_value(&result)
     }
 
@@ -131,7 +137,7 @@ impl Prompted<'_> {
         let mut members: Map<String, Value> = object.to().map_err(|_| self.wrong())?;
         if let Some(Value::Array(messages)) = members.get_mut("messages") {
             let given = std::mem::take(messages);
-            *messages = given.into_iter().map(message).collect();
+            *messages = given.into_iter().flat_map(said).collect();
             if let Some(description) = self.description {
                 members.entry("description").or_insert_with(|| description.clone());
             }
@@ -220,19 +226,30 @@ fn arguments_of(schema: &Value) -> Vec<Value> {
     properties.into_iter().flatten().map(argument).collect()
 }
 
-/// A message made of what stands for one: text and content blocks are the user's.
-fn message(value: Value) -> Value {
-    match value {
-        Value::String(text) => json!({"role": "user", "content": {"type": "text", "text": text}}),
-        Value::Object(mut members) if members.contains_key("role") => {
-            if let Some(Value::String(text)) = members.get("content") {
-                let content = json!({"type": "text", "text": text});
-                members.insert("content".into(), content);
-            }
-            Value::Object(members)
-        }
-        content => json!({"role": "user", "content": content}),
-    }
+/// The messages made of what stands for one: text and content blocks are the user's. A prompt's message has one block, so
+/// what is said in several are as many messages.
+fn said(value: Value) -> Vec<Value> {
+    let (members, content) = match value {
+        Value::Object(mut members) if members.contains_key("role") => match members.remove("content") {
+            Some(content) => (members, content),
+            None => return vec![Value::Object(members)],
+        },
+        content => (Map::from_iter([("role".to_owned(), Value::from("user"))]), content),
+    };
+    let blocks = match content {
+        Value::Array(blocks) => blocks,
+        block => vec![block],
+    };
+    let message = |block| {
+        let mut members = members.clone();
+        let block = match block {
+            Value::String(text) => json!({"type": "text", "text": text}),
+            block => block,
+        };
+        members.insert("content".into(), block);
+        Value::Object(members)
+    };
+    blocks.into_iter().map(message).collect()
 }
 
 impl Shaper for PromptEntry {
@@ -251,5 +268,30 @@ impl Shaper for PromptEntry {
 
     fn failures(&self) -> &Failures {
         &self.listed.common.failures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_of_several_blocks_is_as_many_messages() {
+        let block = |text: &str| json!({"type": "text", "text": text});
+        let message = |role: &str, text: &str| json!({"role": role, "content": block(text)});
+        for (given, expected) in [
+            (json!("a"), vec![message("user", "a")]),
+            (block("a"), vec![message("user", "a")]),
+            (json!(["a", block("b")]), vec![message("user", "a"), message("user", "b")]),
+            (json!({"role": "assistant", "content": "a"}), vec![message("assistant", "a")]),
+            (
+                json!({"role": "assistant", "content": [block("a"), "b"]}),
+                vec![message("assistant", "a"), message("assistant", "b")],
+            ),
+            (json!({"role": "user", "content": []}), Vec::new()),
+            (json!({"role": "user"}), vec![json!({"role": "user"})]),
+        ] {
+            assert_eq!(said(given), expected);
+        }
     }
 }

@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use super::cache::{CacheOptions, of_source};
 use super::listed::{Common, Entry, Kind, Listed};
+use super::offer::Parameters;
 use super::permits::restricted;
 use super::typed::typed;
 use crate::call::{Failures, Handler, Shaper};
@@ -68,6 +69,8 @@ pub(crate) struct TemplateEntry {
     pub(crate) template: UriTemplate,
     /// What the variables are; without it they are text.
     parameters: Option<(Value, Schema)>,
+    /// The handler checks them.
+    judged: bool,
     pub(super) completions: Completions,
 }
 
@@ -84,10 +87,10 @@ impl TemplateEntry {
     pub(super) fn new(
         mut template: ResourceTemplate,
         handler: Arc<dyn Handler>,
-        parameters: Option<Value>,
-        completions: Completions,
+        parameters: Parameters,
         common: &Arc<Common>,
     ) -> Result<Self> {
+        let Parameters { schema: parameters, completions, judged } = parameters;
         let (hints, scopes) = (template.hints(), template.take_scopes());
         let mut listed = Listed::new(Kind::ResourceTemplate, template.into_members(), handler, common)?;
         (listed.hints, listed.scopes) = (hints, scopes);
@@ -99,7 +102,7 @@ impl TemplateEntry {
             Some(schema) => {
                 for name in template.lists() {
                     let property = &schema["properties"][name];
-                    let target = property["$ref"].as_str().and_then(|to| schema.pointer(to.strip_prefix('#')?));
+                    let target = property["$ref"].as_str().and_then(|to| crate::model::schema::target(&schema, to));
                     if target.unwrap_or(property)["type"] == "object" {
                         return Err(Error::misuse(format!(
                             "{subject}: \"{name}*\" gives a list of texts, which the parameter {name:?} cannot be: it is \
@@ -127,7 +130,7 @@ impl TemplateEntry {
                 )));
             }
         }
-        Ok(Self { listed, template, parameters, completions })
+        Ok(Self { listed, template, parameters, judged, completions })
     }
 
     /// The variables that the URI has, as the handler gets them.
@@ -139,7 +142,9 @@ impl TemplateEntry {
             None => Ok(RawJson::from_value(&variables)),
             Some((source, schema)) => {
                 let text = typed(source, variables);
-                schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
+                if !self.judged {
+                    schema.check_text(|| source, "argument", text.get()).map_err(Error::invalid_params)?;
+                }
                 Ok(text)
             }
         }

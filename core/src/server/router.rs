@@ -288,6 +288,8 @@ impl Router {
         let arguments = match given {
             None => RawJson::empty_object(),
             Some(arguments) if arguments.is_object() => arguments,
+            // The empty object as PHP writes it.
+            Some(arguments) if arguments.get() == "[]" => RawJson::empty_object(),
             Some(other) => {
                 let message = format!("\"arguments\": expected an object, got {}", shown(&other));
                 return fail(link, &call, Error::invalid_params(message));

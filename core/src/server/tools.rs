@@ -17,6 +17,13 @@ use crate::protocol::revision::modern::missing_extension;
 use crate::protocol::revision::shape::{self, Fit};
 use crate::protocol::revision::{Revision, Rules};
 use crate::protocol::{Call, Payload, Structured};
+use crate::report;
+
+/// Whether a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
+fn is_portable(name: &str) -> bool {
+    let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    (1..=128).contains(&name.len()) && name.bytes().all(is_usual)
+}
 
 /// A registered tool.
 pub(crate) struct ToolEntry {
@@ -25,6 +32,8 @@ pub(crate) struct ToolEntry {
     output: Option<Schema>,
     /// Of the output schema.
     fit: Option<Fit>,
+    /// Whether the handler checks its arguments, and what it answers.
+    judged: (bool, bool),
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "a mark that is wrong is refused all the same"))]
     mirrors: Arc<[Mirror]>,
     task_support: TaskSupport,
@@ -38,8 +47,14 @@ impl Entry for ToolEntry {
 
 impl ToolEntry {
     pub(super) fn new(mut tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
-        let scopes = tool.take_scopes();
+        let (scopes, judged) = (tool.take_scopes(), tool.is_judged());
         let name = tool.name().to_owned();
+        if !is_portable(&name) {
+            report::say(format_args!(
+                "tool {:?}: some clients refuse this name: use 1 to 128 of A-Z, a-z, 0-9, \"_\", \"-\" and \".\"",
+                shortened(&name, 200)
+            ));
+        }
         let schema =
             |key: &str| tool.members().get(key).map(|s| Schema::new(&format!("tool {name:?}: {key}"), s)).transpose();
         let input =
@@ -53,7 +68,7 @@ impl ToolEntry {
             .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
         let mut listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
         listed.scopes = scopes;
-        Ok(Self { listed, input, output, fit, mirrors: mirrors.into(), task_support })
+        Ok(Self { listed, input, output, fit, judged, mirrors: mirrors.into(), task_support })
     }
 
     /// One of the definition's schemas, for its validator.
@@ -66,6 +81,9 @@ impl ToolEntry {
     /// # Errors
     /// The text for the model.
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
+        if self.judged.0 {
+            return Ok(());
+        }
         self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
     }
 
@@ -92,10 +110,13 @@ impl ToolEntry {
     /// definition announces in this revision.
     pub(crate) fn checked(&self, payload: Payload, revision: Revision) -> Payload {
         let problem = match (&self.output, &payload) {
+            (Some(_), Payload::Value { .. }) if self.judged.1 => Ok(()),
             (Some(schema), Payload::Value { value, .. }) => {
                 schema.check_text(|| self.source("outputSchema"), "result", value.get())
             }
-            (Some(schema), Payload::Object(result)) => check_structured(schema, || self.source("outputSchema"), result),
+            (Some(schema), Payload::Object(result)) => {
+                check_structured(schema, self.judged.1, || self.source("outputSchema"), result)
+            }
             // Nothing returned is nothing to read.
             (None, Payload::Value { value, .. }) if value.get() == "null" => {
                 return Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
@@ -104,6 +125,11 @@ impl ToolEntry {
         };
         match problem {
             Ok(()) => self.structured(payload, revision.rules()),
+            // The schema is one of successful results: the text of a failure stays, what does not fit goes.
+            Err(_) if is_failed(&payload) => match payload {
+                Payload::Object(result) => Payload::Object(shape::without(&result, &["structuredContent"])),
+                payload => payload,
+            },
             Err(text) => {
                 let kind = "the result does not fit the outputSchema";
                 let subject = self.subject();
@@ -269,10 +295,23 @@ impl Shaper for ToolEntry {
     }
 }
 
-fn check_structured<'a>(schema: &Schema, source: impl FnOnce() -> &'a Value, result: &RawJson) -> Result<(), String> {
+/// Whether a whole result says that its tool failed.
+fn is_failed(payload: &Payload) -> bool {
+    let Payload::Object(result) = payload else { return false };
+    shape::members(result.get()).iter().any(|(key, value)| key == "isError" && value.get() == "true")
+}
+
+/// Checks that a whole result has structured content, and that it fits; `judged`: of successful results the host does that.
+fn check_structured<'a>(
+    schema: &Schema,
+    judged: bool,
+    source: impl FnOnce() -> &'a Value,
+    result: &RawJson,
+) -> Result<(), String> {
     let members = shape::members(result.get());
     let is = |key: &str, value: &str| members.iter().any(|(k, v)| k == key && v.get() == value);
     match members.iter().find(|(k, _)| k == "structuredContent") {
+        Some(_) if judged && !is("isError", "true") => Ok(()),
         Some((_, raw)) => schema.check_text(source, "result", raw.get()),
         None if is("isError", "true") || members.iter().any(|(k, _)| k == "resultType") => Ok(()),
         None => Err("structuredContent is missing".into()),
@@ -319,6 +358,17 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    #[test]
+    fn names_that_every_client_takes() {
+        let (long, longer) = ("a".repeat(128), "a".repeat(129));
+        for name in ["add", "DATA_EXPORT_v2", "admin.tools.list", "a-b", long.as_str()] {
+            assert!(is_portable(name), "{name}");
+        }
+        for name in ["", " a ", "a b", "a\nb", "a\0", "größe", "a/b", longer.as_str()] {
+            assert!(!is_portable(name), "{name:?}");
+        }
+    }
+
     struct Idle;
     impl Handler for Idle {
         fn call(&self, _cx: Context, _params: RawJson, _reply: Reply) {}
@@ -349,10 +399,10 @@ mod tests {
     #[test]
     fn schema_and_value_are_wrapped_together_or_not_at_all() {
         let optional = json!({"$defs": {"P": {"type": "object"}}, "anyOf": [{"$ref": "#/$defs/P"}, {"type": "null"}]});
-        let root = json!({"$defs": {"P": {"type": "object"}}, "$ref": "#/$defs/P"});
         let any = json!({"type": ["object", "null"]});
-        for schema in [optional, root, any] {
-            for value in [json!({"x": 3}), json!({"result": 1})] {
+        let tree = json!({"anyOf": [{"type": "object", "additionalProperties": {"$ref": "#"}}, {"type": ["integer", "null"]}]});
+        for schema in [optional, tree, any] {
+            for value in [json!({"x": 3}), json!({"result": {"y": 1}})] {
                 for revision in ["2025-06-18", "2025-11-25"] {
                     let [listed, plain, whole] = shaped(revision, Some(schema.clone()), &value);
                     assert_eq!((&listed["type"], &listed["required"]), (&json!("object"), &json!(["result"])));
@@ -368,8 +418,83 @@ mod tests {
     }
 
     #[test]
+    fn what_the_handler_judges_is_listed_and_not_checked() {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+        let revision = Revision::parse("2025-11-25").expect("known");
+        let answer =
+            |value: Value| Payload::Value { value: RawJson::from_value(&value), structured: Structured::Plain };
+        for judged in [false, true] {
+            let tool = Tool::new("t", "").input_schema(schema.clone()).output_schema(schema.clone());
+            let entry = ToolEntry::new(tool.judged(judged, judged), Arc::new(Idle), &Arc::default()).expect("a tool");
+            let listed: Value = entry.listed().text(revision).to().expect("json");
+            assert_eq!((&listed["inputSchema"], &listed["outputSchema"]), (&schema, &schema));
+            assert_eq!(entry.check_arguments(&RawJson::trusted(r#"{"n":"1"}"#)).is_ok(), judged);
+            let wrong = entry.checked(answer(json!({"n": "x"})), revision);
+            assert_eq!(!matches!(wrong, Payload::Failed(_)), judged);
+            // That there is something is the protocol's rule.
+            let nothing = Payload::Object(RawJson::trusted(r#"{"content":[]}"#));
+            assert!(matches!(entry.checked(nothing, revision), Payload::Failed(_)));
+        }
+    }
+
+    #[test]
+    fn a_failure_keeps_its_text_and_loses_content_that_does_not_fit() {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        let revision = Revision::parse("2025-11-25").expect("known");
+        for judged in [false, true] {
+            let tool = Tool::new("t", "").output_schema(schema.clone()).judged(judged, judged);
+            let entry = ToolEntry::new(tool, Arc::new(Idle), &Arc::default()).expect("a tool");
+            let failed = |content: Value| {
+                let text = json!([{"type": "text", "text": "no room"}]);
+                let result = json!({"content": text, "structuredContent": content, "isError": true});
+                match entry.checked(Payload::Object(RawJson::from_value(&result)), revision) {
+                    Payload::Object(result) => result.to::<Value>().expect("JSON"),
+                    other => panic!("{other:?}"),
+                }
+            };
+            let misfit = failed(json!({"why": "full"}));
+            assert_eq!((&misfit["content"][0]["text"], &misfit["isError"]), (&json!("no room"), &json!(true)));
+            assert_eq!(misfit.get("structuredContent"), None);
+            assert_eq!(failed(json!({"n": 1}))["structuredContent"], json!({"n": 1}));
+        }
+    }
+
+    #[test]
+    fn a_list_that_refers_to_its_own_top_is_wrapped_and_the_reference_follows() {
+        let schema = json!({"type": "array", "items": {"anyOf": [{"type": "integer"}, {"$ref": "#"}]}});
+        let value = json!([1, [2, []]]);
+        let [listed, plain, _] = shaped("2025-06-18", Some(schema.clone()), &value);
+        assert_eq!(listed["properties"]["result"]["items"]["anyOf"][1]["$ref"], "#/properties/result");
+        assert_eq!(plain, json!({"result": value}));
+        assert_eq!(shaped("2026-07-28", Some(schema), &value)[1], value);
+    }
+
+    #[test]
+    fn a_top_that_is_only_a_reference_to_an_object_is_one() {
+        let node =
+            json!({"type": "object", "properties": {"next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}]}}});
+        let schema = json!({"$defs": {"Node": node}, "$ref": "#/$defs/Node"});
+        let value = json!({"next": {"next": null}});
+        let [listed, plain, _] = shaped("2025-11-25", Some(schema.clone()), &value);
+        assert_eq!((&listed["type"], &listed["properties"]), (&json!("object"), &node["properties"]));
+        assert_eq!((&listed["$defs"]["Node"], plain), (&node, value.clone()));
+        assert_eq!(shaped("2026-07-28", Some(schema.clone()), &value)[0], schema);
+    }
+
+    #[test]
+    fn the_arguments_always_have_properties() {
+        for schema in [json!({"type": "object"}), json!({"type": "object", "additionalProperties": {"type": "string"}})]
+        {
+            let entry = ToolEntry::new(Tool::new("t", "").input_schema(schema), Arc::new(Idle), &Arc::default());
+            let listed: Value =
+                entry.expect("a tool").listed().text(Revision::parse("2025-11-25").expect("known")).to().expect("JSON");
+            assert_eq!(listed["inputSchema"]["properties"], json!({}));
+        }
+    }
+
+    #[test]
     fn without_a_schema_only_objects_are_structured() {
-        let itself = json!({"anyOf": [{"type": "integer"}, {"type": "object", "additionalProperties": {"$ref": "#"}}]});
+        let itself = json!({"$id": "https://example.com/s", "anyOf": [{"type": "integer"}, {"type": "object"}]});
         for schema in [None, Some(itself)] {
             let [listed, plain, _] = shaped("2025-11-25", schema.clone(), &json!({"x": 3}));
             assert_eq!((listed, plain), (Value::Null, json!({"x": 3})));

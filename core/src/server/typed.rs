@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::jsonrpc::RawJson;
+use crate::model::schema::target;
 use crate::protocol::revision::shape;
 
 /// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
@@ -43,7 +44,7 @@ fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a 
         return None;
     }
     if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
-        return items_of(root, root.pointer(to.strip_prefix('#')?)?, depth + 1);
+        return items_of(root, target(root, to)?, depth + 1);
     }
     if let Some(items) = schema.get("items") {
         return Some(items);
@@ -58,10 +59,7 @@ fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
         return true;
     }
     if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
-        return to
-            .strip_prefix('#')
-            .and_then(|pointer| root.pointer(pointer))
-            .is_none_or(|found| wants_text(root, found, depth + 1));
+        return target(root, to).is_none_or(|found| wants_text(root, found, depth + 1));
     }
     if let Some(constant) = schema.get("const") {
         return constant.is_string();

@@ -1,7 +1,6 @@
 //! A server's process: started in a process group of its own, ended step by step, no grandchild left.
 
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::io::{PipeReader, Read};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,14 +10,16 @@ use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
 
-use super::lines::{Line, Lines, answered};
+use super::hearing::Hearing;
+use super::lines::{Line, Lines};
 use super::sink::{Backlog, LineSink};
-use crate::client::{Events, Stderr, Target};
+use crate::client::{Events, InheritEnv, Stderr, Target};
 use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::Input;
+use crate::jsonrpc::Limits;
 use crate::report;
 use crate::signal::Signal as Once;
+use crate::streams::{Out, duplicate, occupy};
 
 /// The longest line of standard error that is passed on in one piece.
 const MAX_STDERR_LINE: usize = 64 << 10;
@@ -31,6 +32,8 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 pub(super) struct Process {
     group: Option<Pid>,
     exit: watch::Receiver<Option<String>>,
+    /// Set when its number may belong to somebody else.
+    gone: Arc<Once>,
     /// Set when the last step of ending it is done.
     pub(super) ended: Once,
 }
@@ -45,19 +48,23 @@ pub(super) struct Started {
 }
 
 /// Starts the target, a command.
-pub(super) fn start(target: &Target) -> Result<Started> {
+pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     let Target::Command { command, args, env, cwd, stderr } = target else {
         return Err(Error::misuse("target: expected a command"));
     };
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::new(ErrorKind::Transport, format!("{what}: {e}"));
     let handle = runtime::handle();
     let _guard = handle.enter();
-    let open = || rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(|e| failed("pipe", &e));
-    let reader = |end: OwnedFd| pipe::Receiver::from_owned_fd(end).map_err(|e| failed("pipe", &e));
+    occupy();
+    let open = || std::io::pipe().map_err(|e| failed("pipe", &e));
+    let reader = |end: PipeReader| pipe::Receiver::from_owned_fd(end.into()).map_err(|e| failed("pipe", &e));
     let (child_in, our_in) = open()?;
     let (our_out, child_out) = open()?;
     let mut program = Command::new(command);
     program.args(args).stdin(child_in).stdout(child_out).process_group(0);
+    if let Some(kept) = inherit.kept() {
+        program.env_clear().envs(kept);
+    }
     for (name, value) in env {
         match value {
             Some(value) => program.env(name, value),
@@ -69,7 +76,10 @@ pub(super) fn start(target: &Target) -> Result<Started> {
     }
     let mut our_err = None;
     match stderr {
-        Stderr::Inherit => {}
+        // A duplicate, as the runtimes of some languages close the original where another program begins.
+        Stderr::Inherit => {
+            program.stderr(duplicate(rustix::stdio::stderr()).map_or_else(|_| Stdio::null(), Stdio::from));
+        }
         Stderr::Discard => {
             program.stderr(Stdio::null());
         }
@@ -80,25 +90,53 @@ pub(super) fn start(target: &Target) -> Result<Started> {
         }
     }
     let output = reader(our_out)?;
-    let child = program.spawn().map_err(|e| failed(&format!("cannot start {command:?}"), &e))?;
+    let child = program.spawn().map_err(|e| match cwd.as_deref().and_then(wrong_directory) {
+        Some(why) => failed(&format!("cannot start {command:?}"), &why),
+        None => failed(&format!("cannot start {command:?}"), &e),
+    })?;
     // The command keeps the child's ends of the pipes; without them gone there is no end of file.
     drop(program);
-    let stdin = Arc::new(LineSink::new(our_in.into(), usize::MAX));
+    let stdin = Arc::new(LineSink::new(Out::own(our_in), usize::MAX));
     let (exited, exit) = watch::channel(None);
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    runtime::spawn(reap(child, exited));
-    let process = Arc::new(Process { group, exit, ended: Once::default() });
+    let gone = Arc::new(Once::default());
+    runtime::spawn(reap(child, group, exited, gone.clone()));
+    let process = Arc::new(Process { group, exit, gone, ended: Once::default() });
     let output = Output { output, backlog: stdin.backlog(), process: process.clone() };
     Ok(Started { process, stdin, output, stderr: our_err })
 }
 
-/// Waits for the child, so that no zombie stays.
-async fn reap(mut child: Child, exited: watch::Sender<Option<String>>) {
+/// What is wrong with a working directory, which the system's own words do not name.
+fn wrong_directory(cwd: &str) -> Option<String> {
+    let said = |why: &dyn std::fmt::Display| Some(format!("the working directory {cwd:?}: {why}"));
+    match std::fs::metadata(cwd) {
+        Err(error) => said(&error),
+        Ok(found) if !found.is_dir() => said(&"not a directory"),
+        Ok(_) => match rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK) {
+            Err(error) => said(&std::io::Error::from(error)),
+            Ok(()) => None,
+        },
+    }
+}
+
+/// Waits for the child, so that no zombie stays, and until its group is empty: then others may get its number.
+async fn reap(mut child: Child, group: Option<Pid>, exited: watch::Sender<Option<String>>, gone: Arc<Once>) {
     let status = match child.wait().await {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
+    let mut is_empty = group.is_none_or(|group| !group_exists(group));
+    if is_empty {
+        gone.set();
+    }
     exited.send_replace(Some(status));
+    let mut pause = Duration::from_millis(10);
+    while !is_empty {
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(Duration::from_secs(1));
+        is_empty = group.is_none_or(|group| !group_exists(group));
+    }
+    gone.set();
 }
 
 /// The child's output, and what says that reading it is over.
@@ -111,8 +149,8 @@ pub(super) struct Output {
 impl Output {
     /// Reads to the end, at most until the child has been ended: a process that left the group may hold the pipe. Says how
     /// the child ended, if it did so unasked.
-    pub(super) async fn read(self, peer: &Arc<Peer>, limit: usize) -> Option<String> {
-        let mut lines = Lines::new(limit);
+    pub(super) async fn read(self, peer: &Arc<Peer>, limits: Limits) -> Option<String> {
+        let (mut lines, mut hearing) = (Lines::new(limits.max_message_bytes), Hearing::new(limits));
         loop {
             let readable = async {
                 // What it asks for and does not read must not pile up.
@@ -139,17 +177,10 @@ impl Output {
                 Err(_) => break,
             }
             peer.cork();
-            while let Some(line) = lines.next() {
-                match line {
-                    Line::Frame(frame) => peer.receive(&frame),
-                    Line::TooLong(beginning) => too_long(peer, &beginning, limit),
-                }
-            }
+            hearing.hear(&mut lines, peer);
             peer.uncork();
         }
-        if let Some(frame) = lines.rest() {
-            peer.receive(&frame);
-        }
+        hearing.hear_rest(&mut lines, peer);
         // The exit status usually follows at once and says more than the end of output.
         let mut exit = self.process.exit.clone();
         let status = tokio::time::timeout(Duration::from_millis(200), exit.wait_for(Option::is_some)).await;
@@ -157,15 +188,6 @@ impl Output {
             Ok(Ok(status)) => format!("the server ended ({})", status.as_deref().unwrap_or("unknown status")),
             _ => "the server closed its output".to_owned(),
         })
-    }
-}
-
-/// The server's message is left out; whoever waits for it is told.
-fn too_long(peer: &Arc<Peer>, beginning: &[u8], limit: usize) {
-    let message = format!("the server sent a message longer than the limit of {limit} bytes (max_message_bytes)");
-    match answered(beginning) {
-        Some(id) => peer.handle(Input::Undelivered(id, Error::new(ErrorKind::PeerMisbehaved, message))),
-        None => peer.warn(&message),
     }
 }
 
@@ -204,7 +226,7 @@ pub(super) async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>,
             }
         }
     }
-    if let Some(text) = lines.rest() {
+    if let Some(Line::Frame(text)) = lines.rest() {
         heard(&*events, &String::from_utf8_lossy(&text));
     }
 }
@@ -218,38 +240,44 @@ impl Process {
     /// Ends it, whose input is closed, with all of its group. Each step may take `grace`.
     pub(super) async fn end(&self, grace: Duration) {
         if let Some(group) = self.group.filter(|_| !self.ended.is_set()) {
-            end(group, self.exit.clone(), grace).await;
+            self.end_group(group, grace).await;
         }
         self.ended.set();
     }
-}
 
-async fn end(group: Pid, mut exit: watch::Receiver<Option<String>>, grace: Duration) {
-    // A good server leaves by itself.
-    let left = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await.is_ok();
-    if left && !group_exists(group) {
-        return;
+    async fn end_group(&self, group: Pid, grace: Duration) {
+        // A good server leaves by itself.
+        let mut exit = self.exit.clone();
+        let left = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await.is_ok();
+        if left && !self.is_there(group) {
+            return;
+        }
+        let _ = kill_process_group(group, Signal::TERM);
+        if self.is_gone(group, grace).await {
+            return;
+        }
+        let _ = kill_process_group(group, Signal::KILL);
+        let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
     }
-    let _ = kill_process_group(group, Signal::TERM);
-    if group_is_gone(group, grace).await {
-        return;
+
+    /// Whether somebody of the group is left. Nobody else is asked: the number may be another's after that.
+    fn is_there(&self, group: Pid) -> bool {
+        !self.gone.is_set() && group_exists(group)
     }
-    let _ = kill_process_group(group, Signal::KILL);
-    let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
+
+    /// Grandchildren are not ours to wait for, so the group is looked at until it is empty.
+    async fn is_gone(&self, group: Pid, patience: Duration) -> bool {
+        let end = tokio::time::Instant::now() + patience;
+        while self.is_there(group) {
+            if tokio::time::Instant::now() >= end {
+                return false;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        true
+    }
 }
 
 fn group_exists(group: Pid) -> bool {
     test_kill_process_group(group).is_ok()
-}
-
-/// Grandchildren are not ours to wait for, so the group is looked at until it is empty.
-async fn group_is_gone(group: Pid, patience: Duration) -> bool {
-    let end = tokio::time::Instant::now() + patience;
-    while group_exists(group) {
-        if tokio::time::Instant::now() >= end {
-            return false;
-        }
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    true
 }

@@ -18,8 +18,8 @@ use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, H
 use crate::driver::{Peer, Service, Time, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::protocol::revision::{Era, is_internal};
-use crate::protocol::{Call, Connection, Opening, Transport};
+use crate::protocol::revision::{Era, is_internal, tried_both};
+use crate::protocol::{Call, Connection, NotificationCause, Opening, Transport};
 use crate::server::{Meter, Open, Server};
 use crate::signal::Signal;
 
@@ -107,8 +107,8 @@ impl Service for Answers {
         self.handlers.dispatch(&link, *call);
     }
 
-    fn notified(&self, method: &str, params: Option<RawJson>) {
-        self.hub.notified(method, params.as_ref());
+    fn notified(&self, method: &str, params: Option<RawJson>, cause: &NotificationCause) {
+        self.hub.notified(method, params.as_ref(), cause);
     }
 
     fn warning(&self, message: &str) {
@@ -180,7 +180,9 @@ impl Client {
         let known = if asks { verdicts().get(key) } else { forced };
         let outcome = match once(target, options, handlers, known).await {
             // The old server died of the probe: a new process, and no probe.
-            Err((_, true)) => once(target, options, handlers, Some(LEGACY)).await,
+            Err((first, true)) => once(target, options, handlers, Some(LEGACY))
+                .await
+                .map_err(|(error, relaunch)| (tried_both(&error, first.message()), relaunch)),
             // What was known of it may no longer be true.
             Err((error, false))
                 if asks && known.is_some_and(|k| k.era == Era::Legacy) && error.kind() != ErrorKind::Misuse =>

@@ -1,14 +1,10 @@
 //! A stream of bytes as lines.
 
-use std::borrow::Cow;
-use std::fmt;
 use std::io::Read;
 
-use bytes::{Bytes, BytesMut};
-use serde::Deserializer;
-use serde::de::{IgnoredAny, MapAccess, Visitor};
+use bytes::{Buf, Bytes, BytesMut};
 
-use crate::jsonrpc::Id;
+use crate::jsonrpc::Outline;
 
 /// Splits a stream of bytes into lines, and refuses a line that is too long without losing its place.
 pub(crate) struct Lines {
@@ -17,23 +13,42 @@ pub(crate) struct Lines {
     buffer: BytesMut,
     scanned: usize,
     limit: usize,
-    /// Within a line that is too long: its rest is thrown away.
-    skipping: bool,
+    /// The line that is too long, of which the rest is thrown away.
+    skipping: Option<Oversized>,
 }
 
 /// What [`Lines::next`] found.
 pub(crate) enum Line {
     Frame(Bytes),
-    /// How a line begins that is too long. The rest of it is skipped.
-    TooLong(Bytes),
+    TooLong(Oversized),
 }
 
-/// How much of a line that is too long is kept.
-const BEGINNING: usize = 4096;
+/// A line that was too long, and was not kept.
+#[derive(Debug, Default)]
+pub(crate) struct Oversized {
+    /// Its length so far.
+    pub(crate) bytes: usize,
+    /// What it is, if it is a message.
+    pub(crate) outline: Outline,
+    /// Told before its end, as that does not come.
+    told: bool,
+}
+
+impl Oversized {
+    fn more(&mut self, text: &[u8]) {
+        self.bytes += text.len();
+        if !self.told {
+            self.outline.feed(text);
+        }
+    }
+}
+
+/// A line that is so many times as long as it may be is told before it ends.
+const ENDLESS: usize = 16;
 
 impl Lines {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { chunk: vec![0; 64 << 10].into(), buffer: BytesMut::new(), scanned: 0, limit, skipping: false }
+        Self { chunk: vec![0; 64 << 10].into(), buffer: BytesMut::new(), scanned: 0, limit, skipping: None }
     }
 
     /// Reads once. `Ok(0)` is the end of the stream.
@@ -52,130 +67,122 @@ impl Lines {
 
     /// The next whole line, without its line break. Empty lines are skipped.
     pub(crate) fn next(&mut self) -> Option<Line> {
-        loop {
-            match memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
-                Some(found) => {
-                    let mut line = self.buffer.split_to(self.scanned + found + 1);
-                    self.scanned = 0;
-                    line.truncate(line.len() - 1);
-                    if line.last() == Some(&b'\r') {
-                        line.truncate(line.len() - 1);
-                    }
-                    if std::mem::take(&mut self.skipping) {
-                        continue;
-                    }
-                    if line.len() > self.limit {
-                        return Some(Line::TooLong(beginning(&line)));
-                    }
-                    if !line.is_empty() {
-                        return Some(Line::Frame(line.freeze()));
-                    }
+        while let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
+            let mut line = self.buffer.split_to(self.scanned + found + 1);
+            self.scanned = 0;
+            line.truncate(line.len() - 1);
+            if line.last() == Some(&b'\r') {
+                line.truncate(line.len() - 1);
+            }
+            if let Some(mut long) = self.skipping.take() {
+                long.more(&line);
+                if !long.told {
+                    return Some(Line::TooLong(long));
                 }
-                None if self.skipping => {
-                    self.buffer.clear();
-                    self.scanned = 0;
-                    return None;
-                }
-                None if self.buffer.len() > self.limit => {
-                    let line = beginning(&self.buffer);
-                    self.buffer.clear();
-                    self.scanned = 0;
-                    self.skipping = true;
-                    return Some(Line::TooLong(line));
-                }
-                None => {
-                    self.scanned = self.buffer.len();
-                    return None;
-                }
+            } else if line.len() > self.limit {
+                let mut long = Oversized::default();
+                long.more(&line);
+                return Some(Line::TooLong(long));
+            } else if !line.is_empty() {
+                return Some(Line::Frame(line.freeze()));
             }
         }
+        self.scanned = self.buffer.len();
+        if self.skipping.is_none() && self.buffer.len() <= self.limit {
+            return None;
+        }
+        let long = self.skipping.get_or_insert_default();
+        long.more(&self.buffer);
+        self.buffer.clear();
+        self.scanned = 0;
+        if long.told || long.bytes / ENDLESS <= self.limit {
+            return None;
+        }
+        long.told = true;
+        let (bytes, outline) = (long.bytes, std::mem::take(&mut long.outline));
+        Some(Line::TooLong(Oversized { bytes, outline, told: true }))
+    }
+
+    /// So many bytes of a line that has begun and does not end yet, once they are there.
+    pub(crate) fn begun(&mut self, bytes: usize) -> Option<Bytes> {
+        if self.skipping.is_some() {
+            return None;
+        }
+        let blanks = self.buffer.len() - self.buffer.trim_ascii_start().len();
+        self.buffer.advance(blanks);
+        self.scanned = self.scanned.saturating_sub(blanks);
+        self.buffer.get(..bytes).map(Bytes::copy_from_slice)
+    }
+
+    /// Goes on behind them.
+    pub(crate) fn skip(&mut self, bytes: usize) {
+        self.buffer.advance(bytes.min(self.buffer.len()));
+        self.scanned = 0;
     }
 
     /// What is left at the end of the stream: a last line without line break.
-    pub(crate) fn rest(&mut self) -> Option<Bytes> {
+    pub(crate) fn rest(&mut self) -> Option<Line> {
         let line = self.buffer.split().freeze();
         self.scanned = 0;
+        if let Some(mut long) = self.skipping.take() {
+            long.more(&line);
+            return (!long.told).then_some(Line::TooLong(long));
+        }
         let line = if line.last() == Some(&b'\r') { line.slice(..line.len() - 1) } else { line };
-        (!self.skipping && !line.is_empty()).then_some(line)
+        (!line.is_empty()).then_some(Line::Frame(line))
     }
-}
-
-/// A copy, so that the rest need not be kept.
-fn beginning(line: &[u8]) -> Bytes {
-    Bytes::copy_from_slice(&line[..line.len().min(BEGINNING)])
-}
-
-/// Which request the message answers that begins like this, if that much can be seen.
-pub(crate) fn answered(beginning: &[u8]) -> Option<Id> {
-    /// The members of the envelope that came so far.
-    #[derive(Default)]
-    struct Seen {
-        id: Option<Id>,
-        answers: bool,
-    }
-
-    impl<'de> Visitor<'de> for &mut Seen {
-        type Value = ();
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-            while let Some(name) = members.next_key::<Cow<'_, str>>()? {
-                match &*name {
-                    "id" => self.id = Some(members.next_value()?),
-                    "method" => return Ok(()),
-                    name => {
-                        self.answers |= matches!(name, "result" | "error");
-                        members.next_value::<IgnoredAny>()?;
-                    }
-                }
-            }
-            Ok(())
-        }
-    }
-
-    let mut seen = Seen::default();
-    // It ends in the middle, which is an error; what came before that counts.
-    let _ = serde_json::Deserializer::from_slice(beginning).deserialize_map(&mut seen);
-    seen.id.filter(|_| seen.answers)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::jsonrpc::Id;
 
-    #[test]
-    fn a_line_that_is_too_long_costs_only_itself() {
-        let text = format!("{{\"id\":1}}\n\"{}\"\n{{\"id\":2}}\r\n\nlast", "x".repeat(300_000));
-        let (mut from, mut lines, mut found) = (text.as_bytes(), Lines::new(100), Vec::new());
+    fn shown(line: Line) -> String {
+        match line {
+            Line::Frame(text) => String::from_utf8_lossy(&text).into_owned(),
+            Line::TooLong(long) => format!("{} bytes of {:?}", long.bytes, long.outline.id()),
+        }
+    }
+
+    fn all(text: &str, limit: usize) -> Vec<String> {
+        let (mut from, mut lines, mut found) = (text.as_bytes(), Lines::new(limit), Vec::new());
         while lines.fill(&mut from).expect("memory") > 0 {
             while let Some(line) = lines.next() {
                 assert!(lines.buffer.len() <= 64 << 10);
-                found.push(match line {
-                    Line::Frame(text) => String::from_utf8_lossy(&text).into_owned(),
-                    Line::TooLong(beginning) => format!("too long, of which {} are kept", beginning.len()),
-                });
+                found.push(shown(line));
             }
         }
-        assert_eq!(found, [r#"{"id":1}"#, "too long, of which 4096 are kept", r#"{"id":2}"#]);
-        assert_eq!(lines.rest().as_deref(), Some(&b"last"[..]));
+        found.extend(lines.rest().map(shown));
+        assert!(lines.skipping.is_none() && lines.buffer.is_empty());
+        found
     }
 
     #[test]
-    fn the_beginning_shows_what_is_answered() {
-        for (beginning, id) in [
-            (r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"te"#, Some(Id::from(7))),
-            (r#"{"error":{"code":1},"id":"a","jsonrp"#, Some(Id::from("a"))),
-            (r#"{"jsonrpc":"2.0","id":7,"method":"sampling/createMessage","params":{"result"#, None),
-            (r#"{"jsonrpc":"2.0","id":7,"meth"#, None),
-            (r#"{"result":{"id":7,"text":""#, None),
-            (r#"{"id":7"#, None),
-            (r#"[{"id":7,"result":{"#, None),
-            ("no JSON", None),
+    fn a_line_that_is_too_long_costs_only_itself() {
+        let text = format!("{{\"id\":1}}\n\"{}\"\n{{\"id\":2}}\r\n\nlast", "x".repeat(1000));
+        assert_eq!(all(&text, 100), [r#"{"id":1}"#, "1002 bytes of None", r#"{"id":2}"#, "last"]);
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_says_whose_it_is() {
+        let long = "x".repeat(300_000);
+        for text in [
+            format!(r#"{{"id":7,"result":"{long}"}}"#),
+            format!(r#"{{"result":"{long}","id":7}}"#),
+            format!(r#"{{"result":{{"id":1,"x":"{long}"}},"jsonrpc":"2.0","id":7}}"#),
         ] {
-            assert_eq!(answered(beginning.as_bytes()), id, "{beginning}");
+            let told = format!("{} bytes of Some({})", text.len(), Id::from(7));
+            assert_eq!(all(&format!("{text}\nlast\n"), 200_000), [&*told, "last"]);
+            assert_eq!(all(&text, 200_000), [&*told], "the stream ends with it");
         }
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_told_once() {
+        let text = format!(r#"{{"id":7,"result":"{}"#, "x".repeat(500_000));
+        let found = all(&format!("{text}\nlast"), 100);
+        assert_eq!((found.len(), found.last().map(String::as_str)), (2, Some("last")));
+        assert!(found[0].ends_with("bytes of Some(7)"), "{found:?}");
     }
 }

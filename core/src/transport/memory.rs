@@ -6,14 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use bytes::Bytes;
 
 use crate::driver::{Peer, Sink};
-use crate::protocol::Outbound;
+use crate::protocol::{Origin, Outbound};
 #[cfg(feature = "runtime")]
 use crate::server::{Meter, Usage};
 
 /// What one direction of the pair has not delivered yet.
 #[derive(Default)]
 struct Queue {
-    frames: VecDeque<Bytes>,
+    /// Each with what caused it.
+    frames: VecDeque<(Bytes, Option<Origin>)>,
     delivering: bool,
     closed: bool,
 }
@@ -55,7 +56,7 @@ impl Pipe {
             };
             let Some(peer) = self.peer() else { return };
             match next {
-                Some(frame) => peer.receive(&frame),
+                Some((frame, origin)) => peer.receive_of(&frame, origin),
                 None => return peer.close("the other side closed the connection"),
             }
         }
@@ -80,7 +81,7 @@ pub(crate) struct PipeSink(pub(crate) Arc<Pipe>);
 
 impl Sink for PipeSink {
     fn send(&self, batch: Vec<Outbound>) {
-        self.0.start(|queue| queue.frames.extend(batch.into_iter().map(|o| o.frame)));
+        self.0.start(|queue| queue.frames.extend(batch.into_iter().map(|o| (o.frame, o.origin))));
     }
 
     fn close(&self) {

@@ -8,11 +8,15 @@ mod child;
 pub(crate) mod connect;
 #[cfg(feature = "runtime")]
 mod group;
+#[cfg(feature = "client-process")]
+mod hearing;
 #[cfg(feature = "http")]
 pub mod http;
 #[cfg(feature = "client-process")]
 mod lines;
 pub(crate) mod memory;
+#[cfg(feature = "client-process")]
+pub(crate) mod own;
 #[cfg(feature = "client-process")]
 mod program;
 #[cfg(feature = "runtime")]

@@ -8,9 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::child::{self, Output, Process, Started, read_stderr};
 use super::sink::LineSink;
-use crate::client::{ClientOptions, Closer, Events, Target};
+use crate::client::{ClientOptions, Closer, Events, InheritEnv, Target};
 use crate::driver::{Peer, Service, Sink, runtime};
-use crate::error::Result;
+use crate::error::{Result, shortened};
+use crate::jsonrpc::Limits;
 use crate::protocol::{Connection, Input, Outbound, Transport};
 use crate::signal::Signal;
 
@@ -20,16 +21,23 @@ const WINDOW: Duration = Duration::from_secs(60);
 /// The first start of a window comes at once. The pause before the second; twice as long each time.
 const PAUSE: Duration = Duration::from_millis(200);
 
+/// Of the last line of standard error, and of a command, as much as a message shows.
+const MAX_SHOWN: usize = 300;
+const MAX_COMMAND: usize = 80;
+/// The last words of a process that has ended may come so much later than its end.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
 /// As good as for ever.
 const MAX_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The way to the processes of one client, of which there is one at a time.
 struct Program {
     target: Target,
+    inherit: InheritEnv,
     /// Whether another is started when one ends unasked.
     restart: bool,
     grace: Duration,
-    max_message_bytes: usize,
+    limits: Limits,
     events: Arc<dyn Events>,
     peer: OnceLock<Weak<Peer>>,
     own: Weak<Self>,
@@ -46,6 +54,42 @@ struct State {
     restarts: VecDeque<Instant>,
     /// How the last process ended, or why it could not be started.
     reason: String,
+    /// Of the process, where its standard error is heard here.
+    last_words: Option<Arc<LastWords>>,
+}
+
+/// Hears standard error, and remembers the last line that says something.
+struct LastWords {
+    events: Arc<dyn Events>,
+    line: Mutex<String>,
+    /// Set when all is read.
+    over: Signal,
+}
+
+impl LastWords {
+    fn line(&self) -> Option<String> {
+        let line = self.line.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        (!line.is_empty()).then_some(line)
+    }
+}
+
+impl Events for LastWords {
+    fn stderr(&self, line: &str) {
+        let said = line.trim();
+        if !said.is_empty() {
+            shortened(said, MAX_SHOWN)
+                .as_ref()
+                .clone_into(&mut *self.line.lock().unwrap_or_else(PoisonError::into_inner));
+        }
+        self.events.stderr(line);
+    }
+}
+
+/// The command that a target is, as much as tells it from others: what follows may hold secrets.
+fn shown(target: &Target) -> String {
+    let Target::Command { command, args, .. } = target else { return String::new() };
+    let what = args.iter().find(|arg| !arg.starts_with('-'));
+    what.map_or_else(|| format!("{command:?}"), |what| format!("{command:?} {:?}", shortened(what, MAX_COMMAND)))
 }
 
 /// Launches the target and joins it to a peer.
@@ -60,16 +104,17 @@ pub(super) fn launch(
     let grace = crate::options::seconds("shutdown_grace", options.shutdown_grace)?.min(MAX_GRACE);
     let program = Arc::new_cyclic(|own| Program {
         target: target.clone(),
+        inherit: options.inherit_env.clone(),
         restart: options.restart,
         grace,
-        max_message_bytes: limits.max_message_bytes,
+        limits,
         events: events.clone(),
         peer: OnceLock::new(),
         own: own.clone(),
         state: Mutex::default(),
         over: Signal::default(),
     });
-    let started = child::start(target)?;
+    let started = child::start(target, &options.inherit_env)?;
     let connection = Connection::new(Arc::new(options.facts()), Arc::new(Transport::new("stdio")));
     let peer = Peer::new(connection, limits, service, |peer| {
         let _ = program.peer.set(peer.clone());
@@ -92,9 +137,16 @@ impl Program {
     /// What is sent goes to this process from now on.
     fn begin(&self, state: &mut State, started: Started) -> (Arc<Process>, Output) {
         let Started { process, stdin, output, stderr } = started;
-        if let Some(reader) = stderr {
-            runtime::spawn(read_stderr(reader, self.events.clone(), process.clone()));
-        }
+        state.last_words = stderr.map(|reader| {
+            let last =
+                Arc::new(LastWords { events: self.events.clone(), line: Mutex::default(), over: Signal::default() });
+            let (heard, process) = (last.clone(), process.clone());
+            runtime::spawn(async move {
+                read_stderr(reader, heard.clone(), process).await;
+                heard.over.set();
+            });
+            last
+        });
         (state.stdin, state.process) = (Some(stdin), Some(process.clone()));
         (process, output)
     }
@@ -103,20 +155,48 @@ impl Program {
     fn begin_next(&self) -> Option<Result<(Arc<Process>, Output)>> {
         let mut state = self.lock();
         // Whoever closes sets it before he looks for the process, which he finds then.
-        (!self.over.is_set()).then(|| Ok(self.begin(&mut state, child::start(&self.target)?)))
+        (!self.over.is_set()).then(|| Ok(self.begin(&mut state, child::start(&self.target, &self.inherit)?)))
     }
 
     /// Reads what a process says, and sees to its end.
     async fn follow(self: Arc<Self>, process: Arc<Process>, output: Output, peer: Arc<Peer>) {
-        let Some(reason) = output.read(&peer, self.max_message_bytes).await else { return };
+        let Some(mut reason) = output.read(&peer, self.limits).await else { return };
+        // What was open before is known by now.
+        if peer.revision().is_none() && self.lock().restarts.is_empty() {
+            let (stdin, last) = {
+                let state = self.lock();
+                (state.stdin.clone(), state.last_words.clone())
+            };
+            reason = self.told(&reason, last.as_deref()).await;
+            if stdin.is_some_and(|stdin| stdin.is_untouched()) {
+                peer.handle(Input::Unheard(reason.clone()));
+            }
+        }
         if !self.restart {
-            return peer.close(&reason);
+            peer.close(&reason);
+            drop(peer);
+            // What it has left behind is ended while it can still be known.
+            self.end_input();
+            return process.end(self.grace).await;
         }
         self.lock().reason.clone_from(&reason);
         self.end_input();
         peer.handle(Input::Lost(reason));
         drop(peer);
         process.end(self.grace).await;
+    }
+
+    /// Why a server ended before it was open: which it was, and what it said last, if that is heard here.
+    async fn told(&self, reason: &str, last: Option<&LastWords>) -> String {
+        let mut text = format!("{reason}; it is {}", shown(&self.target));
+        if let Some(last) = last {
+            // They are on their way still.
+            let _ = tokio::time::timeout(LAST_WORDS, last.over.wait()).await;
+            if let Some(line) = last.line() {
+                text.push_str(&format!(", and the last line of its standard error is {line:?}"));
+            }
+        }
+        text
     }
 
     /// Starts the next process, unless this is over before.

@@ -1,14 +1,14 @@
 //! Serving the way the command line says.
 
 use std::future::Future;
-#[cfg(feature = "http")]
-use std::io::Write;
 use std::process::ExitCode;
 
 #[cfg(feature = "http")]
 use super::http::HttpOptions;
 use crate::driver::runtime;
 use crate::error::{Error, Result};
+#[cfg(feature = "http")]
+use crate::report;
 use crate::server::Server;
 
 /// What the command line says about the address of HTTP.
@@ -88,8 +88,7 @@ impl Server {
         options.host = address.host.unwrap_or(options.host);
         options.port = address.port.unwrap_or(options.port);
         let serving = self.serve_http(options).await?;
-        // Standard error may be closed.
-        let _ = writeln!(std::io::stderr(), "ready {}", serving.url());
+        report::line(format_args!("ready {}", serving.url()));
         serving.join().await;
         Ok(())
     }

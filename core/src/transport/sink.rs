@@ -1,64 +1,16 @@
 //! Lines to a pipe, written without ever waiting for its reader, and the bound on what waits for that reader.
 
-use std::fs::File;
-use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::sync::Notify;
 
 use crate::driver::Sink;
 use crate::protocol::{Outbound, Sent};
 use crate::signal::Signal;
-
-/// A descriptor to write to without ever blocking the writer, and without changing what others see of it.
-enum Out {
-    /// A pipe, opened anew: its own file description may be non-blocking.
-    Pipe(File),
-    /// A socket, written to with a flag.
-    Socket(File),
-    /// A file or a terminal: writes do not wait for a peer.
-    Plain(File),
-}
-
-impl Out {
-    fn new(file: File) -> Self {
-        use rustix::fs::{FileType, Mode, OFlags};
-        let Ok(stat) = rustix::fs::fstat(&file) else {
-            return Self::Plain(file);
-        };
-        match FileType::from_raw_mode(stat.st_mode) {
-            FileType::Socket => Self::Socket(file),
-            FileType::Fifo => {
-                let path = format!("/dev/fd/{}", file.as_raw_fd());
-                let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
-                match rustix::fs::open(path, flags, Mode::empty()) {
-                    Ok(own) => Self::Pipe(File::from(own)),
-                    Err(_) => Self::Plain(file),
-                }
-            }
-            _ => Self::Plain(file),
-        }
-    }
-
-    fn file(&self) -> &File {
-        match self {
-            Self::Pipe(file) | Self::Socket(file) | Self::Plain(file) => file,
-        }
-    }
-
-    fn write_now(&self, bytes: &[u8]) -> std::io::Result<usize> {
-        use rustix::net::{SendFlags, send};
-        match self {
-            Self::Socket(file) => Ok(send(file, bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL)?),
-            Self::Pipe(file) | Self::Plain(file) => (&*file).write(bytes),
-        }
-    }
-}
+use crate::streams::Out;
 
 /// With more bytes than this waiting for a peer that does not read, nothing is read from it either.
 pub(super) const MAX_BACKLOG: usize = 4 << 20;
@@ -81,6 +33,8 @@ pub(super) struct Backlog {
     drained: Notify,
     stalled: Signal,
     ended: Signal,
+    /// Why the pipe takes nothing more.
+    failure: OnceLock<std::io::ErrorKind>,
 }
 
 impl Backlog {
@@ -122,6 +76,16 @@ impl Backlog {
         self.ended.wait().await;
     }
 
+    /// Why nothing more can be written, when that is not what this side wants.
+    pub(super) fn failure(&self) -> Option<std::io::ErrorKind> {
+        self.failure.get().copied()
+    }
+
+    fn fail(&self, error: &std::io::Error) {
+        let _ = self.failure.set(error.kind());
+        self.end();
+    }
+
     fn end(&self) {
         self.over.store(true, Ordering::Release);
         self.drained.notify_waiters();
@@ -140,6 +104,8 @@ struct Shared {
     backlog: Arc<Backlog>,
     max_notifications: usize,
     patience: Duration,
+    /// The bytes that the pipe has taken.
+    written: AtomicUsize,
     /// Signalled when the queue got empty or the pipe broke.
     idle: Condvar,
 }
@@ -159,20 +125,29 @@ struct Queue {
 
 impl LineSink {
     /// `max_notifications`: the most progress and log messages that wait.
-    pub(crate) fn new(file: File, max_notifications: usize) -> Self {
-        Self::with_patience(file, max_notifications, PATIENCE)
+    pub(crate) fn new(out: Out, max_notifications: usize) -> Self {
+        Self::with_patience(out, max_notifications, PATIENCE)
     }
 
-    fn with_patience(file: File, max_notifications: usize, patience: Duration) -> Self {
+    fn with_patience(out: Out, max_notifications: usize, patience: Duration) -> Self {
         let shared = Shared {
-            out: Out::new(file),
+            out,
             queue: Mutex::default(),
             backlog: Arc::default(),
             max_notifications,
             patience,
+            written: AtomicUsize::new(0),
             idle: Condvar::new(),
         };
         Self { shared: Arc::new(shared) }
+    }
+
+    /// Whether the reader has taken nothing of what was written. Where the system does not tell of a pipe's writing end, it
+    /// is thought to have.
+    pub(super) fn is_untouched(&self) -> bool {
+        let written = self.shared.written.load(Ordering::Relaxed);
+        let unread = rustix::io::ioctl_fionread(&self.shared.out);
+        written == 0 || unread.is_ok_and(|unread| unread >= written as u64)
     }
 
     pub(super) fn backlog(&self) -> Arc<Backlog> {
@@ -204,7 +179,10 @@ impl Shared {
         while done < bytes.len() {
             match self.out.write_now(&bytes[done..]) {
                 Ok(0) => return Err(std::io::ErrorKind::WriteZero.into()),
-                Ok(n) => done += n,
+                Ok(n) => {
+                    done += n;
+                    self.written.fetch_add(n, Ordering::Relaxed);
+                }
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => return Ok(done),
                 Err(e) => return Err(e),
@@ -237,10 +215,10 @@ impl Shared {
             let outcome = self.write_all(&bytes);
             let mut queue = self.lock();
             queue.notifications -= notifications;
-            if outcome.is_err() {
+            if let Err(error) = outcome {
                 queue.broken = true;
                 queue.bytes = Vec::new();
-                self.backlog.end();
+                self.backlog.fail(&error);
             }
         }
     }
@@ -259,19 +237,20 @@ impl Shared {
 
     /// Waits until the pipe takes more.
     fn wait(&self) -> std::io::Result<()> {
-        let patience = Timespec::try_from(self.patience).ok();
+        let mut end = Instant::now() + self.patience;
         loop {
-            let mut pipe = [PollFd::new(self.out.file(), PollFlags::OUT)];
-            match poll(&mut pipe, patience.as_ref()) {
-                Ok(0) if self.backlog.is_full() => {
-                    self.backlog.stalled.set();
-                    return Err(std::io::ErrorKind::TimedOut.into());
-                }
-                // Little waits: it may take its time.
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Ok(()),
-                Err(e) => return Err(e.into()),
+            if self.out.is_ready(Some(end.saturating_duration_since(Instant::now())))? {
+                return Ok(());
             }
+            if Instant::now() < end {
+                continue;
+            }
+            if self.backlog.is_full() {
+                self.backlog.stalled.set();
+                return Err(std::io::ErrorKind::TimedOut.into());
+            }
+            // Little waits: it may take its time.
+            end = Instant::now() + self.patience;
         }
     }
 
@@ -337,9 +316,9 @@ impl Sink for LineSink {
                     self.shared.write_queued();
                 }
             }
-            Err(_) => {
+            Err(error) => {
                 self.shared.lock().broken = true;
-                self.shared.backlog.end();
+                self.shared.backlog.fail(&error);
             }
         }
     }
@@ -356,13 +335,14 @@ impl Sink for LineSink {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
     use std::io::Read;
 
     use super::*;
     use crate::protocol::CallId;
 
     fn message(text: &str, sent: Sent) -> Outbound {
-        Outbound { frame: text.to_owned().into(), related: Some(CallId(1)), route: None, sent }
+        Outbound { frame: text.to_owned().into(), related: Some(CallId(1)), route: None, sent, origin: None }
     }
 
     fn pipe() -> (File, File) {
@@ -378,7 +358,7 @@ mod tests {
     #[tokio::test]
     async fn what_waits_is_bounded_and_written_even_after_the_end() {
         let (mut reader, writer) = pipe();
-        let sink = LineSink::new(writer, 2);
+        let sink = LineSink::new(Out::new(writer), 2);
         sink.send(vec![large()]);
         for n in 0..5 {
             sink.send(vec![message(&format!("note {n}"), Sent::Notification)]);
@@ -405,7 +385,7 @@ mod tests {
     #[tokio::test]
     async fn a_peer_that_takes_nothing_is_given_up() {
         let (reader, writer) = pipe();
-        let sink = LineSink::with_patience(writer, 2, Duration::ZERO);
+        let sink = LineSink::with_patience(Out::new(writer), 2, Duration::ZERO);
         let backlog = sink.backlog();
         sink.send(vec![large()]);
         backlog.stalled().await;

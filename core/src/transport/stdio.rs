@@ -1,37 +1,54 @@
 //! Newline-delimited messages over pipes: the server's own standard streams, and a child's from the client's side.
 
 use std::fs::File;
-use std::io::{Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::io::{ErrorKind as IoKind, PipeReader};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use super::lines::{Line, Lines};
+use super::lines::{Line, Lines, Oversized};
+use super::own::{self, InUse};
 use super::sink::{Backlog, LineSink};
 use crate::call::Link;
 use crate::driver::{Peer, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
-use crate::protocol::{Connection, Transport};
-use crate::report;
+use crate::jsonrpc::{DecodeError, MARK};
+use crate::protocol::{Connection, Input, Origin, Transport};
 use crate::server::{Meter, Open, Server};
+use crate::streams::{Out, duplicate};
 
 /// After the end of input, running calls have this long to be answered.
 const DRAIN: Duration = Duration::from_millis(500);
 
 impl Server {
     /// Serves on the process's standard streams until input ends. Calls that are running then have half a second to
-    /// be answered; the rest is cancelled. What the program prints to stdout meanwhile goes to stderr.
+    /// be answered; the rest is cancelled. So it is when nobody reads the output any more.
+    ///
+    /// Meanwhile the streams belong to the protocol: the program and what it starts find the end of input in place of
+    /// the one, and what they print goes to stderr.
     ///
     /// # Errors
     /// A mistake in the server's definition, or standard streams that cannot be used.
     pub async fn serve_stdio(&self) -> Result<()> {
+        self.serve_own(false, None).await
+    }
+
+    /// As [`serve_stdio`](Self::serve_stdio), with what caused it; `kept`: giving the streams back is left to the caller.
+    pub(crate) async fn serve_own(&self, kept: bool, origin: Option<Origin>) -> Result<()> {
         self.check()?;
+        let in_use = InUse::begin()?;
         let uses = Use::begin(self).await?;
-        let served = match take_own() {
-            Ok((input, output)) => self.serve_pipes(input, output).await,
+        let served = match own::take(&in_use) {
+            Ok((input, output, taken)) => {
+                // Not to be given back when this future is dropped either.
+                let taken = if kept { own::keep(taken) } else { Some(taken) };
+                let served = self.serve_pipes(input, output, origin).await;
+                drop(taken);
+                served
+            }
             Err(error) => Err(error),
         };
         uses.end().await;
@@ -39,9 +56,14 @@ impl Server {
     }
 
     /// Dropped before its end, it ends the connection.
-    async fn serve_pipes(&self, input: File, output: File) -> Result<()> {
-        let connection = Connection::new(self.facts(), Arc::new(Transport::new("stdio")));
-        let sink = Arc::new(LineSink::new(output, self.options().max_queued_notifications));
+    async fn serve_pipes(&self, input: File, output: File, origin: Option<Origin>) -> Result<()> {
+        let transport = Transport { origin, ..Transport::new("stdio") };
+        let connection = Connection::new(self.facts(), Arc::new(transport));
+        let io = |e: std::io::Error| Error::new(ErrorKind::Transport, format!("standard streams: {e}"));
+        // Ends when serving does.
+        let (over, _still) = std::io::pipe().map_err(io)?;
+        let pipes = Pipes { input, over, output: Some(duplicate(&output).map_err(io)?) };
+        let sink = Arc::new(LineSink::new(Out::new(output), self.options().max_queued_notifications));
         let limits = self.limits();
         let peer = Peer::new(connection, limits, self.shared.router.clone(), |_| sink.clone());
         let serving = Serving::new(self, peer.clone());
@@ -59,7 +81,7 @@ impl Server {
             .spawn(move || {
                 // Handlers are polled on this thread first; they may use the runtime.
                 let _guard = reader.handle.enter();
-                let outcome = reader.read(input, limits.max_message_bytes);
+                let outcome = reader.read(pipes, limits.max_message_bytes);
                 if let Some(peer) = reader.peer.upgrade() {
                     peer.wait_until_idle(DRAIN);
                     peer.close("the input ended");
@@ -86,9 +108,7 @@ impl Server {
                 let _ = runtime::handle().spawn_blocking(drain).await;
                 Ok(())
             }
-            () = lost(&backlog, &watched) => {
-                Err(Error::new(ErrorKind::Transport, "the client did not answer a ping (ping_timeout)"))
-            }
+            outcome = lost(&backlog, &watched) => outcome,
             () = backlog.stalled() => {
                 Err(Error::new(ErrorKind::Transport, "the client does not read what it asked for"))
             }
@@ -96,11 +116,54 @@ impl Server {
     }
 }
 
-/// Resolves when the connection has ended because the client was silent for too long.
-async fn lost(backlog: &Backlog, peer: &Weak<Peer>) {
+/// Resolves when the connection has ended because nobody reads the output, or the client was silent for too long.
+async fn lost(backlog: &Backlog, peer: &Weak<Peer>) -> Result<()> {
     backlog.ended().await;
-    if !peer.upgrade().is_some_and(|peer| peer.is_lost()) {
-        std::future::pending().await
+    match backlog.failure() {
+        // As the end of input.
+        Some(IoKind::BrokenPipe | IoKind::ConnectionReset | IoKind::NotConnected) => Ok(()),
+        Some(kind) if kind != IoKind::TimedOut => {
+            Err(Error::new(ErrorKind::Transport, format!("standard output cannot be written to: {kind}")))
+        }
+        None if peer.upgrade().is_some_and(|peer| peer.is_lost()) => {
+            Err(Error::new(ErrorKind::Transport, "the client did not answer a ping (ping_timeout)"))
+        }
+        _ => std::future::pending().await,
+    }
+}
+
+/// What a server reads, and what ends that.
+struct Pipes {
+    input: File,
+    /// Ends when nobody serves any more.
+    over: PipeReader,
+    /// Where the answers go, to learn that nobody reads them. None where that cannot be learnt.
+    output: Option<File>,
+}
+
+impl Pipes {
+    /// Waits for input or its end. `false`: it is wanted no more.
+    fn wait(&mut self) -> bool {
+        loop {
+            let mut ends = [
+                PollFd::new(&self.input, PollFlags::IN),
+                PollFd::new(&self.over, PollFlags::empty()),
+                PollFd::new(self.output.as_ref().unwrap_or(&self.input), PollFlags::empty()),
+            ];
+            if let Err(error) = poll(&mut ends, None) {
+                if error == rustix::io::Errno::INTR {
+                    continue;
+                }
+                // Reading says what is wrong.
+                return true;
+            }
+            match ends.map(|end| end.revents()) {
+                [_, over, _] if !over.is_empty() => return false,
+                [input, ..] if !input.is_empty() => return true,
+                [.., output] if output.intersects(PollFlags::ERR | PollFlags::HUP) => return false,
+                _ => self.output = None,
+            }
+        }
     }
 }
 
@@ -122,6 +185,11 @@ impl Drop for Serving {
     }
 }
 
+/// The line without the byte order mark that some writers begin a stream with.
+fn unmarked(line: bytes::Bytes, is_first: &mut bool) -> bytes::Bytes {
+    if std::mem::take(is_first) && line.starts_with(MARK) { line.slice(MARK.len()..) } else { line }
+}
+
 /// Reads a pipe to its end and feeds the peer. Does not keep it alive: a read cannot be called off.
 struct Reader {
     handle: Handle,
@@ -131,17 +199,21 @@ struct Reader {
 
 impl Reader {
     /// Blocks; meant for a thread of its own.
-    fn read(&self, mut from: File, limit: usize) -> Result<()> {
+    fn read(&self, mut from: Pipes, limit: usize) -> Result<()> {
         let mut lines = Lines::new(limit);
-        loop {
-            let read = lines.fill(&mut from)?;
+        let mut is_first = true;
+        while from.wait() {
+            let read = match lines.fill(&mut from.input) {
+                Err(error) if matches!(error.kind(), IoKind::WouldBlock | IoKind::Interrupted) => continue,
+                read => read?,
+            };
             let Some(peer) = self.peer.upgrade() else { return Ok(()) };
             // The answers to all the lines of one read go out together.
             peer.cork();
             while let Some(line) = lines.next() {
                 match line {
-                    Line::Frame(frame) => peer.receive(&frame),
-                    Line::TooLong(_) => peer.handle(crate::protocol::Input::Invalid(too_long(limit))),
+                    Line::Frame(frame) => peer.receive(&unmarked(frame, &mut is_first)),
+                    Line::TooLong(line) => peer.handle(Input::Invalid(too_long(&line, limit))),
                 }
                 // Back-pressure: the rest stays in the pipe.
                 if peer.is_full() {
@@ -155,63 +227,30 @@ impl Reader {
                     peer.cork();
                 }
             }
-            if read == 0
-                && let Some(frame) = lines.rest()
-            {
-                peer.receive(&frame);
+            match if read == 0 { lines.rest() } else { None } {
+                Some(Line::Frame(frame)) => peer.receive(&unmarked(frame, &mut is_first)),
+                Some(Line::TooLong(line)) => peer.handle(Input::Invalid(too_long(&line, limit))),
+                None => {}
             }
             peer.uncork();
             if read == 0 {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 }
 
-fn too_long(limit: usize) -> crate::jsonrpc::DecodeError {
-    let message = format!("message is longer than the limit of {limit} bytes (max_message_bytes)");
-    crate::jsonrpc::DecodeError::invalid(None, message)
-}
-
-/// The process's own standard streams, taken for the protocol. What the program prints to stdout from now on goes to
-/// stderr, with one warning.
-pub(crate) fn take_own() -> Result<(File, File)> {
-    let input = rustix::io::dup(std::io::stdin().as_fd()).map_err(std::io::Error::from)?;
-    let output = rustix::io::dup(std::io::stdout().as_fd()).map_err(std::io::Error::from)?;
-    for fd in [&input, &output] {
-        rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC).map_err(std::io::Error::from)?;
-    }
-    redirect_stdout()?;
-    Ok((File::from(input), File::from(output)))
-}
-
-fn redirect_stdout() -> Result<()> {
-    let (reader, writer): (OwnedFd, OwnedFd) =
-        rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).map_err(std::io::Error::from)?;
-    rustix::stdio::dup2_stdout(&writer).map_err(std::io::Error::from)?;
-    drop(writer);
-    let mut reader = File::from(reader);
-    std::thread::Builder::new()
-        .name("tricorn-stdout".into())
-        .spawn(move || {
-            let (mut chunk, mut warned) = ([0u8; 4096], false);
-            while let Ok(n) = reader.read(&mut chunk) {
-                if n == 0 {
-                    return;
-                }
-                if !std::mem::replace(&mut warned, true) {
-                    report::say("stdout belongs to the protocol; what this program prints there goes to stderr");
-                }
-                let _ = std::io::stderr().write_all(&chunk[..n]);
-            }
-        })
-        .map_err(|e| Error::new(crate::ErrorKind::Transport, format!("thread for stdout: {e}")))?;
-    Ok(())
+fn too_long(line: &Oversized, limit: usize) -> DecodeError {
+    let bytes = line.bytes;
+    let message = format!("message of {bytes} bytes is longer than the limit of {limit} (max_message_bytes)");
+    DecodeError::of(&line.outline, message)
 }
 
 #[cfg(test)]
 mod tests {
     use std::future::Future;
+    use std::io::{Read, Write};
     use std::pin::pin;
     use std::sync::Mutex;
     use std::task::{Context, Waker};
@@ -228,7 +267,7 @@ mod tests {
         let server = Server::new("s");
         let ((input, _near), (mut answers, output)) = (pipe(), pipe());
         {
-            let mut serving = pin!(server.serve_pipes(input, output));
+            let mut serving = pin!(server.serve_pipes(input, output, None));
             assert!(serving.as_mut().poll(&mut Context::from_waker(Waker::noop())).is_pending());
             assert_eq!(server.usage().connections, 1);
         }
@@ -247,7 +286,7 @@ mod tests {
             writeln!(near, r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#).expect("written");
         }
         let own = server.clone();
-        let serving = tokio::spawn(async move { own.serve_pipes(input, output).await });
+        let serving = tokio::spawn(async move { own.serve_pipes(input, output, None).await });
         let mut first = [0; 1];
         let (mut answers, first) =
             tokio::task::spawn_blocking(move || answers.read_exact(&mut first).map(|()| (answers, first)))
@@ -290,7 +329,7 @@ mod tests {
             writeln!(near, "{line}").expect("written");
         }
         drop(near);
-        server.serve_pipes(input, output).await.expect("the end");
+        server.serve_pipes(input, output, None).await.expect("the end");
         let mut said = [0; 4096];
         let count = answers.read(&mut said).expect("answers");
         assert!(String::from_utf8_lossy(&said[..count]).contains(r#""id":3"#), "the next request is answered");
@@ -303,7 +342,7 @@ mod tests {
         server.add_tool(crate::model::Tool::new("t", ""), Arc::new(Waits(Mutex::new(Some(started))))).expect("added");
         let ((input, mut near), (_answers, output)) = (pipe(), pipe());
         let own = server.clone();
-        let serving = tokio::spawn(async move { own.serve_pipes(input, output).await });
+        let serving = tokio::spawn(async move { own.serve_pipes(input, output, None).await });
         let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
         writeln!(near, r#"{{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{{"name":"t","_meta":{meta}}}}}"#)
             .expect("written");

@@ -205,3 +205,30 @@ async fn what_a_child_that_died_has_said_is_given_to_who_wants_it() {
         assert_eq!(held.rest().await, "");
     }
 }
+
+#[tokio::test]
+async fn a_program_inherits_as_much_of_the_environment_as_it_is_given() {
+    let said = async |inherit: Option<tricorn::client::InheritEnv>| {
+        let mut held = Held::new("environment");
+        let target = held.target(
+            r#"say "path:${PATH:+set} cargo:${CARGO_MANIFEST_DIR:+set} own:$OWN"
+answer "$modern"; until_the_end"#,
+        );
+        let Target::Command { command, args, mut env, cwd, stderr } = target else { panic!("a command") };
+        env.insert("OWN".into(), Some("1".into()));
+        let target = Target::Command { command, args, env, cwd, stderr };
+        let mut options = ClientOptions::new();
+        if let Some(inherit) = inherit {
+            options = options.inherit_env(inherit);
+        }
+        let client = Client::connect(&target, &options).await.unwrap();
+        client.close().await;
+        held.rest().await
+    };
+    // Cargo's own variable is one of those that nobody meant for a server.
+    assert_eq!(said(None).await.trim(), "path:set cargo:set own:1");
+    assert_eq!(said(Some(false.into())).await.trim(), "path:set cargo: own:1");
+    assert_eq!(said(Some(["CARGO_MANIFEST_DIR"].into_iter().collect())).await.trim(), "path:set cargo:set own:1");
+    let wrong = ClientOptions::parse(r#"{"inherit_env": "no"}"#).unwrap_err();
+    assert!(wrong.message().contains("\"inherit_env\": expected true, false or a list of names"), "{wrong}");
+}

@@ -68,11 +68,11 @@ async fn a_server_that_was_replaced_by_an_old_one_is_reported_and_then_used() {
 async fn what_may_pass_makes_nobody_legacy() {
     type Say = fn(&Seen) -> Reply;
     let ways: [(&str, Say, Option<ErrorKind>); 6] = [
-        ("503", |seen| refuse("503 Service Unavailable", seen, -32603), Some(ErrorKind::Transport)),
-        ("503, -32000", |seen| refuse("503 Service Unavailable", seen, -32000), Some(ErrorKind::Transport)),
         ("429", |seen| refuse("429 Too Many Requests", seen, -32603), Some(ErrorKind::Transport)),
-        ("500", |seen| refuse("500 Internal Server Error", seen, -32603), Some(ErrorKind::Transport)),
-        // As the specification has it, it may be a legacy one, but only as long as this connection lasts.
+        // It may be a legacy one, but only as long as this connection lasts.
+        ("503", |seen| refuse("503 Service Unavailable", seen, -32603), None),
+        ("503, -32000", |seen| refuse("503 Service Unavailable", seen, -32000), None),
+        ("500", |seen| refuse("500 Internal Server Error", seen, -32603), None),
         ("200", |seen| refuse("200 OK", seen, -32603), None),
         ("silence", |_| Reply::Hold(vec![]), None),
     ];

@@ -128,6 +128,68 @@ async fn a_check_that_would_not_end_is_not_begun() {
     assert!(error.message().contains("5000000 steps"), "{error}");
 }
 
+/// Sixteen definitions of 1.8 KB, each of which leads to the next one twice, and more of them.
+fn doubling(levels: usize) -> Value {
+    let each = |n: usize| {
+        let next = json!({"$ref": format!("#/$defs/d{}", n + 1)});
+        (format!("d{n}"), json!({"anyOf": [next, next], "unevaluatedProperties": false}))
+    };
+    let mut defs: serde_json::Map<String, Value> = (0..levels).map(each).collect();
+    defs.insert(format!("d{levels}"), json!({"properties": {"a": {}}}));
+    json!({"type": "object", "$defs": defs, "$ref": "#/$defs/d0"})
+}
+
+#[tokio::test]
+async fn a_check_that_takes_long_holds_up_nobody() {
+    let modern = || json!({"revision": "2026-07-28"});
+    let (slow, good) =
+        (connected(&server(&doubling(40)), modern()).await, connected(&server(&point()), modern()).await);
+    slow.list_tools().await.unwrap();
+    good.list_tools().await.unwrap();
+    let value = json!({"structuredContent": {"a": 1}});
+    let short = CallOptions::new().timeout(std::time::Duration::from_millis(200));
+    let right = json!({"structuredContent": {"at": [1]}});
+    let (late, right) = tokio::join!(slow.call_tool_with("t", &value, &short), good.call_tool("t", right));
+    let late = late.unwrap_err();
+    assert!(matches!(late.kind(), ErrorKind::Timeout | ErrorKind::PeerMisbehaved), "{late}");
+    assert!(right.is_ok());
+    let named = slow.call_tool("t", &value).await.unwrap_err();
+    assert_eq!(named.kind(), ErrorKind::PeerMisbehaved);
+    assert!(named.message().contains("5000000 steps, most of them at \"/$defs/d"), "{named}");
+    slow.close().await;
+    // What ends is right.
+    let client = connected(&server(&doubling(14)), modern()).await;
+    client.list_tools().await.unwrap();
+    assert!(client.call_tool("t", &value).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_reference_is_read_in_either_spelling() {
+    for reference in ["#/$defs/Line%20Item", "#/$defs/Line Item"] {
+        let schema = json!({"type": "object", "properties": {"p": {"$ref": reference}},
+            "$defs": {"Line Item": {"type": "integer"}}});
+        let client = connected(&server(&schema), json!({})).await;
+        client.list_tools().await.unwrap();
+        assert!(client.call_tool("t", json!({"structuredContent": {"p": 1}})).await.is_ok(), "{reference}");
+        let bad = client.call_tool("t", json!({"structuredContent": {"p": "x"}})).await.unwrap_err();
+        assert!(bad.message().ends_with(r#"result "p": expected integer, got "x""#), "{bad}");
+    }
+}
+
+#[tokio::test]
+async fn patterns_that_are_too_large_are_named_before_the_call() {
+    let all: serde_json::Map<String, Value> = (0..300)
+        .map(|n| (n.to_string(), json!({"pattern": format!(r"^[\p{{L}}\p{{N}}\p{{S}}]{{90}}x{n}$")})))
+        .collect();
+    let client = connected(&server(&json!({"type": "object", "properties": all})), json!({})).await;
+    client.list_tools().await.unwrap();
+    let error = client.call_tool("t", json!({"structuredContent": {}})).await.unwrap_err();
+    assert!(
+        error.message().starts_with("tool \"t\" was not called") && error.message().contains("/properties/"),
+        "{error}"
+    );
+}
+
 #[tokio::test]
 async fn a_list_that_has_changed_is_no_longer_believed() {
     let server = server(&point());

@@ -207,6 +207,38 @@ async fn who_cannot_be_asked_is_not() {
 }
 
 #[tokio::test]
+async fn a_refused_question_is_known_whatever_its_words() {
+    let form_of = |name: &'static str| Question::elicit("name?", &form(name));
+    let server = Server::new("asks")
+        .tool("reworded", "", |_: Nothing, cx: Context| async move {
+            let asked = cx.elicit("name?", &form("name")).await;
+            let answer = asked.map_err(|e| Error::new(e.kind(), format!("booking: {}", e.message())))?;
+            Ok(answer.content["name"].to_string())
+        })
+        .tool("second", "", move |_: Nothing, cx: Context| async move {
+            let _ = cx.ask_all([form_of("x")]).await;
+            cx.ask_all([Question::list_roots()]).await?;
+            Ok("asked".to_owned())
+        })
+        .tool("other", "", |_: Nothing, cx: Context| async move {
+            let _ = cx.elicit("name?", &form("name")).await;
+            Err::<String, _>(HandlerError::new("there is no room"))
+        });
+    let options = ClientOptions::new().revision("2026-07-28");
+    let client = Client::in_memory_with(&server, &options, &Handlers::new()).await.unwrap();
+    for (tool, required) in [("reworded", json!({"elicitation": {}})), ("second", json!({"roots": {}}))] {
+        let error = client.call_tool(tool, json!({})).await.unwrap_err();
+        assert_eq!(error.code(), Some(-32021), "{tool}: {error}");
+        assert_eq!(error.data().unwrap().to::<Value>().unwrap(), json!({"requiredCapabilities": required}), "{tool}");
+    }
+    assert_eq!(client.call_tool("other", json!({})).await.unwrap().text(), "there is no room");
+    let options = ClientOptions::new().revision("2025-11-25");
+    let older = Client::in_memory_with(&server, &options, &Handlers::new()).await.unwrap();
+    let result = older.call_tool("reworded", json!({})).await.unwrap();
+    assert!(result.is_error && result.text().starts_with("booking: "), "{}", result.text());
+}
+
+#[tokio::test]
 async fn all_that_cannot_be_asked_is_named() {
     let questions = || [Question::elicit("name?", &form("name")), Question::list_roots()];
     let server = Server::new("asks")

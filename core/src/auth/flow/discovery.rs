@@ -6,7 +6,7 @@ use super::{Flow, State, Step};
 use crate::auth::fetch::{Fetch, Fetched, Unfetched, object};
 use crate::auth::resource_metadata::{self, ResourceMetadata};
 use crate::auth::server_metadata::{self, ServerMetadata};
-use crate::auth::url::{Parts, covers, is_safe};
+use crate::auth::url::{Parts, covers, is_safe, is_same_issuer};
 use crate::error::shown_url;
 
 const RESOURCE: &str = "resource metadata";
@@ -21,8 +21,21 @@ impl Flow {
         self.given.challenges.iter().filter(own).find_map(|challenge| challenge.get(name)).filter(|v| !v.is_empty())
     }
 
+    /// Where the server says that its metadata is: a URL, which some write in the wrong quotes or relative to their own.
+    fn named(&self) -> Option<String> {
+        let named = self.challenged("resource_metadata")?;
+        let named = named.strip_prefix('\'').and_then(|named| named.strip_suffix('\'')).unwrap_or(named).trim();
+        let base = self.given.server_url.split('#').next().unwrap_or_default();
+        let resolved = fluent_uri::UriRef::parse(named)
+            .ok()
+            .and_then(|named| Some(named.resolve_against(&fluent_uri::Uri::parse(base).ok()?).ok()?.into_string()));
+        // Of an absolute one the text as it came.
+        Some(if Parts::of(named).is_some() { named.to_owned() } else { resolved.unwrap_or_else(|| named.to_owned()) })
+            .filter(|named| !named.is_empty())
+    }
+
     pub(super) fn discover(&mut self) -> Step {
-        let named = self.challenged("resource_metadata").map(str::to_owned);
+        let named = self.named();
         self.named_metadata = named.is_some();
         let mut ladder: VecDeque<String> = VecDeque::new();
         ladder.extend(named);
@@ -65,11 +78,13 @@ impl Flow {
         outcome: Result<Fetched, Unfetched>,
     ) -> Step {
         let remembered = self.given.stored.as_ref().and_then(|stored| stored.resource_metadata.as_ref());
-        let is_hint = remembered == Some(&asked) && self.challenged("resource_metadata") != Some(asked.as_str());
+        let is_named = self.named().as_deref() == Some(&*asked);
+        let is_hint = remembered == Some(&asked) && !is_named;
         let fetched = match outcome {
             // Only what is remembered says that there ever was something: there are better places.
             Err(unfetched) if is_hint || unfetched.answered => Ok(Err(unfetched.why)),
-            Ok(fetched) if is_hint && (fetched.status >= 500 || fetched.status == 429) => {
+            // What the server names may be broken where the well-known place is not.
+            Ok(fetched) if (is_hint || is_named) && (fetched.status >= 500 || fetched.status == 429) => {
                 Ok(Err(format!("HTTP {}", fetched.status)))
             }
             outcome => self.document("the resource's metadata", &asked, outcome).map(Ok),
@@ -115,7 +130,8 @@ impl Flow {
         self.identifier = Some(metadata.resource.clone());
         self.resource_metadata = Some(asked.to_owned());
         let listed = &metadata.authorization_servers;
-        if let Some(own) = self.given.auth.issuer.as_ref().filter(|own| !listed.is_empty() && !listed.contains(own)) {
+        let lists = |own: &str| listed.iter().any(|issuer| is_same_issuer(issuer, own));
+        if let Some(own) = self.given.auth.issuer.as_ref().filter(|own| !listed.is_empty() && !lists(own)) {
             let named: Vec<_> = listed.iter().take(3).map(|issuer| shown_url(issuer)).collect();
             let why = format!(
                 "its authorization server is {}, and the option \"issuer\" is {}: give the one that is meant",
@@ -126,7 +142,7 @@ impl Flow {
         }
         // The one that is known already, where there is a choice.
         let known = [self.given.auth.issuer.as_ref(), self.given.stored.as_ref().map(|stored| &stored.issuer)];
-        let issuer = known.into_iter().flatten().find(|own| listed.contains(own)).cloned();
+        let issuer = known.into_iter().flatten().find(|own| lists(own)).cloned();
         // Where nothing is known the next one will do as well. A client_id belongs to one of them.
         if issuer.is_none() && self.given.auth.client_id.is_none() {
             self.others = listed.iter().skip(1).filter(|issuer| is_safe(issuer)).take(MAX_OTHERS).cloned().collect();
@@ -188,16 +204,6 @@ impl Flow {
         Some(self.ask_server(next))
     }
 
-    /// The document of the issuer that is asked: the same text, but for a slash after an origin that nobody has named.
-    fn own_metadata(&self, body: &[u8]) -> Result<ServerMetadata, String> {
-        let parsed = ServerMetadata::parse(body, Some(&self.issuer));
-        if !self.at_origin {
-            return parsed;
-        }
-        let slash = format!("{}/", self.issuer);
-        parsed.or_else(|why| ServerMetadata::parse(body, Some(&slash)).map_err(|_| why))
-    }
-
     pub(super) fn server_fetched(
         &mut self,
         asked: String,
@@ -208,7 +214,7 @@ impl Flow {
             Ok(fetched) => {
                 self.trace.answered(fetched.status);
                 match fetched.status {
-                    200 => self.own_metadata(&fetched.body),
+                    200 => ServerMetadata::parse(&fetched.body, Some(&self.issuer)),
                     status => Err(format!("HTTP {status}")),
                 }
             }

@@ -8,6 +8,7 @@ use crate::auth::fetch::Fetched;
 use crate::auth::registration::{self, Choice, Client, KnownBy};
 use crate::auth::session::Session;
 use crate::auth::token::JWT_BEARER;
+use crate::auth::url::is_same_issuer;
 use crate::error::shown_url;
 
 /// A step of the trace.
@@ -23,7 +24,8 @@ impl Flow {
             let issuer = self.issuer.clone();
             return self.failed("the authorization server's metadata", Some(&issuer), "it lists no token_endpoint");
         }
-        if let Some(stored) = self.given.stored.as_ref().filter(|stored| stored.issuer != self.issuer) {
+        if let Some(stored) = self.given.stored.as_ref().filter(|stored| !is_same_issuer(&stored.issuer, &self.issuer))
+        {
             let same = stored.client.known_by == KnownBy::Preregistration
                 && self.given.auth.client_id.as_ref() == Some(&stored.client.client_id);
             if same && self.given.auth.issuer.is_none() {
@@ -50,7 +52,8 @@ impl Flow {
 
     /// What is kept for the issuer is known, too: is there anything left to do?
     pub(super) fn decide(&mut self, session: Option<Session>, now: u64) -> Step {
-        let is_own = |session: &Session| session.issuer == self.issuer && session.is_of(&self.given.auth);
+        let is_own =
+            |session: &Session| is_same_issuer(&session.issuer, &self.issuer) && session.is_of(&self.given.auth);
         let mut session = session.filter(is_own);
         // What could not be kept is newer than what is.
         let unsaved = self.given.stored.as_ref().filter(|own| own.unsaved && is_own(own));

@@ -9,6 +9,7 @@ use crate::auth::jose::{Algorithm, SigningKey};
 use crate::auth::registration::{Client, KnownBy};
 use crate::auth::session::Session;
 use crate::auth::token::{self, Method, Refusal, Token, TokenType};
+use crate::auth::url::is_same_issuer;
 use crate::error::{Error, ErrorKind, Result, shown_url};
 
 /// Nobody has said that it is of no use.
@@ -309,7 +310,11 @@ impl Flow {
             issuer: self.issuer.clone(),
             resource: self.identifier.clone(),
             resource_metadata: self.resource_metadata.take().or_else(|| {
-                let before = self.session.as_ref().or(self.given.stored.as_ref()).filter(|s| s.issuer == self.issuer);
+                let before = self
+                    .session
+                    .as_ref()
+                    .or(self.given.stored.as_ref())
+                    .filter(|s| is_same_issuer(&s.issuer, &self.issuer));
                 before?.resource_metadata.clone()
             }),
             token_endpoint: request.endpoint,

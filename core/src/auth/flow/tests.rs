@@ -168,7 +168,7 @@ fn what_fails_says_where_and_why() {
         assert_eq!(error.kind(), ErrorKind::Auth);
         assert!(error.message().starts_with("authorization: ") && error.message().contains(why), "{error}\n{why}");
     }
-    let mut world = World { callback: "code=c&iss=https%3A%2F%2Fas%2F".into(), ..World::usual() };
+    let mut world = World { callback: "code=c&iss=https%3A%2F%2Fas%2Ft".into(), ..World::usual() };
     assert!(world.run(challenged(&named)).0.is_err());
     assert!(!world.asked.iter().any(|line| line.contains("/token")), "{:?}", world.asked);
 }

@@ -10,7 +10,7 @@ const MAX_STEPS: usize = 64;
 /// One step of a login.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Traced {
+pub struct AuthStep {
     /// What was wanted: `challenge` (what the server has refused, and why), `resource metadata`, `authorization server metadata`, `registration`, `token`, …
     pub step: &'static str,
     /// Where, without what may be secret in it.
@@ -24,13 +24,13 @@ pub struct Traced {
 }
 
 #[derive(Default)]
-pub(super) struct Trace(Vec<Traced>);
+pub(super) struct Trace(Vec<AuthStep>);
 
 impl Trace {
     /// A step is begun.
     pub(super) fn step(&mut self, step: &'static str) {
         if self.0.len() < MAX_STEPS {
-            self.0.push(Traced { step, url: None, status: None, decision: String::new() });
+            self.0.push(AuthStep { step, url: None, status: None, decision: String::new() });
         }
     }
 
@@ -63,7 +63,7 @@ impl Trace {
         }
     }
 
-    pub(super) fn take(&mut self) -> Vec<Traced> {
+    pub(super) fn take(&mut self) -> Vec<AuthStep> {
         std::mem::take(&mut self.0)
     }
 }

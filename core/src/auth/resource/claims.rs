@@ -62,20 +62,46 @@ pub(crate) fn check(claims: Map<String, Value>, expected: &Expected<'_>, now: u6
         // Whoever has stolen it could use it as an ordinary one.
         return Err("the token is bound to a key (cnf), and nothing here shows that its sender has that");
     }
-    let client = ["client_id", "azp", "cid"].into_iter().find_map(text);
-    // RFC 7662 §2.2: an authorization server may say who it is by that alone.
-    let subject = ["sub", "username"].into_iter().filter_map(text).find(|subject| !subject.is_empty());
+    let client = client(&claims)?;
+    // RFC 7662 §2.2: an authorization server may say who it is by the second alone.
+    let subject = match name(&claims, "sub")? {
+        Some(subject) => Some(subject),
+        None => name(&claims, "username")?,
+    };
     let mut principal = match (subject, client) {
         (Some(subject), None) => Principal::new(subject),
         (Some(subject), Some(client)) => Principal::new(subject).client_id(client),
         (None, Some(client)) => Principal::of_client(client),
         (None, None) => return Err("the token names neither a subject nor a client"),
     };
-    principal.issuer = text("iss").map(str::to_owned);
+    principal.issuer = name(&claims, "iss")?.map(str::to_owned);
     principal.scopes = scopes(&claims);
     principal.expires_at = expires_at;
     principal.claims = claims;
     Ok(principal)
+}
+
+/// Who somebody is: a text that is not empty (RFC 7519, section 4.1; RFC 9068, section 2.2). Only what is absent may be
+/// known by something else: else all users of a client would be one.
+fn name<'a>(claims: &'a Map<String, Value>, claim: &str) -> Result<Option<&'a str>, &'static str> {
+    match (claims.get(claim), claim) {
+        (None, _) => Ok(None),
+        (Some(Value::String(name)), _) if !name.is_empty() => Ok(Some(name)),
+        (_, "sub") => Err("the token's subject is no text, or empty (sub)"),
+        (_, "username") => Err("the token's user is no text, or empty (username)"),
+        (_, "iss") => Err("the token's issuer is no text, or empty (iss)"),
+        _ => Err("the token's client is no text, or empty (client_id)"),
+    }
+}
+
+/// The client, by the names that authorization servers give it. One that is `null` is none.
+fn client(claims: &Map<String, Value>) -> Result<Option<&str>, &'static str> {
+    for claim in ["client_id", "azp", "cid"] {
+        if claims.get(claim).is_some_and(|client| !client.is_null()) {
+            return name(claims, claim);
+        }
+    }
+    Ok(None)
 }
 
 /// A `NumericDate` in whole seconds, which may have a fraction.
@@ -155,11 +181,39 @@ mod tests {
             (json!({"iat": NOW + 61}), "of the future"),
             (json!({"cnf": {"jkt": "x"}}), "bound to a key"),
             (json!({"sub": null}), "neither a subject nor a client"),
-            (json!({"sub": ""}), "neither a subject nor a client"),
+            (json!({"sub": "", "client_id": "app"}), "subject is no text"),
+            (json!({"sub": 1, "client_id": "app"}), "subject is no text"),
+            (json!({"sub": 1.5, "username": "ada"}), "subject is no text"),
+            (json!({"sub": true}), "subject is no text"),
+            (json!({"sub": ["ada"], "azp": "app"}), "subject is no text"),
+            (json!({"sub": {"id": "ada"}, "cid": "app"}), "subject is no text"),
+            (json!({"sub": null, "username": 7, "client_id": "app"}), "user is no text"),
+            (json!({"sub": null, "username": "", "client_id": "app"}), "user is no text"),
+            (json!({"client_id": 7}), "client is no text"),
+            (json!({"sub": null, "client_id": ""}), "client is no text"),
+            (json!({"sub": null, "azp": ["app"]}), "client is no text"),
         ] {
             let error = checked(&change).err();
             assert!(error.is_some_and(|error| error.contains(why)), "{change}: {error:?}");
         }
+    }
+
+    #[test]
+    fn a_null_is_no_name() {
+        let told = |claims: Value| {
+            let Value::Object(mut claims) = claims else { panic!("an object") };
+            claims.insert("aud".into(), "a".into());
+            let audiences = ["a".to_owned()];
+            let expected = Expected { issuer: None, audiences: &audiences, skew: 60, expires: false };
+            check(claims, &expected, NOW).map(|principal| principal.subject)
+        };
+        assert!(told(json!({"sub": null, "client_id": "app"})).is_err_and(|why| why.contains("subject")));
+        assert!(told(json!({"username": null, "client_id": "app"})).is_err_and(|why| why.contains("user")));
+        for issuer in [json!(null), json!(1), json!(""), json!(["https://as"])] {
+            assert!(told(json!({"iss": issuer, "sub": "ada"})).is_err_and(|why| why.contains("issuer")), "{issuer}");
+        }
+        assert_eq!(told(json!({"sub": "ada", "client_id": null, "azp": null})), Ok("ada".to_owned()));
+        assert_eq!(told(json!({"client_id": null, "azp": "app"})), Ok("app".to_owned()));
     }
 
     #[test]

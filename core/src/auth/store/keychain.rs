@@ -41,6 +41,7 @@ struct NoKey {
 }
 
 impl NoKey {
+    #[cfg(not(any(target_os = "macos", windows)))]
     fn absent(why: impl fmt::Display) -> Self {
         Self { why: why.to_string(), is_absent: true }
     }

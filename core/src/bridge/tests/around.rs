@@ -8,7 +8,7 @@ async fn a_request_goes_through_the_hosts_middleware() {
     it.server.add_middleware(8);
     let (_client, _guard, outcome) = it.call().await;
     let outer = match &it.next().await[..] {
-        [Delivery::Call { key, handler: 8, params }] => {
+        [Delivery::Call { key, handler: 8, params, .. }] => {
             let request = text(params);
             assert_eq!((&request["method"], &request["params"]["name"]), (&json!("tools/call"), &json!("t")));
             *key
@@ -165,7 +165,7 @@ async fn built_in_middleware_has_a_name() {
     assert!(it.bridge.complete(key, Answer::Text("x".into())));
     outcome.await.expect("an answer").expect("a result");
     match &it.next().await[..] {
-        [Delivery::Event { source: 1, name: "request", params }] => {
+        [Delivery::Event { source: 1, name: "request", params, .. }] => {
             assert_eq!((&text(params)["name"], &text(params)["cancelled"]), (&json!("t"), &json!(false)));
         }
         other => panic!("expected an event, got {other:?}"),

@@ -13,7 +13,7 @@ fn settled(delivery: &Delivery) -> Option<Value> {
 
 fn notified(delivery: &Delivery) -> Option<Value> {
     match delivery {
-        Delivery::Event { source: 2, name: "notification", params } => Some(text(params)["method"].clone()),
+        Delivery::Event { source: 2, name: "notification", params, .. } => Some(text(params)["method"].clone()),
         _ => None,
     }
 }
@@ -76,4 +76,21 @@ async fn what_is_given_up_as_it_begins_leaves_nothing() {
     }
     it.settle().await;
     assert_eq!(it.server.server.usage().listeners, 0);
+}
+
+#[tokio::test]
+async fn changes_of_a_list_that_wait_are_one() {
+    let it = Fixture::new();
+    let tools = || super::super::message("notifications/tools/list_changed", None);
+    let prompts = super::super::message("notifications/prompts/list_changed", None);
+    for _ in 0..20_000 {
+        it.bridge.offer_event(1, "notification", tools());
+    }
+    it.bridge.offer_event(1, "notification", prompts);
+    it.bridge.offer_event(2, "notification", tools());
+    assert_eq!(it.bridge.take().len(), 3);
+    // What was taken stands for nothing that comes after it.
+    it.bridge.offer_event(1, "notification", tools());
+    assert_eq!(it.bridge.take().len(), 1);
+    assert_eq!(it.bridge.metrics().dropped, 0);
 }

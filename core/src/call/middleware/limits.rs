@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use governor::clock::{Clock, MonotonicClock};
 use governor::middleware::NoOpMiddleware;
@@ -24,7 +24,10 @@ const MAX_SESSIONS: usize = 10_000;
 /// Between two looks for sessions whose counts can be forgotten.
 const SWEEP: Duration = Duration::from_secs(1);
 
-type Limiter = RateLimiter<String, Sessions, MonotonicClock, NoOpMiddleware<<MonotonicClock as Clock>::Instant>>;
+/// That of the platform, which is not everywhere the one of `std`.
+type Instant = <MonotonicClock as Clock>::Instant;
+
+type Limiter = RateLimiter<String, Sessions, MonotonicClock, NoOpMiddleware<Instant>>;
 
 /// The counts of sessions, and under "" that of all others.
 #[derive(Clone, Default)]
@@ -125,7 +128,7 @@ impl RateLimit {
     /// Whether it is time to look for what can be forgotten.
     fn sweeps(&self, now: Instant) -> bool {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = swept.is_none_or(|last| now.saturating_duration_since(last) >= SWEEP);
+        let due = swept.is_none_or(|last| now.duration_since(last) >= SWEEP);
         if due {
             *swept = Some(now);
         }

@@ -10,6 +10,7 @@ use super::{Middleware, Next, Request};
 use crate::call::{BoxFuture, Context};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, unquoted};
+use crate::protocol::Origin;
 use crate::report;
 
 /// What became of one request.
@@ -28,6 +29,9 @@ pub struct RequestRecord {
     pub error: Option<String>,
     /// It was cancelled, and not answered.
     pub cancelled: bool,
+    /// What caused it.
+    #[serde(skip)]
+    pub(crate) origin: Option<Origin>,
 }
 
 /// Writes down every request with its time and outcome, when it is finished.
@@ -65,13 +69,13 @@ impl std::fmt::Debug for Logging {
 impl Middleware for Logging {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
         let about = ["name", "uri"].iter().find_map(|key| member(&request, key));
-        let f = self.0.clone();
+        let (f, origin) = (self.0.clone(), context.request().origin.clone());
         watched(request, context, next, move |method, time, end| {
             let (error, cancelled) = match end {
                 None => (None, true),
                 Some(outcome) => (outcome.as_ref().err().map(Error::to_string), false),
             };
-            f(&RequestRecord { method, name: about, seconds: time.as_secs_f64(), error, cancelled });
+            f(&RequestRecord { method, name: about, seconds: time.as_secs_f64(), error, cancelled, origin });
         })
     }
 }

@@ -127,6 +127,7 @@ pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, r
             // What became of a question to the client is no secret.
             Some(Err(error)) => match error.kind() {
                 ErrorKind::Rpc => reply.error(error),
+                ErrorKind::Unsupported => reply.unsupported(&error),
                 _ => reply.failed(error.message()),
             },
         }

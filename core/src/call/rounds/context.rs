@@ -149,16 +149,22 @@ impl Context {
     }
 
     /// What the request is to be answered with instead of this, because of what its handler has asked its client.
-    pub(in crate::call) fn instead(&self, outcome: &Result<Payload>) -> Option<Result<Payload>> {
+    /// `refused`: it ended with the error of a question that was not sent, and the number of that, if it is known.
+    pub(in crate::call) fn instead(
+        &self,
+        outcome: &Result<Payload>,
+        refused: Option<Option<u64>>,
+    ) -> Option<Result<Payload>> {
         let rounds: &Rounds = self.request().rounds.as_ref()?.kept.get()?.downcast_ref()?;
         // What was meant as an answer, and not what went wrong on the way.
-        let (said, meant) = match outcome {
-            Ok(Payload::Failed(text)) => (Some(text.as_str()), false),
-            Ok(_) => (None, true),
-            Err(error) => (Some(error.message()), error.code().is_some()),
+        let (refused, meant) = match outcome {
+            Ok(Payload::Failed(_)) => (refused, false),
+            Ok(_) => (refused, true),
+            Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.refusal()), false),
+            Err(error) => (refused, error.code().is_some()),
         };
         // Who cannot be asked everything is asked nothing.
-        let refused = said.and_then(|said| rounds.refusal(said)).map(Err);
+        let refused = refused.and_then(|number| rounds.refusal(number)).map(Err);
         refused.or_else(|| rounds.outcome(meant))
     }
 
@@ -173,10 +179,11 @@ impl Context {
         method: &str,
         params: Option<RawJson>,
         trace: Option<TraceContext>,
+        judged: bool,
         done: Done,
     ) -> Guard {
         let answer = match self.rounds() {
-            Ok(Some(rounds)) => rounds.ask(method, params.as_ref(), trace, &self.request().peer.capabilities),
+            Ok(Some(rounds)) => rounds.ask(method, params.as_ref(), trace, &self.request().peer.capabilities, judged),
             Ok(None) => Err(refused(method, self.request())),
             Err(error) => Err(error),
         };

@@ -13,6 +13,7 @@ mod pages;
 mod principal;
 mod seal;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -35,6 +36,9 @@ use crate::model::{Capabilities, TraceContext};
 use crate::protocol::revision::{Method, Rules, ask, modern, shape};
 use crate::protocol::{Payload, RequestContext};
 use crate::signal::Signal;
+
+/// Numbers of refused questions.
+static REFUSALS: AtomicU64 = AtomicU64::new(0);
 
 /// The most questions of one request that wait at the same time.
 const MAX_PENDING: usize = 64;
@@ -60,8 +64,8 @@ struct State {
     /// Steps that this run has come to.
     stepped: Vec<String>,
     pending: Vec<Pending>,
-    /// What questions of this run were refused for want of, in the order in which they were, with the words of the error.
-    missing: Vec<(String, Vec<&'static str>)>,
+    /// What questions of this run were refused for want of, in the order in which they were, with the number of each.
+    missing: Vec<(u64, Vec<&'static str>)>,
     /// What the handler asks by itself.
     own: Option<Own>,
     /// What middleware around the handler had come to before that ran: used, stepped, pending.
@@ -230,6 +234,7 @@ impl Rounds {
         params: Option<&RawJson>,
         trace: Option<TraceContext>,
         declared: &Capabilities,
+        judged: bool,
     ) -> Result<Answer> {
         let (method, params) = self.check(method, params, declared)?;
         let read: Value = params.to().map_err(|e| Error::misuse(format!("{method}: {e}")))?;
@@ -245,7 +250,7 @@ impl Rounds {
         let response = before.as_ref().and_then(|asked| self.responses.get(&asked.key)).map(RawJson::from_value);
         // What is no answer is asked for again.
         if let (Some(asked), Some(response)) = (&before, response)
-            && let Ok(result) = ask::received(self.rules, method, Some(&params), response)
+            && let Ok(result) = ask::received(self.rules, method, Some(&params), response, judged)
         {
             let (digest, what) = (digest, asked.what.clone());
             kept.answered.push(Answered { digest, what, result: result.clone() });
@@ -281,10 +286,11 @@ impl Rounds {
         let (params, needed) = ask::prepared(self.rules, method, params.unwrap_or(&empty))?;
         let missing: Vec<_> = lacking(row.capability.into_iter().chain(needed), declared).collect();
         let Some(first) = missing.first() else { return Ok((method, params)) };
-        let error = undeclared(method, first);
+        let number = REFUSALS.fetch_add(1, Ordering::Relaxed) + 1;
+        let error = undeclared(method, first).with_refusal(Some(number));
         let mut state = self.lock();
         if state.missing.len() < MAX_PENDING {
-            state.missing.push((error.message().to_owned(), missing));
+            state.missing.push((number, missing));
         }
         Err(error)
     }
@@ -310,11 +316,11 @@ impl Rounds {
         state.own.is_some() || !state.pending.is_empty()
     }
 
-    /// What a request is answered with whose handler let this error of a question pass, if it is one that the protocol
-    /// has a code for.
-    pub(crate) fn refusal(&self, message: &str) -> Option<Error> {
+    /// What a request is answered with whose handler ended with the error of a refused question, in whatever words: of the
+    /// one with this number, or of any where that got lost on the way.
+    pub(crate) fn refusal(&self, number: Option<u64>) -> Option<Error> {
         let state = self.lock();
-        let first = state.missing.iter().position(|(known, _)| known == message)?;
+        let first = state.missing.iter().position(|(known, _)| number.is_none_or(|number| number == *known))?;
         // What was asked at the same time was refused, too, before the first one ended the handler.
         let missing: Vec<&str> = state.missing[first..].iter().flat_map(|(_, missing)| missing).copied().collect();
         Some(modern::missing_capabilities(&missing))

@@ -54,6 +54,10 @@ pub(super) fn principal(context: &Context) -> Result<Value> {
     let Some(_asking) = Asking::begin() else { return Err(wrong(MUST_NOT_ASK)) };
     let named = report::guarded("what says whose a request is", || (given.0)(context));
     let named = named.ok_or_else(|| wrong("it panicked"))?.map_err(wrong)?;
+    if named.as_deref() == Some("") {
+        // All whose name is empty would be one.
+        return Err(wrong("expected a text that is not empty, or none"));
+    }
     Ok(named.map_or(Value::Null, |name| json!({"named": name})))
 }
 
@@ -66,7 +70,7 @@ fn authorized(request: &RequestContext) -> Value {
     let claims = claims.and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok());
     let claims: Option<Value> = claims.and_then(|claims| serde_json::from_slice(&claims).ok());
     match claims.as_ref().map(|claims| (&claims["iss"], &claims["sub"])) {
-        Some((issuer, Value::String(subject))) => json!({"iss": issuer, "sub": subject}),
+        Some((issuer, Value::String(subject))) if !subject.is_empty() => json!({"iss": issuer, "sub": subject}),
         _ => json!({"header": given}),
     }
 }

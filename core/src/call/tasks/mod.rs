@@ -181,6 +181,9 @@ impl Tasks {
             }
         };
         link.created(&id, Box::new(stop));
+        if let Some(origin) = &context.request().origin {
+            origin.outlast();
+        }
         link.clone().complete(request, Ok(Payload::Object(answer)));
         if context.is_cancelled() {
             // Nobody was told of it: unless it was cancelled as a task, it never was.

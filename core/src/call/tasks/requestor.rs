@@ -16,6 +16,7 @@ use crate::call::trace_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{Task, TaskMetadata, TaskStatus, TraceContext};
+use crate::protocol::Origin;
 use crate::protocol::revision::{Revision, ask, shape};
 use crate::signal::Signal;
 
@@ -45,6 +46,8 @@ pub(crate) struct Requestor {
     revision: Revision,
     /// Of all that is asked of a task.
     trace: Option<TraceContext>,
+    /// What causes that.
+    origin: Option<Origin>,
 }
 
 /// What was ready first of two.
@@ -199,12 +202,22 @@ fn interval_of(task: &Task) -> Duration {
 
 impl Requestor {
     pub(crate) fn new(send: Ask, link: Arc<dyn Link>, revision: Revision) -> Self {
-        Self { send, link, revision, trace: None }
+        Self { send, link, revision, trace: None, origin: None }
     }
 
     /// What is asked from now on belongs to this trace, unless it has another.
     pub(crate) fn of_trace(self, trace: Option<TraceContext>) -> Self {
         Self { trace, ..self }
+    }
+
+    /// What is asked from now on is caused by this.
+    pub(crate) fn of_origin(self, origin: Option<Origin>) -> Self {
+        Self { origin, ..self }
+    }
+
+    #[cfg(feature = "runtime")]
+    pub(crate) fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
     }
 
     #[cfg(feature = "runtime")]
@@ -214,12 +227,14 @@ impl Requestor {
 
     /// Sends a request as it stands, never as a task.
     pub(crate) fn ask(&self, method: &str, params: Option<RawJson>, options: &CallOptions) -> Answer {
-        match (&self.trace, &options.trace_context) {
-            (Some(trace), None) => {
-                (self.send)(method, params, &CallOptions { trace_context: Some(trace.clone()), ..options.clone() })
-            }
-            _ => (self.send)(method, params, options),
+        let (trace, origin) = (options.trace_context.is_none(), options.origin.is_none());
+        if (self.trace.is_none() || !trace) && (self.origin.is_none() || !origin) {
+            return (self.send)(method, params, options);
         }
+        let mut options = options.clone();
+        options.trace_context = options.trace_context.or_else(|| self.trace.clone());
+        options.origin = options.origin.or_else(|| self.origin.clone());
+        (self.send)(method, params, &options)
     }
 
     /// Sends a request as a task, and finishes with its result. Dropping what is returned cancels the task, also one of
@@ -234,7 +249,7 @@ impl Requestor {
     ) -> Guard {
         let (link, method) = (self.link.clone(), method.to_owned());
         let trace = trace_of(params.as_ref(), options.trace_context.as_ref());
-        let this = self.of_trace(trace);
+        let this = self.of_trace(trace).of_origin(options.origin.clone());
         following(&link, async move { this.outcome(&method, params, metadata, options).await }, done)
     }
 
@@ -269,6 +284,7 @@ impl Requestor {
         let each = CallOptions { timeout: options.timeout, ..CallOptions::default() };
         let wanted = Arc::new(());
         let progress = options.progress.map(|tell| while_wanted(&wanted, tell));
+        let judged = options.judged;
         let options = CallOptions { lasting: true, task: None, progress, ..options };
         let answer = Some(self.ask(method, Some(asked), &options));
         let mut creating = Creating { requestor: self.clone(), method: method.to_owned(), answer };
@@ -282,7 +298,7 @@ impl Requestor {
         let is_over =
             |error: &Error| matches!(error.kind(), ErrorKind::Rpc | ErrorKind::Cancelled | ErrorKind::Transport);
         followed.over = result.as_ref().map_or_else(is_over, |_| true);
-        ask::received(self.revision.rules(), method, params.as_ref(), result?)
+        ask::received(self.revision.rules(), method, params.as_ref(), result?, judged)
     }
 
     /// How a task is.

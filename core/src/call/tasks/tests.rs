@@ -213,6 +213,7 @@ impl Table {
             meta: None,
             task_id: None,
             transport: Arc::new(Transport::new("test")),
+            origin: None,
             states: States::default(),
             rounds: None,
         };

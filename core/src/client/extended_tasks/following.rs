@@ -157,7 +157,7 @@ impl Following {
         let (requestor, each, mut broken) = (self.requestor.clone(), CallOptions::default(), self.broken.clone());
         let work = async move {
             let questions = Map::from_iter([(key, question)]);
-            let responses = client.responses("tasks/get", &questions, requestor.trace()).await?;
+            let responses = client.responses("tasks/get", &questions, requestor.trace(), requestor.origin()).await?;
             let responses: Value = serde_json::from_str(&responses).unwrap_or_default();
             let params = RawJson::from_value(&json!({"taskId": claim.task(), "inputResponses": responses}));
             broken.mended();

@@ -72,7 +72,9 @@ impl Lists {
         let listed = match outcome {
             Ok(entries) => Ok(entries.into()),
             // Servers with resources need not have templates.
-            Err(error) if error.code() == Some(code::METHOD_NOT_FOUND) => Ok(Definitions::default()),
+            Err(error) if error.code() == Some(code::METHOD_NOT_FOUND) || error.kind() == ErrorKind::Unsupported => {
+                Ok(Definitions::default())
+            }
             Err(error) => Err(error),
         };
         self.of(kind).known = Some((changes, listed.clone()));
@@ -217,7 +219,7 @@ impl ClientGroup {
 
     pub(super) fn declaring(&self, kind: Kind) -> Vec<(String, Joined)> {
         let mut joined = lock(&self.0.members).joined();
-        joined.retain(|(_, server)| server.client.capabilities().declares(kind.capability()));
+        joined.retain(|(_, server)| is_asked(server, kind));
         joined
     }
 
@@ -226,7 +228,7 @@ impl ClientGroup {
         let members = lock(&self.0.members).all();
         for (name, joined, last) in members {
             let list = match &joined {
-                Some(joined) if !joined.client.capabilities().declares(kind.capability()) => Definitions::default(),
+                Some(joined) if !is_asked(joined, kind) => Definitions::default(),
                 Some(joined) => match lock(&joined.watch.lists).known(kind) {
                     Some(known) => {
                         shown.push((names.len(), (name.clone(), joined.clone())));
@@ -289,6 +291,11 @@ impl ClientGroup {
         }
         Error::new(ErrorKind::Misuse, message)
     }
+}
+
+/// Whether a server is asked for what it has of a kind. Many a server has tools and does not declare them.
+fn is_asked(server: &Joined, kind: Kind) -> bool {
+    kind == Kind::Tool || server.client.capabilities().declares(kind.capability())
 }
 
 /// How far a public name is from one that was asked for: a prefix more or less is near.

@@ -1,10 +1,11 @@
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::client::{Client, ClientOptions, Handlers, Target, config};
 use crate::error::{Error, Result};
@@ -56,7 +57,15 @@ impl Servers {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the file cannot be read or holds no servers.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self> {
-        config::read_all(path.as_ref(), None).map(Self::of)
+        Self::from_file_with(path, &BTreeMap::new())
+    }
+
+    /// As [`from_file`](Self::from_file), with what placeholders stand for, as in [`Target::from_file_with`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn from_file_with(path: impl AsRef<Path>, variables: &BTreeMap<String, String>) -> Result<Self> {
+        config::read_all(path.as_ref(), None, variables).map(Self::of)
     }
 
     /// Reads servers from JSON: the path of such a file as a string or as `{"file"}`, or what such a file holds; both
@@ -66,20 +75,36 @@ impl Servers {
     /// # Errors
     /// As [`from_file`](Self::from_file).
     pub fn parse(text: &str) -> Result<Self> {
+        Self::parse_with(text, &BTreeMap::new())
+    }
+
+    /// As [`parse`](Self::parse), with what placeholders stand for.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn parse_with(text: &str, variables: &BTreeMap<String, String>) -> Result<Self> {
         let expected = "servers: expected the path of a configuration file, {\"mcpServers\": {name: target}} or an array \
                         of [name, target]";
         match serde_json::from_str(text).map_err(|e| Error::misuse(format!("servers: {e}")))? {
-            Value::String(path) => Self::from_file(path),
+            Value::String(path) => Self::from_file_with(path, variables),
             Value::Object(members) => {
                 let stderr = members.get("stderr").and_then(Value::as_str);
+                let own = members.get("variables").cloned().unwrap_or_else(|| Value::Object(Map::new()));
+                let own: BTreeMap<String, String> =
+                    serde_json::from_value(own).map_err(|e| Error::misuse(format!("servers: \"variables\": {e}")))?;
+                let variables: BTreeMap<String, String> = variables.clone().into_iter().chain(own).collect();
                 match members.get("file").and_then(Value::as_str) {
-                    Some(path) => config::read_all(Path::new(path), stderr).map(Self::of),
-                    None => config::all(&members, stderr).map(Self::of).ok_or_else(|| Error::misuse(expected)),
+                    Some(path) => config::read_all(Path::new(path), stderr, &variables).map(Self::of),
+                    None => {
+                        config::all(&members, stderr, &variables).map(Self::of).ok_or_else(|| Error::misuse(expected))
+                    }
                 }
             }
             Value::Array(pairs) => {
                 let pair = |pair: &Value| match pair.as_array().map(Vec::as_slice) {
-                    Some([Value::String(name), target]) => Ok((name.clone(), Target::parse(&target.to_string()))),
+                    Some([Value::String(name), target]) => {
+                        Ok((name.clone(), Target::parse_with(&target.to_string(), variables)))
+                    }
                     _ => Err(Error::misuse(expected)),
                 };
                 pairs.iter().map(pair).collect::<Result<_>>().map(Self::of)

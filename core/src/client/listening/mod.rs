@@ -31,8 +31,8 @@ use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::meta::SUBSCRIPTION_ID;
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, TraceContext};
-use crate::protocol::Opening;
 use crate::protocol::revision::{Era, shape};
+use crate::protocol::{NotificationCause, Opening};
 use crate::report;
 use crate::signal::Signal;
 
@@ -185,7 +185,7 @@ impl Hub {
     }
 
     /// The server tells something that belongs to no stream of its own.
-    pub(crate) fn notified(&self, method: &str, params: Option<&RawJson>) {
+    pub(crate) fn notified(&self, method: &str, params: Option<&RawJson>, cause: &NotificationCause) {
         let change = Change::of(method, params);
         self.known.heard(method, params);
         // Whatever a server says of resources that nobody here listens to costs others nothing who share the cache.
@@ -196,7 +196,10 @@ impl Hub {
         if let Some(change) = change {
             self.inboxes().iter().for_each(|inbox| inbox.push(&change));
         }
-        self.events.notification(method, params);
+        match cause.0.as_ref() {
+            Some(origin) => self.events.notification_within(origin.number(), method, params),
+            None => self.events.notification(method, params),
+        }
     }
 
     /// What this client knows of its server may be no longer so.

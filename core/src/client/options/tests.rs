@@ -54,3 +54,25 @@ fn options_are_checked_by_name() {
     }
     assert!(ClientOptions::parse(r#"{"name":null}"#).is_ok_and(|o| o.name == "tricorn"));
 }
+
+#[test]
+fn a_url_without_its_scheme_is_no_command() {
+    for text in
+        ["localhost:8000/mcp", "localhost:8000", "127.0.0.1:80/", "[::1]:8000/mcp", "mcp.example.com:443/mcp?x=1"]
+    {
+        let error = Target::from_text(text).expect_err("no URL");
+        assert!(error.message().contains("did you mean \"http://"), "{text}: {}", error.message());
+        assert!(!error.message().contains("x=1"));
+    }
+    for text in ["server", "server --port 8000", "./a:b", "a:b", "C:8"] {
+        assert!(Target::from_text(text).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn a_client_takes_longer_messages_than_a_server() {
+    let limits = ClientOptions::default().limits();
+    assert_eq!(limits.max_message_bytes, 32 << 20);
+    assert!(limits.max_decoded_bytes >= limits.max_message_bytes);
+    assert_eq!(crate::jsonrpc::Limits::default().max_message_bytes, 4 << 20);
+}

@@ -49,7 +49,9 @@ impl Connection {
     pub(super) fn answer(&mut self, frame: Bytes, code: Option<i64>, way: Way, out: &mut Vec<Action>) {
         let Way { related, batch, route } = way;
         match batch {
-            None => out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Response(code) })),
+            None => {
+                out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Response(code), origin: None }))
+            }
             Some(batch) => self.batch_part(batch, Some(frame), out),
         }
     }
@@ -89,7 +91,13 @@ impl Connection {
             frame.extend_from_slice(part);
         }
         frame.push(b']');
-        out.push(Action::Send(Outbound { frame: frame.into(), related: None, route, sent: Sent::Response(None) }));
+        out.push(Action::Send(Outbound {
+            frame: frame.into(),
+            related: None,
+            route,
+            sent: Sent::Response(None),
+            origin: None,
+        }));
     }
 
     pub(super) fn report(
@@ -134,8 +142,8 @@ impl Connection {
             // It belongs to an answer that is already given, and modern knows no other place for it.
             return;
         }
-        let route = incoming.and_then(|i| i.route);
+        let (route, origin) = incoming.map_or((None, None), |i| (i.route, i.origin.clone()));
         let frame = jsonrpc::encode_notification(method, Some(params));
-        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Notification }));
+        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Notification, origin }));
     }
 }

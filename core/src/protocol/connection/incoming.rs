@@ -12,15 +12,70 @@ impl Connection {
         match message {
             Message::Request { id, method, params } => self.request(now, id, &method, params, batch, out),
             Message::Notification { method, params } => self.notification(now, method, params, out),
-            Message::Response { id, result } => self.answered(now, &id, result, out),
-            Message::Error { id: Some(id), error } => self.failed(now, &id, error.into(), out),
-            // An error without an id answers nothing that we could name.
-            Message::Error { id: None, .. } => {}
+            // Our own ids are numbers, all of them.
+            Message::Response { id, result } => {
+                let id = id.counted();
+                self.check_answered(&id, out);
+                self.answered(now, &id, result, out);
+            }
+            Message::Error { id: Some(id), error } => {
+                let id = id.counted();
+                self.check_answered(&id, out);
+                self.failed(now, &id, error.into(), out);
+            }
+            Message::Error { id: None, error } => self.failed_unnamed(now, error.into(), out),
         }
     }
 
+    /// An error without an id. While the connection opens it is about the question that waits; else it may as well be
+    /// about something that wants no answer.
+    fn failed_unnamed(&mut self, now: Duration, error: Error, out: &mut Vec<Action>) {
+        if self.facts.role == Role::Server {
+            return;
+        }
+        if let Phase::Opening(negotiation) = &self.phase {
+            let first = negotiation.asked_ids().find(|id| self.outgoing.has(id)).cloned();
+            return first.into_iter().for_each(|id| self.failed(now, &id, error.clone(), out));
+        }
+        if !std::mem::replace(&mut self.said.unnamed, true) {
+            let (told, code) = (shortened(error.message(), 200), error.code().unwrap_or_default());
+            self.hinted(&format!("the server sent an error that names no request: {told} ({code})"), out);
+        }
+    }
+
+    /// What the server wrote is no message, and ends no request: said once, with the text.
+    pub(super) fn unreadable(&mut self, text: &str, out: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.said.unreadable, true) {
+            self.hinted(text, out);
+        }
+    }
+
+    /// An answer may be late, but to a number that was never given it is a mistake of the server's.
+    fn check_answered(&mut self, id: &Id, out: &mut Vec<Action>) {
+        if self.facts.role == Role::Client
+            && !self.outgoing.has_given(id)
+            && !std::mem::replace(&mut self.said.unknown, true)
+        {
+            let id = format!("{id:?}");
+            self.hinted(
+                &format!("the server sent an answer with the id {}, which no request has", shortened(&id, 100)),
+                out,
+            );
+        }
+    }
+
+    fn hinted(&mut self, text: &str, out: &mut Vec<Action>) {
+        out.push(Action::Warn(text.to_owned()));
+        self.said.hint = Some(text.into());
+    }
+
+    /// Whether the revision spoken has batches.
+    pub(crate) fn takes_batches(&self) -> bool {
+        matches!(&self.phase, Phase::Legacy(session) if session.revision.rules().batches)
+    }
+
     pub(super) fn batch(&mut self, now: Duration, parts: Vec<Result<Message, DecodeError>>, out: &mut Vec<Action>) {
-        let allowed = matches!(&self.phase, Phase::Legacy(s) if s.revision.rules().batches);
+        let allowed = self.takes_batches();
         let (count, max) = (parts.len(), self.facts.max_in_flight);
         let refused = if !allowed {
             Some("batches are not part of this revision: send one message at a time".to_owned())
@@ -33,7 +88,7 @@ impl Connection {
             // Nothing else will come for what is answered in it.
             for id in parts.iter().filter_map(answered_by) {
                 let message = format!("the answer came in a JSON array: {why}");
-                self.failed(now, &id, Error::new(ErrorKind::PeerMisbehaved, message), out);
+                self.failed(now, &id.counted(), Error::new(ErrorKind::PeerMisbehaved, message), out);
             }
             return self.invalid(now, &DecodeError::invalid(None, why), None, out);
         }
@@ -56,9 +111,9 @@ impl Connection {
     /// What came in is no message. A server refuses it; a client refuses only what was a request, because many a
     /// server's standard output has lines that were never meant for it.
     pub(super) fn invalid(&mut self, now: Duration, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
-        if let Some(id) = &error.answers {
+        for id in error.answers.iter().chain(&error.answers_too) {
             let why = format!("the answer is no message: {}", error.message);
-            self.failed(now, id, Error::new(ErrorKind::PeerMisbehaved, why), out);
+            self.failed(now, &id.clone().counted(), Error::new(ErrorKind::PeerMisbehaved, why), out);
         }
         if self.facts.role == Role::Client && error.id.is_none() {
             if let Some(batch) = batch {
@@ -130,6 +185,18 @@ impl Connection {
                 Err(error) => return self.respond_error(Some(&id), &error.to_object(), self.way(batch), out),
             }
         }
+        // One pipe may serve several clients after each other, as behind a bridge.
+        if self.facts.role == Role::Server
+            && matches!(self.phase, Phase::Legacy(_))
+            && method == "initialize"
+            && !head.is_modern()
+            && batch.is_none()
+        {
+            return match self.first_request(&id, method, params.as_ref(), out) {
+                Ok(_) => {}
+                Err(error) => self.respond_error(Some(&id), &error.to_object(), self.way(None), out),
+            };
+        }
         let session = match &mut self.phase {
             Phase::Legacy(session) => {
                 // Who asks is ready, whether it has said so or not.
@@ -146,6 +213,7 @@ impl Connection {
         self.last_call += 1;
         let call = CallId(self.last_call);
         let row = admitted.method;
+        let origin = self.origin();
         self.incoming.insert(
             call,
             Incoming {
@@ -157,12 +225,13 @@ impl Connection {
                 progress_token: admitted.progress_token.clone(),
                 progress: f64::NEG_INFINITY,
                 pace: Pace::new(),
+                origin: origin.clone(),
             },
         );
         match row.name {
             "ping" => return self.completed(now, call, Ok(Payload::Object(RawJson::empty_object())), out),
             "initialize" => {
-                let error = Error::rpc(code::INVALID_REQUEST, "\"initialize\" was already answered on this connection");
+                let error = Error::rpc(code::INVALID_REQUEST, "\"initialize\" must not be part of a batch");
                 return self.completed(now, call, Err(error), out);
             }
             "server/discover" => return self.completed(now, call, Ok(Payload::Object(self.discovery())), out),
@@ -192,6 +261,7 @@ impl Connection {
                 .as_ref()
                 .filter(|_| row.input_required && admitted.revision.era() == Era::Modern)
                 .map(|params| Resumable::new(params.clone(), admitted.goes_on)),
+            origin,
         };
         let (name, arguments, task) = (admitted.name, admitted.arguments, admitted.task);
         out.push(Action::Dispatch(Box::new(Call { id: call, method: row, params, name, arguments, task, context })));
@@ -208,7 +278,16 @@ impl Connection {
         match method {
             "initialize" => {
                 let (revision, peer, result) = legacy::answer(&self.facts, params)?;
-                self.phase = Phase::Legacy(Box::new(Session::new(revision, Arc::new(peer))));
+                let before = match std::mem::replace(&mut self.phase, Phase::Unopened) {
+                    Phase::Legacy(session) => Some(session.news),
+                    _ => None,
+                };
+                let mut session = Session::new(revision, Arc::new(peer));
+                if let Some(News { subscriptions, visits, .. }) = before {
+                    // What was begun goes on.
+                    session.news = News { subscriptions, visits, ..News::default() };
+                }
+                self.phase = Phase::Legacy(Box::new(session));
                 self.respond(id, &result, self.way(None), out);
                 Ok(true)
             }
@@ -313,10 +392,11 @@ impl Connection {
                     progress: serde_json::Value,
                 }
                 let Some(params) = params else { return };
-                let Ok(read) = params.to::<Params>() else { return };
+                let Ok(mut read) = params.to::<Params>() else { return };
                 if !read.progress.is_number() {
                     return;
                 }
+                read.progress_token = read.progress_token.counted();
                 if let Some(outgoing) = self.outgoing.get_mut(&read.progress_token)
                     && outgoing.wants_progress
                 {

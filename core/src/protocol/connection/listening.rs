@@ -66,7 +66,7 @@ impl Listener {
         }
         params.push('}');
         let frame = jsonrpc::encode_notification(method, Some(&RawJson::written(params)));
-        Action::Send(Outbound { frame, related: None, route: self.route, sent: Sent::Notification })
+        Action::Send(Outbound { frame, related: None, route: self.route, sent: Sent::Notification, origin: None })
     }
 
     fn updated(&self, uri: &str) -> Action {
@@ -86,7 +86,7 @@ impl Listener {
         }
         let params = shape::with_meta(Some(params), &RawJson::written(self.meta()));
         let frame = jsonrpc::encode_notification(method, Some(&params));
-        Action::Send(Outbound { frame, related: None, route: self.route, sent: Sent::Notification })
+        Action::Send(Outbound { frame, related: None, route: self.route, sent: Sent::Notification, origin: None })
     }
 
     fn later(&mut self, due: Duration) {
@@ -232,7 +232,13 @@ impl Connection {
             && self.facts.capabilities.has_extension(extension)
         {
             let frame = jsonrpc::encode_notification(method, Some(params));
-            return out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Announcement }));
+            return out.push(Action::Send(Outbound {
+                frame,
+                related: None,
+                route: None,
+                sent: Sent::Announcement,
+                origin: None,
+            }));
         }
         let (congested, max) = (self.listening.congested, self.facts.max_queued_notifications.max(1));
         let mut slow = Vec::new();
@@ -320,13 +326,19 @@ impl Connection {
             let id = serde_json::to_string(&listener.id).unwrap_or_default();
             let params = RawJson::written(format!("{{\"requestId\":{id}}}"));
             let frame = jsonrpc::encode_notification("notifications/cancelled", Some(&params));
-            out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Notification }));
+            out.push(Action::Send(Outbound {
+                frame,
+                related: None,
+                route: None,
+                sent: Sent::Notification,
+                origin: None,
+            }));
         }
     }
 
     fn answer_alone(&self, frame: Bytes, way: Way, out: &mut Vec<Action>) {
         let Way { related, route, .. } = way;
-        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Response(None) }));
+        out.push(Action::Send(Outbound { frame, related, route, sent: Sent::Response(None), origin: None }));
     }
 
     /// The server is about to close.
@@ -380,7 +392,9 @@ impl Connection {
             }
             _ => None,
         };
-        let Some(Id::Number(number)) = id else { return out.push(Action::Notified(method, params)) };
+        let Some(Id::Number(number)) = id else {
+            return out.push(Action::Notified(method, params, NotificationCause(self.origin())));
+        };
         if let Some(call) = self.listening.open.get(&number) {
             return out.push(Action::Told(*call, method, params));
         }
@@ -393,7 +407,7 @@ impl Connection {
                 out.push(Action::Told(call, method, params));
             }
             // Somebody listens who has written the request himself.
-            Some((false, _)) => out.push(Action::Notified(method, params)),
+            Some((false, _)) => out.push(Action::Notified(method, params, NotificationCause::default())),
             // A stream that nobody listens on any more.
             None => {}
         }

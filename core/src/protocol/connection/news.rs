@@ -180,14 +180,17 @@ impl Connection {
         if uris.is_empty() {
             return;
         }
-        let context = without_request(session, transport, "resources/unsubscribe");
+        let origin = self.cause.clone().or_else(|| transport.origin.clone());
+        let mut context = without_request(session, transport, "resources/unsubscribe");
+        context.origin = origin;
         out.push(Action::Unsubscribed(Box::new(context), uris.into_iter().collect()));
     }
 
     /// The client's roots are others now.
     pub(super) fn roots_changed(&self, out: &mut Vec<Action>) {
         if let (Role::Server, Phase::Legacy(session)) = (self.facts.role, &self.phase) {
-            let context = without_request(session, self.transport.clone(), "notifications/roots/list_changed");
+            let mut context = without_request(session, self.transport.clone(), "notifications/roots/list_changed");
+            context.origin = self.origin();
             out.push(Action::RootsChanged(Box::new(context)));
         }
     }

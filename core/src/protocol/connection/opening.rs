@@ -43,7 +43,13 @@ impl Connection {
                 };
                 if !modern {
                     let frame = jsonrpc::encode_notification("notifications/initialized", None);
-                    out.push(Action::Send(Outbound { frame, related: None, route: None, sent: Sent::Notification }));
+                    out.push(Action::Send(Outbound {
+                        frame,
+                        related: None,
+                        route: None,
+                        sent: Sent::Notification,
+                        origin: None,
+                    }));
                 }
                 let legacy::Answer { revision, peer, instructions, result } = answer;
                 let opening = Opening { revision, peer, instructions, result, certain };
@@ -62,7 +68,22 @@ impl Connection {
 
     pub(super) fn closed(&mut self, reason: &str, out: &mut Vec<Action>) {
         let relaunch = matches!(&self.phase, Phase::Opening(n) if n.is_probing());
-        self.end(&Error::closed(reason), relaunch, out);
+        let error = match self.phase {
+            Phase::Opening(_) => self.with_hint(Error::closed(reason)),
+            _ => Error::closed(reason),
+        };
+        self.end(&error, relaunch, out);
+    }
+
+    /// A server that ends at its start is not started again for the sake of another first question.
+    pub(super) fn unheard(&mut self, now: Duration, reason: &str, out: &mut Vec<Action>) {
+        match self.phase {
+            Phase::Opening(_) if self.restarted.is_none() => {
+                let error = self.with_hint(Error::closed(reason));
+                self.end(&error, false, out);
+            }
+            _ => self.lost(now, reason, out),
+        }
     }
 
     pub(super) fn end(&mut self, error: &Error, relaunch: bool, out: &mut Vec<Action>) {

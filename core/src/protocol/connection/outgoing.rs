@@ -19,6 +19,12 @@ impl Connection {
                 None => Error::misuse("the connection is not open yet"),
             },
             Phase::Closed => Error::closed("the connection is closed"),
+            _ if self.sessionless => {
+                let method = &invocation.method;
+                let why =
+                    format!("{method:?} was not sent: it needs a session, and this server keeps none (stateless)");
+                Error::new(ErrorKind::Unsupported, why)
+            }
             _ if self.waiting.len() >= max.saturating_mul(QUEUED) => {
                 let waiting = max.saturating_mul(QUEUED);
                 let message = format!(
@@ -87,6 +93,7 @@ impl Connection {
         let needed = row.capability.filter(|c| *c != "completions" || revision.rules().completions_declared);
         if let Some(capability) = needed
             && !self.peer_declares(capability)
+            && !self.is_asked_anyway(capability)
         {
             let peer = if self.facts.role == Role::Client { "server" } else { "client" };
             return Err(undeclared(row.name, peer, capability));
@@ -102,6 +109,17 @@ impl Connection {
             }
         }
         Ok(other)
+    }
+
+    /// Many a server has tools and declares nothing, or `null`: whoever asks for them hears from the server.
+    fn is_asked_anyway(&self, capability: &str) -> bool {
+        self.facts.role == Role::Client && capability == "tools"
+    }
+
+    /// The capability that the server does not declare, and without which it was asked.
+    fn undeclared_for(&self, method: &str) -> Option<&'static str> {
+        let capability = Method::find(method)?.capability?;
+        (self.is_asked_anyway(capability) && !self.peer_declares(capability)).then_some(capability)
     }
 
     pub(super) fn send_request(&mut self, mut outgoing: Outgoing, out: &mut Vec<Action>) {
@@ -188,6 +206,7 @@ impl Connection {
         outgoing.session = self.restorable.session;
         let (related, idempotent) = (outgoing.related, outgoing.idempotent);
         let (method, params, progress) = (outgoing.method.clone(), outgoing.params.clone(), outgoing.wants_progress);
+        let origin = outgoing.origin.clone();
         // On a stream of changes nothing is logged.
         let level = self.wanted_level.filter(|_| !outgoing.listens);
         let id = Id::Number(self.outgoing.insert(outgoing));
@@ -201,12 +220,15 @@ impl Connection {
             (Era::Legacy, None) => params.map(modern::without_envelope),
         };
         let frame = jsonrpc::encode_request(&id, &method, params.as_ref());
-        let route = related.and_then(|call| self.incoming.get_mut(call)).and_then(|i| i.route);
+        let incoming = related.and_then(|call| self.incoming.get(call));
+        let route = incoming.and_then(|i| i.route);
+        let origin = incoming.and_then(|i| i.origin.clone()).or(origin);
         out.push(Action::Send(Outbound {
             frame,
             related,
             route,
             sent: Sent::Request { id: id.clone(), method, revision, params, idempotent },
+            origin,
         }));
         id
     }
@@ -238,11 +260,14 @@ impl Connection {
         };
         let outcome = match &self.phase {
             Phase::Modern(_) => complete(&self.facts, &outgoing, result),
+            _ if self.facts.role == Role::Client && outgoing.method.ends_with("/list") => Ok(legacy::page(result)),
             _ => Ok(result),
         };
         let outcome = match (self.facts.role, self.revision()) {
-            (Role::Server, Some(revision)) => outcome
-                .and_then(|result| ask::received(revision.rules(), &outgoing.method, outgoing.params.as_ref(), result)),
+            (Role::Server, Some(revision)) => outcome.and_then(|result| {
+                let Outgoing { method, params, judged, .. } = &outgoing;
+                ask::received(revision.rules(), method, params.as_ref(), result, *judged)
+            }),
             _ => outcome,
         };
         if let (Id::Number(id), true, Ok(_)) = (id, outgoing.lasting, &outcome) {
@@ -262,6 +287,15 @@ impl Connection {
         }
         let Some(outgoing) = self.outgoing.remove(id) else {
             return self.stream_ended(id, Err(error), out);
+        };
+        let error = match self.undeclared_for(&outgoing.method) {
+            Some(capability) if error.code() == Some(code::METHOD_NOT_FOUND) => {
+                let method = &outgoing.method;
+                let message =
+                    format!("the server knows no {method:?}, and does not declare the capability {capability:?}");
+                Error::new(ErrorKind::Unsupported, message)
+            }
+            _ => error,
         };
         match matches!(self.phase, Phase::Modern(_)) && error.is_answer_lost() {
             true => self.answer_lost(now, outgoing, error, out),
@@ -363,12 +397,17 @@ impl Connection {
                 self.step(now, step, out);
                 continue;
             }
+            if self.outgoing.get_mut(&name).is_some_and(|o| o.orphaned.is_some_and(|until| until <= now)) {
+                self.orphaned(now, id, out);
+                continue;
+            }
             let Some(outgoing) = self.outgoing.remove(&name) else {
                 continue;
             };
             self.giving_up(id, &outgoing.method);
             self.tell_cancelled(id, Some("timeout"), out);
-            self.settle(&outgoing, Err(late(&outgoing)), out);
+            let late = self.with_hint(late(&outgoing));
+            self.settle(&outgoing, Err(late), out);
         }
         let (late, rest): (Vec<_>, _) =
             std::mem::take(&mut self.waiting).into_iter().partition(|w| w.due(patient).is_some_and(|due| due <= now));
@@ -396,6 +435,7 @@ fn late(outgoing: &Outgoing) -> Error {
         None => (outgoing.timeout, outgoing.timeout_option),
     };
     let seconds = time.unwrap_or_default().as_secs_f64();
+    let option = named(option);
     Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {seconds} s ({option})", outgoing.method))
 }
 

@@ -58,8 +58,20 @@ impl Connection {
         self.step(now, step, out);
     }
 
+    /// A failure that may have come of what the server writes beside its messages.
+    pub(super) fn with_hint(&self, error: Error) -> Error {
+        match &self.said.hint {
+            Some(text) if matches!(error.kind(), ErrorKind::Timeout | ErrorKind::Closed) => {
+                let message = format!("{}; {text}", error.message());
+                error.reworded(message)
+            }
+            _ => error,
+        }
+    }
+
     /// Why there is no going on, with what led to it.
     pub(super) fn failed_to_open(&self, error: Error) -> Error {
+        let error = self.with_hint(error);
         match self.restarted {
             Some(_) => {
                 // An error that the server sent is not what a call that waits has asked for.

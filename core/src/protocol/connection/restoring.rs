@@ -5,6 +5,9 @@ use super::*;
 /// Our own calls for telling a new session what the old one knew.
 const RESTORING: CallId = CallId(u64::MAX - 1);
 
+/// What runs in a session that was found to be lost has so long to find out by itself, or to be answered all the same.
+const ORPHANED: Duration = Duration::from_secs(1);
+
 /// The most subscriptions that are remembered.
 const MAX_SUBSCRIPTIONS: usize = 4096;
 
@@ -40,6 +43,13 @@ impl Restorable {
     }
 }
 
+fn not_repeated(method: &str) -> Error {
+    let message = format!(
+        "the server lost the session; {method:?} was not repeated, because it may have been carried out (idempotent)"
+    );
+    Error::new(ErrorKind::Transport, message)
+}
+
 impl Connection {
     /// A request of ours is finished.
     pub(super) fn settle(&mut self, outgoing: &Outgoing, outcome: Result<RawJson>, out: &mut Vec<Action>) {
@@ -59,7 +69,9 @@ impl Connection {
         out.push(Action::Resolve(outgoing.call, outcome));
     }
 
-    pub(super) fn session_lost(&mut self, now: Duration, id: &Id, out: &mut Vec<Action>) {
+    /// `taken`: the server had taken the request before. Else it was refused for its session before anything ran, and may be
+    /// sent again whatever it asks for.
+    pub(super) fn session_lost(&mut self, now: Duration, id: &Id, taken: bool, out: &mut Vec<Action>) {
         let Some(mut outgoing) = self.outgoing.remove(id) else {
             return;
         };
@@ -78,17 +90,27 @@ impl Connection {
             let revision = session.revision;
             self.begin_anew(now, revision, outgoing.timeout, out);
         }
-        if !outgoing.idempotent {
-            let message = format!(
-                "the server lost the session; {:?} was not repeated, because it may have been carried out (idempotent)",
-                outgoing.method
-            );
-            return self.settle(&outgoing, failed(message), out);
+        if taken && !outgoing.idempotent {
+            return self.settle(&outgoing, Err(not_repeated(&outgoing.method)), out);
         }
+        outgoing.orphaned = None;
         outgoing.restart(now);
         (outgoing.resent, outgoing.progress) = (true, Heard::default());
         outgoing.related = None;
         self.waiting.push_back(outgoing);
+    }
+
+    /// Nothing was heard of a request since its session was found to be lost: it is not waited for any longer.
+    pub(super) fn orphaned(&mut self, now: Duration, id: i64, out: &mut Vec<Action>) {
+        let id = Id::Number(id);
+        let can_repeat = self.outgoing.get_mut(&id).is_some_and(|outgoing| outgoing.idempotent && !outgoing.resent);
+        out.push(Action::Abandon(id.clone()));
+        if can_repeat {
+            return self.session_lost(now, &id, true, out);
+        }
+        if let Some(outgoing) = self.outgoing.remove(&id) {
+            self.settle(&outgoing, Err(not_repeated(&outgoing.method)), out);
+        }
     }
 
     pub(super) fn session_expired(&mut self, now: Duration, out: &mut Vec<Action>) {
@@ -110,6 +132,7 @@ impl Connection {
         self.waiting.retain(|waiting| waiting.call != RESTORING);
         // What stood still for the server's questions goes on.
         self.outgoing.restart_all(now);
+        self.outgoing.orphan_all(now + ORPHANED);
         self.sooner = true;
         self.opening_timeout = timeout;
         let mut negotiation = Negotiation::new(Some(revision), Duration::ZERO);

@@ -133,7 +133,7 @@ fn limits_are_those_of_the_whole_message() {
         learn(&meta);
         assert!(quickly(&frame, &limits).1.is_err() && slowly(&frame, &limits).is_err());
     }
-    let wide = Limits { max_message_bytes: frame.len(), max_nesting: 6 };
+    let wide = Limits { max_message_bytes: frame.len(), max_nesting: 6, ..Limits::default() };
     assert!(quickly(&frame, &wide).0);
     let deep = frames(&meta).remove(0).replace("[2]", "[[[[[2]]]]]");
     assert!(!quickly(&Bytes::from(deep), &wide).0);

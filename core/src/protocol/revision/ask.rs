@@ -101,9 +101,17 @@ fn check_roots(result: &Value) -> Result<(), String> {
 /// What a client answered to the question `params`, checked. Where forms have defaults that an older revision's client
 /// is not told of, they stand for the answers that are left out.
 ///
+/// `judged`: what a form's fields hold, the library that made the form judges; here it is not looked at.
+///
 /// # Errors
 /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) saying what does not fit.
-pub(crate) fn received(rules: &Rules, method: &str, params: Option<&RawJson>, result: RawJson) -> Result<RawJson> {
+pub(crate) fn received(
+    rules: &Rules,
+    method: &str,
+    params: Option<&RawJson>,
+    result: RawJson,
+    judged: bool,
+) -> Result<RawJson> {
     let wrong = |why: String| Error::new(ErrorKind::PeerMisbehaved, format!("the client's answer to {method}: {why}"));
     match method {
         "elicitation/create" => {
@@ -118,19 +126,16 @@ pub(crate) fn received(rules: &Rules, method: &str, params: Option<&RawJson>, re
                 return Ok(result);
             }
             let schema = &asked["requestedSchema"];
-            if read["action"] != "accept" {
-                form::check_result(Some(schema), &read).map_err(wrong)?;
-                return Ok(result);
-            }
-            if rules.elicitation_modes {
-                form::check_result(Some(schema), &read).map_err(wrong)?;
+            let checked = (!judged).then_some(schema);
+            if read["action"] != "accept" || rules.elicitation_modes {
+                form::check_result(checked, &read).map_err(wrong)?;
                 return Ok(result);
             }
             let given = read["content"].take();
             let filled = form::with_defaults(schema, given.clone());
             let changed = filled != given;
             read["content"] = filled;
-            form::check_result(Some(schema), &read).map_err(wrong)?;
+            form::check_result(checked, &read).map_err(wrong)?;
             Ok(if changed { RawJson::from_value(&read) } else { result })
         }
         "sampling/createMessage" => {

@@ -30,7 +30,11 @@ const MAX_PEER_FACTS: usize = 64 << 10;
 /// −32602 naming the member that is missing or of the wrong type; −32022 when no legacy revision is served.
 pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revision, PeerFacts, RawJson)> {
     let params = params.ok_or_else(|| Error::invalid_params("\"params\": missing"))?;
-    let asked: InitializeParams = params.to().map_err(|e| Error::invalid_params(format!("initialize: {e}")))?;
+    let mut asked: InitializeParams = params.to().map_err(|e| Error::invalid_params(format!("initialize: {e}")))?;
+    // The empty object as PHP writes it.
+    for member in [&mut asked.capabilities, &mut asked.client_info] {
+        member.take_if(|raw| raw.get() == "[]");
+    }
     for (name, value) in [("capabilities", &asked.capabilities), ("clientInfo", &asked.client_info)] {
         if value.as_ref().is_some_and(|v| !v.is_object()) {
             return Err(Error::invalid_params(format!("{name:?}: expected an object")));
@@ -73,6 +77,28 @@ pub(crate) fn question(facts: &Facts, revision: Revision) -> RawJson {
     super::shape::push_member(&mut out, "capabilities", &capabilities);
     let info = super::shape::implementation(revision.rules(), &facts.info);
     super::shape::push_member(&mut out, "clientInfo", &info);
+    out.push('}');
+    RawJson::written(out)
+}
+
+/// A page of a list without an empty cursor, which some servers write on the last page. A revision without handshakes says
+/// that it is one like any other.
+pub(crate) fn page(result: RawJson) -> RawJson {
+    if !super::shape::has(result.get(), "nextCursor") {
+        return result;
+    }
+    let mut out = String::from("{");
+    let mut is_odd = false;
+    for (name, value) in super::shape::members(result.get()) {
+        if &*name == "nextCursor" && value.get() == "\"\"" {
+            is_odd = true;
+        } else {
+            super::shape::push_member(&mut out, &name, value.get());
+        }
+    }
+    if !is_odd {
+        return result;
+    }
     out.push('}');
     RawJson::written(out)
 }

@@ -13,6 +13,6 @@ mod spoken;
 pub(crate) mod visits;
 
 pub use method::{Direction, Method};
-pub(crate) use negotiate::is_internal;
+pub(crate) use negotiate::{is_internal, tried_both};
 pub use rules::{Era, Revision, Rules};
 pub(crate) use spoken::spoken;

@@ -47,6 +47,8 @@ pub(crate) struct Negotiation {
     refused: bool,
     /// What led to `initialize` may be otherwise the next time: silence, or a failure inside the server.
     doubtful: bool,
+    /// What came of the probe, where that may be why `initialize` fails, too.
+    before: Option<String>,
 }
 
 impl Negotiation {
@@ -61,6 +63,7 @@ impl Negotiation {
             initialize_id: None,
             refused: false,
             doubtful: false,
+            before: None,
         }
     }
 
@@ -86,7 +89,7 @@ impl Negotiation {
         }
     }
 
-    /// The ids of the questions.
+    /// The questions in the order in which they were asked. An error that names none is about the first that waits.
     pub(crate) fn asked_ids(&self) -> impl Iterator<Item = &Id> {
         self.probe_id.iter().chain(&self.initialize_id)
     }
@@ -146,8 +149,19 @@ impl Negotiation {
                 ErrorKind::Unsupported,
                 format!("the server was a modern one before, and now it answered server/discover with {why}"),
             )),
-            None => self.initialize(facts),
+            None => {
+                self.before = (why != NOT_FOUND).then(|| why.to_owned());
+                self.initialize(facts)
+            }
         }
+    }
+
+    /// No way to open is left. What was tried before is said, too.
+    fn failed(&self, error: Error) -> Step {
+        Step::Failed(match &self.before {
+            Some(before) => tried_both(&error, before),
+            None => error,
+        })
     }
 
     /// A result for one of our questions.
@@ -243,13 +257,19 @@ impl Negotiation {
                 }
                 // It may pass, and the server that was a modern one is still that.
                 Some(_) if self.doubtful && self.known == Some(Era::Modern) => Step::Failed(error),
-                Some(code) => {
-                    let why = if code == code::METHOD_NOT_FOUND { "\"method not found\"" } else { "an error" };
-                    self.fall_back(facts, why)
-                }
+                Some(code::METHOD_NOT_FOUND) => self.fall_back(facts, NOT_FOUND),
+                Some(code) => self.fall_back(facts, &format!("the error {code} ({})", shortened(error.message(), 200))),
                 // No JSON-RPC error at all: HTTP said no, or nothing that a modern server says. Refused
                 // authorization and a broken network say nothing about the era.
                 None if matches!(error.kind(), ErrorKind::Unsupported | ErrorKind::PeerMisbehaved) => {
+                    self.fall_back(facts, error.message())
+                }
+                // Many a server fails at a method that it does not know. What may also pass is no word on the era.
+                None if self.may_fall_back()
+                    && (error.has_failed_there() || error.is_answer_lost())
+                    && facts.revisions.iter().any(|r| r.era() == Era::Legacy) =>
+                {
+                    self.doubtful = true;
                     self.fall_back(facts, error.message())
                 }
                 None => Step::Failed(error),
@@ -261,7 +281,7 @@ impl Negotiation {
                 self.refused = true;
                 self.offered(facts, &error)
             }
-            _ => Step::Failed(error),
+            _ => self.failed(error),
         }
     }
 
@@ -297,10 +317,25 @@ impl Negotiation {
                 self.doubtful = true;
                 self.fall_back(facts, "silence")
             }
-            _ => Step::Failed(Error::new(ErrorKind::Timeout, "the server did not answer in time while connecting")),
+            _ => self.failed(Error::new(ErrorKind::Timeout, "the server did not answer in time while connecting")),
         }
     }
 }
+
+/// Why `initialize` failed, and what had come of the probe before.
+pub(crate) fn tried_both(error: &Error, before: &str) -> Error {
+    let (after, before) = (shortened(error.message(), MAX_REASON), shortened(before, MAX_REASON));
+    let message = format!(
+        "\"initialize\" failed: {after}. Before it, \"server/discover\" failed: {before}. A server that fails at one of them is \
+         opened without it by the option \"revision\" (\"legacy\" or \"modern\")"
+    );
+    error.clone().reworded(message)
+}
+
+/// As a legacy server answers the probe by the book.
+const NOT_FOUND: &str = "\"method not found\"";
+/// Of each reason that a server gave, as much as a message can show.
+const MAX_REASON: usize = 500;
 
 /// Something failed inside the server, which says nothing about the methods that it has.
 pub(crate) fn is_internal(error: &Error) -> bool {

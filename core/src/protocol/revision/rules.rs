@@ -195,6 +195,9 @@ impl Revision {
         [Self::V2024_11_05, Self::V2025_03_26, Self::V2025_06_18, Self::V2025_11_25, Self::V2026_07_28];
     /// The newest revision that is opened by `initialize`.
     pub const NEWEST_LEGACY: Self = Self::V2025_11_25;
+    /// The one of a request over HTTP that names none: the last before there was a header for it.
+    #[cfg(feature = "http")]
+    pub(crate) const UNNAMED: Self = Self::V2025_03_26;
     /// The newest revision.
     pub const NEWEST: Self = Self::V2026_07_28;
 

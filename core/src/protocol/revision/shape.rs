@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Method, Rules};
 use crate::jsonrpc::{Id, RawJson};
+use crate::model::schema::target;
 use crate::protocol::{Kind, Payload, Structured};
 
 mod blocks;
@@ -147,8 +148,13 @@ pub(crate) fn without_rounds(params: &RawJson) -> RawJson {
     if !RESPONSES.is_in(params.get()) && !STATE.is_in(params.get()) {
         return params.clone();
     }
+    without(params, &OF_ROUNDS)
+}
+
+/// An object without these members.
+pub(crate) fn without(object: &RawJson, names: &[&str]) -> RawJson {
     let mut text = String::from("{");
-    let rest = members(params.get()).into_iter().filter(|(key, _)| !OF_ROUNDS.contains(&key.as_ref()));
+    let rest = members(object.get()).into_iter().filter(|(key, _)| !names.contains(&key.as_ref()));
     rest.for_each(|(key, value)| push_member(&mut text, &key, value.get()));
     text.push('}');
     RawJson::written(text)
@@ -210,6 +216,7 @@ pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>
             strip("annotations", rules.tool_annotations);
             strip("outputSchema", rules.structured);
             strip("execution", rules.tool_execution);
+            with_properties(&mut members);
         }
         Kind::Prompt if !rules.structured => {
             for argument in members.get_mut("arguments").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -225,20 +232,32 @@ pub(crate) fn definition(rules: &Rules, kind: Kind, members: &Map<String, Value>
     }
     if !rules.any_structured
         && let Some(schema) = members.get("outputSchema")
-        && !is_object_schema(schema)
+        && !says_object(schema)
     {
-        match wrapped_schema(schema) {
-            Some(wrapped) => members.insert("outputSchema".into(), wrapped),
+        match object_schema(schema).or_else(|| wrapped_schema(schema)) {
+            Some(fitting) => members.insert("outputSchema".into(), fitting),
             None => members.shift_remove("outputSchema"),
         };
     }
     RawJson::from_value(&members)
 }
 
+/// Clients, and the function schemas of models' providers, look for the properties of the arguments also where there are
+/// none.
+fn with_properties(members: &mut Map<String, Value>) {
+    if let Some(Value::Object(schema)) = members.get_mut("inputSchema")
+        && schema.get("type").and_then(Value::as_str) == Some("object")
+        && !schema.get("properties").is_some_and(Value::is_object)
+    {
+        schema.insert("properties".to_owned(), json!({}));
+    }
+}
+
 /// As [`definition`], of a tool whose answers nobody fits to its output schema: one that would have to be wrapped is left
 /// out.
 pub(crate) fn foreign_definition(rules: &Rules, kind: Kind, mut members: Map<String, Value>) -> RawJson {
-    if !rules.any_structured && members.get("outputSchema").is_some_and(|schema| !is_object_schema(schema)) {
+    let is_object = |schema: &Value| says_object(schema) || object_schema(schema).is_some();
+    if !rules.any_structured && members.get("outputSchema").is_some_and(|schema| !is_object(schema)) {
         members.shift_remove("outputSchema");
     }
     definition(rules, kind, &members)
@@ -257,7 +276,7 @@ pub(crate) enum Fit {
 
 impl Fit {
     pub(crate) fn of(schema: &Value) -> Self {
-        match is_object_schema(schema) {
+        match says_object(schema) || object_schema(schema).is_some() {
             true => Self::Object,
             false if wrapped_schema(schema).is_some() => Self::Wrapped,
             false => Self::Dropped,
@@ -265,33 +284,92 @@ impl Fit {
     }
 }
 
-fn is_object_schema(schema: &Value) -> bool {
+fn says_object(schema: &Value) -> bool {
     schema.get("type").and_then(Value::as_str) == Some("object")
 }
 
-/// Whether something in a schema refers to its top, which wrapping moves.
-fn refers_to_top(schema: &Value) -> bool {
+/// A schema that only refers to one of its definitions, with that in its place, when that is an object: revisions whose
+/// structured content is an object want the top to say so.
+fn object_schema(schema: &Value) -> Option<Value> {
+    let members = schema.as_object()?;
+    let notes = ["$ref", "$defs", "definitions", "$schema", "title", "description"];
+    let mut to = members.get("$ref")?.as_str()?;
+    if !members.keys().all(|key| notes.contains(&key.as_str())) {
+        return None;
+    }
+    let mut found = target(schema, to)?;
+    // A definition that is nothing but another one's name.
+    for _ in 0..8 {
+        match found.get("$ref").and_then(Value::as_str) {
+            Some(next) if found.as_object().is_some_and(|only| only.len() == 1) => {
+                to = next;
+                found = target(schema, to)?;
+            }
+            _ => break,
+        }
+    }
+    if !says_object(found) || found.get("$id").is_some() || found.get("$anchor").is_some() {
+        return None;
+    }
+    let mut out = members.clone();
+    out.shift_remove("$ref");
+    for (key, value) in found.as_object()? {
+        if !matches!(key.as_str(), "$defs" | "definitions" | "$schema") {
+            out.insert(key.clone(), value.clone());
+        } else if members.contains_key(key) {
+            return None;
+        }
+    }
+    Some(Value::Object(out))
+}
+
+/// Whether a schema has a base of its own, to which what is moved would no longer belong, or refers to what cannot be
+/// followed.
+fn is_bound(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(key, value)| match (key.as_str(), value) {
-            ("$ref" | "$dynamicRef" | "$recursiveRef", Value::String(to)) => {
-                to.starts_with('#') && !to.starts_with("#/$defs/") && !to.starts_with("#/definitions/")
-            }
-            // A base of its own, to which the moved definitions no longer belong.
             ("$id", Value::String(_)) => true,
-            _ => refers_to_top(value),
+            ("$dynamicRef" | "$recursiveRef", Value::String(to)) => to == "#" || to.starts_with("#/"),
+            _ => is_bound(value),
         }),
-        Value::Array(items) => items.iter().any(refers_to_top),
+        Value::Array(items) => items.iter().any(is_bound),
         _ => false,
     }
 }
 
+/// Has the references to the top, and to what stays beside it, lead to where that is now.
+fn move_references(schema: &mut Value) {
+    match schema {
+        Value::Object(members) => {
+            for (key, value) in members.iter_mut() {
+                match (key.as_str(), value) {
+                    ("$ref", Value::String(to)) => {
+                        let rest = to.strip_prefix('#').filter(|rest| rest.is_empty() || rest.starts_with('/'));
+                        let stays = |rest: &&str| !rest.starts_with("/$defs/") && !rest.starts_with("/definitions/");
+                        if let Some(rest) = rest.filter(stays) {
+                            *to = format!("#/properties/result{rest}");
+                        }
+                    }
+                    // No schemas.
+                    ("const" | "enum" | "default" | "examples", _) => {}
+                    (_, value) => move_references(value),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(move_references),
+        _ => {}
+    }
+}
+
 /// `{"result": schema}` for revisions whose structured content is always an object. The definitions move to the new
-/// top, where their references still find them; a schema that refers to itself otherwise cannot be wrapped.
+/// top, where their references still find them; references to the old top follow it. One with a base of its own cannot be
+/// wrapped.
 fn wrapped_schema(schema: &Value) -> Option<Value> {
-    if refers_to_top(schema) {
+    if is_bound(schema) {
         return None;
     }
     let mut inner = schema.clone();
+    move_references(&mut inner);
     let mut outer = json!({"type": "object"});
     if let Some(object) = inner.as_object_mut() {
         for key in ["$schema", "$defs", "definitions"] {

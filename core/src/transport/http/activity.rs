@@ -1,7 +1,7 @@
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,39 +11,76 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
 use super::body::Body;
+use super::shares::{Shares, Use, Yielding};
 use crate::driver::now;
 
 /// Whether a socket has a request that is being answered, since when it has none, and since when its peer takes nothing
-/// of what is to be written. A timer per request would cost more than the request; this costs two stores, and one task
+/// of what is to be written. A timer per request would cost more than the request; this costs some stores, and one task
 /// looks at all sockets now and then.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
     busy: AtomicBool,
-    /// Milliseconds on the engine's clock.
+    /// What is being answered is a stream that waits for news.
+    waits: AtomicBool,
+    /// Since when it has a request, or none. Milliseconds on the engine's clock, as all times here.
     since: AtomicU64,
-    /// The same, or 0 while writing goes on.
+    /// When the head of the next request began, or 0.
+    head: AtomicU64,
+    /// Something has come.
+    heard: AtomicBool,
+    /// Since when its peer takes nothing, or 0 while writing goes on.
     blocked: AtomicU64,
+    /// Another needs its place.
+    yields: AtomicBool,
     /// Tells the socket to look whether it is due.
     pub(super) look: Notify,
 }
 
+/// How long is waited for a socket's client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For the first byte.
+    pub(super) first: Duration,
+    /// For the rest of a head.
+    pub(super) head: Duration,
+    /// For another request.
+    pub(super) idle: Duration,
+    /// Until it takes something of what is written.
+    pub(super) write: Duration,
+}
+
 fn millis() -> u64 {
-    u64::try_from(now().as_millis()).unwrap_or(u64::MAX).max(1)
+    super::sessions::millis(now()).max(1)
 }
 
 impl Activity {
+    pub(super) fn new() -> Arc<Self> {
+        Arc::new(Self { since: AtomicU64::new(millis()), ..Self::default() })
+    }
+
     /// A request is being answered until the answer is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
+        self.since.store(millis(), Ordering::Release);
+        self.head.store(0, Ordering::Release);
         self.busy.store(true, Ordering::Release);
         Busy(self.clone())
     }
 
-    /// Whether the socket has had no request, or its peer has taken nothing, for `limit`.
-    pub(super) fn is_due(&self, limit: Duration) -> bool {
-        let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
-        let long_ago = |then: &AtomicU64| then.load(Ordering::Acquire).saturating_add(limit) <= millis();
-        let is_idle = !self.busy.load(Ordering::Acquire) && long_ago(&self.since);
-        is_idle || (self.blocked.load(Ordering::Acquire) != 0 && long_ago(&self.blocked))
+    /// What answers it is a stream that waits for news.
+    pub(super) fn waits(&self) {
+        self.waits.store(true, Ordering::Release);
+    }
+
+    /// Whether the socket has to end: its client was waited for long enough, or another needs its place.
+    pub(super) fn is_due(&self, patience: &Patience) -> bool {
+        let long_ago = |then: &AtomicU64, limit| {
+            let then = then.load(Ordering::Acquire);
+            then != 0 && then.saturating_add(super::sessions::millis(limit)) <= millis()
+        };
+        let idle = if self.heard.load(Ordering::Acquire) { patience.idle } else { patience.first };
+        let is_idle =
+            !self.busy.load(Ordering::Acquire) && (long_ago(&self.since, idle) || long_ago(&self.head, patience.head));
+        is_idle || long_ago(&self.blocked, patience.write) || self.yields.load(Ordering::Acquire)
     }
 
     fn wrote<T>(&self, outcome: &Poll<T>) {
@@ -52,6 +89,30 @@ impl Activity {
             self.blocked.store(if is_blocked { 0 } else { millis() }, Ordering::Release);
         }
     }
+
+    /// Bytes have come.
+    fn read(&self) {
+        if !self.busy.load(Ordering::Relaxed) && self.head.load(Ordering::Relaxed) == 0 {
+            self.head.store(millis(), Ordering::Release);
+            self.heard.store(true, Ordering::Release);
+        }
+    }
+}
+
+impl Yielding for Activity {
+    fn used(&self) -> (Use, u64) {
+        let used = match (self.busy.load(Ordering::Acquire), self.waits.load(Ordering::Acquire)) {
+            (false, _) => Use::Idle,
+            (true, true) => Use::Waiting,
+            (true, false) => Use::Answering,
+        };
+        (used, self.since.load(Ordering::Acquire))
+    }
+
+    fn make_room(&self) {
+        self.yields.store(true, Ordering::Release);
+        self.look.notify_one();
+    }
 }
 
 /// Lives as long as a request and its answer.
@@ -59,40 +120,23 @@ pub(super) struct Busy(Arc<Activity>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
+        self.0.waits.store(false, Ordering::Release);
         self.0.since.store(millis(), Ordering::Release);
         self.0.busy.store(false, Ordering::Release);
     }
 }
 
 /// The sockets of one listener.
-#[derive(Debug, Default)]
-pub(super) struct Sockets(Mutex<Vec<Weak<Activity>>>);
+pub(super) type Sockets = Shares<Activity>;
 
 impl Sockets {
-    /// A new socket. It is known for as long as somebody holds it.
-    pub(super) fn add(&self) -> Arc<Activity> {
-        let activity = Arc::new(Activity { since: AtomicU64::new(millis()), ..Activity::default() });
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::downgrade(&activity));
-        activity
-    }
-
-    /// Tells the sockets that are due to look again, and forgets those that are gone. It is the socket that decides: a
-    /// request may have begun meanwhile.
-    pub(super) fn sweep(&self, limit: Duration) {
-        let mut due = Vec::new();
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|socket| {
-            let socket = socket.upgrade();
-            due.extend(socket.iter().filter(|socket| socket.is_due(limit)).cloned());
-            socket.is_some()
+    /// Tells the sockets that are due to look again. It is the socket that decides: a request may have begun meanwhile.
+    pub(super) fn sweep(&self, patience: &Patience) {
+        self.each(|socket| {
+            if socket.is_due(patience) {
+                socket.look.notify_one();
+            }
         });
-        if all.len() * 4 < all.capacity() {
-            all.shrink_to_fit();
-        }
-        drop(all);
-        for socket in due {
-            socket.look.notify_one();
-        }
     }
 }
 
@@ -104,7 +148,12 @@ pub(super) struct Metered<S> {
 
 impl<S: AsyncRead + Unpin> AsyncRead for Metered<S> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let outcome = Pin::new(&mut self.socket).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.activity.read();
+        }
+        outcome
     }
 }
 
@@ -165,6 +214,7 @@ impl http_body::Body for Watched {
 mod tests {
     use std::future::Future;
 
+    use super::super::holder::Holder;
     use super::*;
 
     fn told(socket: &Activity) -> bool {
@@ -172,44 +222,67 @@ mod tests {
         std::pin::pin!(socket.look.notified()).poll(&mut cx).is_ready()
     }
 
+    const AT_ONCE: Duration = Duration::ZERO;
+    const LATER: Duration = Duration::from_secs(3600);
+    const PATIENT: Patience = Patience { first: LATER, head: LATER, idle: LATER, write: LATER };
+    const HASTY: Patience = Patience { first: AT_ONCE, head: AT_ONCE, idle: AT_ONCE, write: AT_ONCE };
+
     #[test]
     fn only_sockets_without_a_request_are_closed() {
-        let sockets = Sockets::default();
-        let (idle, busy, gone) = (sockets.add(), sockets.add(), sockets.add());
+        let sockets = Sockets::new(9, "full");
+        let (idle, busy) = (Activity::new(), Activity::new());
+        for socket in [&idle, &busy] {
+            assert!(sockets.add(Holder::Unknown, socket.clone()).is_some());
+        }
         let request = busy.begin();
-        drop(gone);
-        sockets.sweep(Duration::from_secs(3600));
+        sockets.sweep(&PATIENT);
         assert!(!told(&idle) && !told(&busy));
-        sockets.sweep(Duration::ZERO);
+        sockets.sweep(&HASTY);
         assert!(told(&idle) && !told(&busy));
         drop(request);
-        sockets.sweep(Duration::ZERO);
+        sockets.sweep(&HASTY);
         assert!(told(&busy));
-        // A request that begins after that is answered, and the socket is still known.
+        // A request that begins after that is answered.
         let request = busy.begin();
-        assert!(!busy.is_due(Duration::ZERO));
+        assert!(!busy.is_due(&HASTY));
         drop(request);
-        assert_eq!(sockets.0.lock().expect("lock").len(), 2);
-        drop(idle);
-        sockets.sweep(Duration::ZERO);
-        assert!(told(&busy));
-        assert_eq!(sockets.0.lock().expect("lock").len(), 1);
+    }
+
+    #[test]
+    fn each_silence_has_its_own_time() {
+        let socket = Activity::new();
+        assert!(socket.is_due(&Patience { first: AT_ONCE, ..PATIENT }), "nothing came");
+        socket.read();
+        assert!(!socket.is_due(&Patience { first: AT_ONCE, ..PATIENT }));
+        assert!(socket.is_due(&Patience { head: AT_ONCE, ..PATIENT }), "half a head came");
+        let request = socket.begin();
+        assert!(!socket.is_due(&HASTY));
+        assert_eq!(socket.used().0, Use::Answering);
+        socket.waits();
+        assert_eq!(socket.used().0, Use::Waiting);
+        drop(request);
+        assert!(!socket.is_due(&Patience { first: AT_ONCE, head: AT_ONCE, write: AT_ONCE, ..PATIENT }));
+        assert!(socket.is_due(&Patience { idle: AT_ONCE, ..PATIENT }), "no other request came");
+        assert_eq!(socket.used().0, Use::Idle);
+        let _request = socket.begin();
+        socket.make_room();
+        assert!(told(&socket) && socket.is_due(&PATIENT), "another needs its place");
     }
 
     #[test]
     fn a_peer_that_takes_nothing_is_not_waited_for() {
         let mut cx = Context::from_waker(std::task::Waker::noop());
         let (near, far) = tokio::io::duplex(4);
-        let activity = Sockets::default().add();
+        let activity = Activity::new();
         let _request = activity.begin();
         let mut socket = Metered { socket: near, activity: activity.clone() };
         assert!(Pin::new(&mut socket).poll_write(&mut cx, b"1234").is_ready());
-        assert!(!activity.is_due(Duration::ZERO), "nothing waits");
+        assert!(!activity.is_due(&HASTY), "nothing waits");
         assert!(Pin::new(&mut socket).poll_write(&mut cx, b"5").is_pending());
-        assert!(activity.is_due(Duration::ZERO) && !activity.is_due(Duration::from_secs(3600)));
+        assert!(activity.is_due(&HASTY) && !activity.is_due(&PATIENT));
         let (mut far, mut bytes) = (far, [0; 2]);
         assert!(Pin::new(&mut far).poll_read(&mut cx, &mut ReadBuf::new(&mut bytes)).is_ready());
         assert!(Pin::new(&mut socket).poll_write(&mut cx, b"5").is_ready());
-        assert!(!activity.is_due(Duration::ZERO));
+        assert!(!activity.is_due(&HASTY));
     }
 }

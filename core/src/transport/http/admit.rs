@@ -11,6 +11,7 @@ use super::headers::{self, Accepts, SESSION_ID, Single, Version};
 use super::reply::Refusal;
 use super::sender::Sender;
 use super::{cors, pair};
+use crate::protocol::Origin;
 use crate::protocol::revision::Era;
 
 /// What is asked of the endpoint.
@@ -28,7 +29,7 @@ impl Inner {
     /// Checks all that stands before the body: whom the request is for, whose it is, and what it asks.
     pub(super) async fn admit(
         self: &Arc<Self>,
-        #[cfg_attr(not(feature = "auth"), expect(unused_mut))] mut head: Parts,
+        mut head: Parts,
         from: Option<IpAddr>,
     ) -> Result<(Verb, Sender), Refusal> {
         let pair = self.addressed(&head)?;
@@ -42,7 +43,9 @@ impl Inner {
             Some(verb) => verb,
             None => self.verb(&head),
         }?;
-        let sender = Sender { headers: head.headers, principal, from, at_pair };
+        let origin = head.extensions.remove::<Origin>().or_else(|| self.origin.clone());
+        let extensions = (self.mounted && !head.extensions.is_empty()).then(|| Arc::new(head.extensions));
+        let sender = Sender { headers: head.headers, principal, from, at_pair, extensions, origin };
         if !matches!(verb, Verb::Post(_) | Verb::PostToPair(_) | Verb::Preflight) {
             self.permit(&sender, Vec::new)?;
         }
@@ -53,16 +56,17 @@ impl Inner {
     /// The host that a request is sent to.
     pub(super) fn host<'a>(&self, head: &'a Parts) -> Result<Option<&'a str>, Refusal> {
         let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
-        let host = match Single::of(&head.headers, &http::header::HOST) {
-            // HTTP/2 and absolute targets say it in the target.
-            Single::Absent => head.uri.authority().map(http::uri::Authority::as_str),
+        let named = match Single::of(&head.headers, &http::header::HOST) {
+            Single::Absent => None,
             Single::Text(host) => Some(host),
             Single::Unreadable => return refuse(StatusCode::BAD_REQUEST, "header Host: expected one value"),
         };
         // RFC 9112, 3.2. What is mounted may be called without a wire.
-        if host.is_none() && !self.mounted && head.version == http::Version::HTTP_11 {
+        if named.is_none() && !self.mounted && head.version == http::Version::HTTP_11 {
             return refuse(StatusCode::BAD_REQUEST, "header Host: missing");
         }
+        // Absolute targets, and HTTP/2, say it in the target, which counts more (RFC 9112, 3.2.2).
+        let host = head.uri.authority().map(http::uri::Authority::as_str).or(named);
         self.allowed.host(host).map_err(|why| Refusal::new(StatusCode::FORBIDDEN, why))?;
         Ok(host)
     }
@@ -77,6 +81,7 @@ impl Inner {
         let headers = &head.headers;
         let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
         self.host(head)?;
+        headers::check_codings(headers)?;
         let origin = match Single::of(headers, &http::header::ORIGIN) {
             Single::Unreadable => {
                 return refuse(StatusCode::FORBIDDEN, "header Origin: expected one value (allowed_origins)");
@@ -102,14 +107,21 @@ impl Inner {
         let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
         match head.method {
             Method::POST => {}
-            Method::GET | Method::DELETE if !Version::of(headers).is_modern && self.has_sessions() => {
+            Method::GET | Method::DELETE if !Version::of(headers).is_modern && self.keeps_sessions() => {
                 return Ok(if head.method == Method::GET { Verb::Get } else { Verb::Delete });
             }
             // Only a browser asks, and only for pages that the options name.
             Method::OPTIONS if self.is_preflight(head) => return Ok(Verb::Preflight),
+            Method::OPTIONS if cors::is_preflight(headers) => {
+                let why =
+                    "pages of this origin may not use the server: if they are meant to, name it in allowed_origins";
+                return Err(Refusal::method(why.to_owned(), "GET, POST, DELETE"));
+            }
             _ => {
                 let (era, allow) = if Version::of(headers).is_modern || !self.has_sessions() {
                     ("this revision has POST only", "POST")
+                } else if !self.keeps_sessions() {
+                    ("this server keeps no sessions (stateless)", "POST")
                 } else {
                     ("expected GET, POST or DELETE", "GET, POST, DELETE")
                 };
@@ -130,6 +142,11 @@ impl Inner {
     /// Whether a revision is spoken that has sessions.
     pub(super) fn has_sessions(&self) -> bool {
         self.server.facts().revisions.iter().any(|r| r.era() == Era::Legacy)
+    }
+
+    /// Whether sessions are kept for them.
+    fn keeps_sessions(&self) -> bool {
+        self.has_sessions() && !self.options.stateless
     }
 
     /// Whether a request is for this path. What is mounted is reached wherever its host has put it.

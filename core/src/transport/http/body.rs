@@ -35,6 +35,11 @@ impl Body {
     pub(super) fn events(events: Events) -> Self {
         Self(Kind::Events(Box::new(events)))
     }
+
+    /// Whether it is a stream that answers nobody and waits for news.
+    pub(super) fn waits(&self) -> bool {
+        matches!(&self.0, Kind::Events(events) if events.exchange.waits())
+    }
 }
 
 impl http_body::Body for Body {
@@ -114,6 +119,7 @@ impl Events {
                     End::TooSlow => Some("closed: the reader is too slow (max_queued_notifications)"),
                     End::ServerClosed => Some("closed: the server was closed"),
                     End::SessionEnded => Some("closed: the session has ended"),
+                    End::MadeRoom => Some("closed: it made room for another (max_connections)"),
                     End::Answered | End::Cancelled | End::Paused | End::Moved => None,
                 };
                 self.ready.extend(why.map(sse::comment));

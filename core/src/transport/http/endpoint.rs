@@ -13,6 +13,7 @@ use http_body::Body as HttpBody;
 
 use super::admit::Verb;
 use super::body::Body;
+use super::forwarded::Proxies;
 #[cfg(feature = "auth")]
 use super::guard::Guard;
 use super::headers::{Accepts, SESSION_ID, Single, Version};
@@ -25,13 +26,16 @@ use super::pair::Pairs;
 use super::reply::{self, Refusal};
 use super::sender::Sender;
 use super::sessions::Sessions;
-use super::{cors, legacy, modern, pair};
+use super::shares::Shares;
+use super::tickets::{LISTENERS_FULL, News, STREAMS_FULL};
+use super::uses::Begun;
+use super::{cors, ending, legacy, modern, pair};
 use crate::call::Link;
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
 use crate::protocol::revision::{Revision, modern as envelope};
-use crate::protocol::{self, Head};
+use crate::protocol::{self, Facts, Head, Origin};
 use crate::server::{Meter, Server, Usage};
 use crate::signal::Signal;
 
@@ -61,17 +65,25 @@ pub(super) struct Inner {
     pub(super) guard: Option<Arc<Guard>>,
     /// What is listened on has a path; what is mounted is reached wherever its host has put it.
     pub(super) mounted: bool,
+    /// What caused all requests: that a port is listened on.
+    pub(super) origin: Option<Origin>,
     /// The stateless requests that wait for their handlers.
     open: Mutex<Waiting>,
     pub(super) last: AtomicUsize,
     pub(super) stateless: AtomicUsize,
     /// The listen streams, from their requests on.
-    pub(super) listening: AtomicUsize,
-    pub(super) streams: AtomicUsize,
+    pub(super) listening: Shares<News>,
+    /// The standalone streams.
+    pub(super) streams: Shares<News>,
+    pub(super) proxies: Proxies,
+    /// What the server says of itself, and of that what holds without sessions.
+    pub(super) sessionless: Mutex<Option<(Arc<Facts>, Arc<Facts>)>>,
     pub(super) closed: AtomicBool,
     kept: AtomicBool,
     /// A mounted endpoint uses the server from its first request on.
-    pub(super) begun: tokio::sync::OnceCell<()>,
+    pub(super) begun: Begun,
+    /// How many wait for its end.
+    pub(super) ending: AtomicUsize,
     /// Set when the endpoint is dropped.
     pub(super) gone: Arc<Signal>,
 }
@@ -83,13 +95,18 @@ impl Server {
     /// # Errors
     /// A mistake in the server's definition; [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.
     pub fn endpoint(&self, options: HttpOptions) -> Result<Endpoint> {
-        Endpoint::new(self, options, None)
+        Endpoint::new(self, options, None, None)
     }
 }
 
 impl Endpoint {
     /// `port` is the one listened on, if it is this crate that listens.
-    pub(super) fn new(server: &Server, options: HttpOptions, port: Option<u16>) -> Result<Self> {
+    pub(super) fn new(
+        server: &Server,
+        options: HttpOptions,
+        port: Option<u16>,
+        origin: Option<Origin>,
+    ) -> Result<Self> {
         server.check()?;
         options.check()?;
         let of_server = server.options();
@@ -106,15 +123,19 @@ impl Endpoint {
             #[cfg(feature = "auth")]
             guard: Guard::of(server, &options, port)?,
             mounted: port.is_none(),
-            options,
+            origin,
             open: Mutex::default(),
             last: AtomicUsize::new(0),
             stateless: AtomicUsize::new(0),
-            listening: AtomicUsize::new(0),
-            streams: AtomicUsize::new(0),
+            listening: Shares::new((options.max_connections / 2).max(1), LISTENERS_FULL),
+            streams: Shares::new(options.max_connections, STREAMS_FULL),
+            proxies: Proxies::parse(&options.trusted_proxies)?,
+            sessionless: Mutex::default(),
             closed: AtomicBool::new(false),
             kept: AtomicBool::new(false),
-            begun: tokio::sync::OnceCell::new(),
+            begun: Begun::default(),
+            options,
+            ending: AtomicUsize::new(0),
             gone: Arc::default(),
         });
         let meter: Arc<dyn Meter> = inner.clone();
@@ -143,6 +164,7 @@ impl Endpoint {
         let page = self.inner.page(&head.headers).cloned();
         let mut response = match self.inner.admit(head, from).await {
             Ok((Verb::Post(accepts), sender)) => self.inner.post(sender, body, accepts).await,
+            Ok((Verb::Get | Verb::OpenPair, _)) if self.inner.is_ending() => ending::refused(None),
             Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender),
             Ok((Verb::Delete, sender)) => legacy::delete(&self.inner, &sender),
             Ok((Verb::OpenPair, sender)) => pair::get(&self.inner, sender),
@@ -183,6 +205,25 @@ where
     }
 }
 
+/// For `nest_service` of `axum`, and whatever else speaks `tower`.
+impl<B> tower_service::Service<Request<B>> for Endpoint
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut std::task::Context<'_>) -> std::task::Poll<Result<(), Infallible>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let endpoint = self.clone();
+        Box::pin(async move { Ok(endpoint.handle(request).await) })
+    }
+}
+
 impl std::fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Endpoint").field("options", &self.inner.options).finish_non_exhaustive()
@@ -203,6 +244,7 @@ impl Inner {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
+        let body = unmarked(body);
         let decoded = jsonrpc::decode(&body, &self.limits);
         let needed = || {
             let pair = self.pairs.find(session, sender.principal.as_ref());
@@ -212,9 +254,17 @@ impl Inner {
             return refusal.into();
         }
         match decoded {
+            Ok(decoded) if asks(&decoded) && self.is_ending() => ending::refused(id_of(&decoded)),
             Ok(decoded) => pair::post(self, session, sender, decoded),
             Err(error) => pair::garbled(self, session, &sender, &error).into(),
         }
+    }
+
+    /// Whether the session that a request names has batches. Without one it is told what is missing.
+    fn takes_batches(&self, sender: &Sender) -> bool {
+        let id = Single::of(&sender.headers, &SESSION_ID).text();
+        let session = id.and_then(|id| self.sessions.find(id, sender.principal.as_ref(), now()));
+        session.is_none_or(|session| session.peer.takes_batches())
     }
 
     async fn post<B>(self: &Arc<Self>, sender: Sender, body: B, accepts: Accepts) -> Response<Body>
@@ -225,10 +275,15 @@ impl Inner {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
+        let body = unmarked(body);
         // A server without sessions takes all for what it speaks.
         let version = Version::of(&sender.headers);
         let modern = version.is_modern || !self.has_sessions();
-        let (decoded, head) = match protocol::decode(&body, &self.limits) {
+        let mut limits = self.limits;
+        if body.trim_ascii_start().first() == Some(&b'[') && (modern || !self.takes_batches(&sender)) {
+            limits.max_batch = 0;
+        }
+        let (decoded, head) = match protocol::decode(&body, &limits) {
             Ok((decoded, head)) => (Ok(decoded), head),
             Err(error) => (Err(error), None),
         };
@@ -242,7 +297,7 @@ impl Inner {
         }
         let decoded = match decoded {
             Ok(decoded) => decoded,
-            Err(error) if !modern && error.answers.is_some() => {
+            Err(error) if !modern && (error.answers.is_some() || !error.answers_too.is_empty()) => {
                 return legacy::garbled(self, sender, error, accepts).await;
             }
             Err(error) => {
@@ -253,10 +308,13 @@ impl Inner {
         };
         // The decoded parts hold what they need of it.
         drop(body);
+        if self.is_ending() && asks(&decoded) {
+            return ending::refused(id_of(&decoded));
+        }
         match decoded {
             Decoded::One(Message::Request { id, method, params }) => {
                 match head.map_or_else(|| Head::read(params.as_ref()), Ok) {
-                    Ok(head) if head.is_modern() || (modern && (method != "initialize" || version.is_modern)) => {
+                    Ok(head) if head.is_modern() || (modern && method != "initialize") => {
                         let request = modern::Request { id, method, params, head };
                         let facts = self.server.facts();
                         match modern::check(self, &facts, &sender.headers, version, &request) {
@@ -321,14 +379,19 @@ impl Inner {
 
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
+        self.end_all("the server was closed");
+    }
+
+    /// Ends every session, stream and running call.
+    pub(super) fn end_all(&self, why: &str) {
         let open: Vec<_> = self.lock().values().cloned().collect();
         for (outlet, peer) in open {
             if let (Some(outlet), Some(peer)) = (outlet.upgrade(), peer.upgrade()) {
                 modern::end(&outlet, &peer);
             }
         }
-        self.sessions.end_all(End::ServerClosed, "the server was closed");
-        self.pairs.end_all(End::ServerClosed, "the server was closed");
+        self.sessions.end_all(End::ServerClosed, why);
+        self.pairs.end_all(End::ServerClosed, why);
     }
 
     /// Starts the task that ends idle sessions, and everything when the server is closed. It ends with the endpoint.
@@ -373,8 +436,13 @@ impl Meter for Inner {
     fn read(&self, usage: &mut Usage) {
         usage.sessions += self.sessions.len() + self.pairs.len();
         usage.in_flight += self.stateless.load(Ordering::Relaxed) + self.sessions.in_flight() + self.pairs.in_flight();
-        usage.streams += self.streams.load(Ordering::Relaxed);
+        usage.streams += self.streams.len();
     }
+}
+
+/// Whether there is something to answer in it.
+fn asks(decoded: &Decoded) -> bool {
+    !matches!(decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }))
 }
 
 fn id_of(decoded: &Decoded) -> Option<&jsonrpc::Id> {
@@ -382,6 +450,11 @@ fn id_of(decoded: &Decoded) -> Option<&jsonrpc::Id> {
         Decoded::One(Message::Request { id, .. }) => Some(id),
         _ => None,
     }
+}
+
+/// The body without a byte order mark.
+fn unmarked(body: Bytes) -> Bytes {
+    if body.starts_with(jsonrpc::MARK) { body.slice(jsonrpc::MARK.len()..) } else { body }
 }
 
 fn has_envelope(params: Option<&jsonrpc::RawJson>) -> bool {

@@ -24,7 +24,7 @@ pub(super) struct Exchange {
 /// Whose messages they are.
 pub(super) enum Owner {
     /// A stateless request's.
-    Stateless { peer: Arc<Peer>, _ticket: Ticket },
+    Stateless { peer: Arc<Peer>, ticket: Ticket },
     /// A request's, within a session.
     Request { session: Arc<Session>, route: Route },
     /// The standalone stream's of a session.
@@ -45,6 +45,15 @@ impl Exchange {
 
     pub(super) fn outlet(&self) -> &Outlet {
         &self.outlet
+    }
+
+    /// Whether it answers nobody, but tells what there is to tell.
+    pub(super) fn waits(&self) -> bool {
+        match &self.owner {
+            Owner::Stateless { ticket, .. } => ticket.is_of_listener(),
+            Owner::Request { .. } => false,
+            Owner::Stream { .. } | Owner::Pair { .. } => true,
+        }
     }
 
     /// The response will be a stream.

@@ -12,22 +12,25 @@ use http::header::{LOCATION, USER_AGENT};
 use http::{Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::Client;
-use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use tower_service::Service;
 
+use super::network::{Network, Way};
 use super::reach::{Reach, Whereabouts};
 use crate::auth::fetch::{Fetch, Fetched, Unfetched};
 use crate::auth::url::{Parts, is_safe};
 use crate::error::shown_url;
+use crate::jsonrpc::heavier_than;
 
 /// Time for one exchange, redirects and name resolution included.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// The longest answer.
 const MAX_BODY: usize = 1 << 20;
+/// The most memory that its values may take once they are decoded, by estimate.
+pub(super) const MAX_DECODED: usize = 8 << 20;
 const MAX_REDIRECTS: usize = 3;
 /// What the reason for not asking an address begins with.
 const REFUSED: &str = "refused: ";
@@ -39,6 +42,7 @@ pub(crate) struct FetchPolicy {
     /// Origins that the program itself has named.
     named: Vec<String>,
     names: Names,
+    network: Network,
 }
 
 /// A server whose metadata is believed as far as it does not lead to places that it has nothing to do with.
@@ -50,7 +54,7 @@ struct Server {
 impl FetchPolicy {
     /// For addresses that the program was given by its user.
     pub(crate) fn named() -> Self {
-        Self { server: None, named: Vec::new(), names: Names::System }
+        Self { server: None, named: Vec::new(), names: Names::System, network: Network::ordinary() }
     }
 
     /// For addresses that the server at `url` leads to: no private ones, unless the server is at one. What the program
@@ -61,7 +65,24 @@ impl FetchPolicy {
         named: impl IntoIterator<Item = &'a str>,
     ) -> Self {
         let named = named.into_iter().filter_map(|url| Parts::of(url).map(|parts| parts.origin())).collect();
-        Self { server: Some(Server { url: url.to_owned(), place }), named, names: Names::System }
+        let server = Some(Server { url: url.to_owned(), place });
+        Self { server, named, names: Names::System, network: Network::ordinary() }
+    }
+
+    /// The same, by this way out.
+    #[must_use]
+    pub(crate) fn over(self, network: Network) -> Self {
+        Self { network, ..self }
+    }
+
+    /// Whether a URL is asked for through a proxy: it finds the host's addresses, and is there to say where nobody may go.
+    /// What is an address by itself, or means this machine, is looked at all the same.
+    fn is_proxied(&self, uri: &Uri, parts: &Parts<'_>) -> bool {
+        let host = parts.host.trim_start_matches('[').trim_end_matches(']');
+        parts.is_https()
+            && !parts.is_loopback()
+            && host.parse::<std::net::IpAddr>().is_err()
+            && self.network.is_proxied(uri)
     }
 
     /// The addresses of a URL's host that may be asked. They are the ones that are connected to: a name that is asked for
@@ -178,7 +199,9 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
     let (Some(parts), Ok(uri)) = (Parts::of(url), url.parse::<Uri>()) else {
         return Err(format!("{} is no URL", shown_url(url)));
     };
-    let addresses = policy.addresses(&parts).await?;
+    // A proxy for what is in the clear is of no use: that stays on this machine.
+    let tunnels = parts.is_https() && policy.network.is_proxied(&uri);
+    let addresses = if policy.is_proxied(&uri, &parts) { Vec::new() } else { policy.addresses(&parts).await? };
     let mut request = Request::builder().method(fetch.method()).uri(uri);
     request = request.header(USER_AGENT, concat!("tricorn/", env!("CARGO_PKG_VERSION")));
     let moved = url != fetch.url;
@@ -194,13 +217,26 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
     };
     let request =
         request.body(Full::new(body)).map_err(|_| "a header has characters that none can carry".to_owned())?;
+    if tunnels {
+        let mut http = HttpConnector::new();
+        http.set_nodelay(true);
+        http.enforce_http(false);
+        match policy.network.way(request.uri(), http)? {
+            Way::Tunnel(tunnel) => return asked(policy.network.secured(tunnel)?, request).await,
+            Way::Socks(socks) => return asked(policy.network.secured(socks)?, request).await,
+            Way::Direct | Way::Forward(..) => {}
+        }
+    }
     let mut http = HttpConnector::new_with_resolver(Known(addresses));
     http.set_nodelay(true);
     http.enforce_http(false);
-    let tls = HttpsConnectorBuilder::new()
-        .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())
-        .map_err(|e| format!("TLS: {e}"))?;
-    let connector = tls.https_or_http().enable_http1().wrap_connector(http);
+    asked(policy.network.secured(http)?, request).await
+}
+
+async fn asked<C>(connector: C, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String>
+where
+    C: Connect + Clone + Send + Sync + 'static,
+{
     let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build::<_, Full<Bytes>>(connector);
     client.request(request).await.map_err(|e| super::client::causes(&e))
 }
@@ -213,9 +249,13 @@ async fn collected(answer: Response<Incoming>) -> Result<Fetched, Unfetched> {
         }
         format!("the answer broke off: {}", super::client::causes(&*e)).into()
     })?;
+    let body = body.to_bytes();
+    if heavier_than(&body, MAX_DECODED).is_some() {
+        return Err(Unfetched::answered("the answer has too many values".to_owned()));
+    }
     let headers = head.headers.iter();
     let headers = headers.filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
-    Ok(Fetched { status: head.status.as_u16(), headers: headers.collect(), body: body.to_bytes() })
+    Ok(Fetched { status: head.status.as_u16(), headers: headers.collect(), body })
 }
 
 #[cfg(test)]

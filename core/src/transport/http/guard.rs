@@ -256,6 +256,11 @@ impl Guard {
                     Ok(Err(_)) => return Err(self.unavailable("the function that checks tokens panicked")),
                     Err(_) => return Err(self.unavailable("the function that checks tokens took too long")),
                 };
+                if principal.subject.is_empty() {
+                    // All whose name is empty would be one.
+                    self.complain("the function that checks tokens gave a principal without a subject");
+                    return Err(invalid("the token is not accepted"));
+                }
                 self.in_time(&principal)?;
                 Ok(Arc::new(self.completed(principal)))
             }

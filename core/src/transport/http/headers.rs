@@ -4,9 +4,10 @@ use std::borrow::Cow;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderMap;
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderName};
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderName, TRANSFER_ENCODING};
+use http::{HeaderMap, StatusCode};
 
+use super::reply::Refusal;
 use crate::error::shortened;
 use crate::jsonrpc::RawJson;
 use crate::model::meta;
@@ -49,6 +50,39 @@ impl<'a> Single<'a> {
     }
 }
 
+/// Checks that a body comes as it is. Only chunks may frame it, once (RFC 9112, 6.1), and nothing is unpacked here.
+///
+/// # Errors
+/// 400 or 501 for another framing, 415 for what is packed.
+pub(super) fn check_codings(headers: &HeaderMap) -> Result<(), Refusal> {
+    let codings = |name: HeaderName| {
+        let values = headers.get_all(name).into_iter().map(|value| value.to_str().unwrap_or("?"));
+        values.flat_map(|value| value.split(',')).map(str::trim).filter(|coding| !coding.is_empty())
+    };
+    let (mut chunked, mut other) = (0, None);
+    for coding in codings(TRANSFER_ENCODING) {
+        if coding.eq_ignore_ascii_case("chunked") {
+            chunked += 1;
+        } else {
+            other = Some(coding);
+        }
+    }
+    if let Some(other) = other {
+        let why = format!("header Transfer-Encoding: {} is not served here, expected chunked", quoted(other));
+        return Err(Refusal::new(StatusCode::NOT_IMPLEMENTED, why));
+    }
+    if chunked > 1 {
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "header Transfer-Encoding: chunked more than once"));
+    }
+    match codings(CONTENT_ENCODING).find(|coding| !coding.eq_ignore_ascii_case("identity")) {
+        None => Ok(()),
+        Some(coding) => Err(Refusal::packed(format!(
+            "header Content-Encoding: {} is not taken here, send the body as it is",
+            quoted(coding)
+        ))),
+    }
+}
+
 /// The revision that a request's header names.
 #[derive(Clone, Copy)]
 pub(super) struct Version<'a> {
@@ -81,6 +115,10 @@ impl Accepts {
         match values.peek() {
             None => return BOTH,
             Some(value) if value.as_bytes() == b"application/json, text/event-stream" => return BOTH,
+            // A header without a value says as much as none.
+            Some(value) if value.as_bytes().trim_ascii().is_empty() && headers.get_all(ACCEPT).iter().count() == 1 => {
+                return BOTH;
+            }
             Some(_) => {}
         }
         for range in values.filter_map(|v| v.to_str().ok()).flat_map(|v| v.split(',')) {
@@ -102,8 +140,9 @@ impl Accepts {
 /// Whether a body is JSON, as its sender says.
 pub(super) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
-    kind == "application/json"
-        || kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
+    let is = |one: &str| one.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
+    // `fetch` joins a header that its caller has set once more.
+    kind == "application/json" || kind.split(',').all(is)
 }
 
 /// A mirrored value as it was before it was encoded for a header.
@@ -236,11 +275,14 @@ pub(super) struct Kept(pub(super) HeaderMap);
 
 impl HeaderList for Kept {
     fn list(&self) -> Vec<(String, String)> {
-        let text = |(name, value): (&HeaderName, &http::HeaderValue)| {
-            value.to_str().ok().map(|value| (name.as_str().to_owned(), value.to_owned()))
-        };
-        self.0.iter().filter_map(text).collect()
+        self.0.iter().map(|(name, value)| (name.as_str().to_owned(), readable(value))).collect()
     }
+}
+
+/// A value as text: proxies write names in UTF-8, and what is none is Latin-1 (RFC 9110, 5.5).
+fn readable(value: &http::HeaderValue) -> String {
+    let bytes = value.as_bytes();
+    std::str::from_utf8(bytes).map_or_else(|_| bytes.iter().map(|byte| char::from(*byte)).collect(), str::to_owned)
 }
 
 #[cfg(test)]

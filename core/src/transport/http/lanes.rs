@@ -10,7 +10,7 @@ use super::headers::Accepts;
 use super::outlet::{Answer, End, Outlet, Wake};
 use super::sse;
 use crate::driver::Sink;
-use crate::jsonrpc::{self, Decoded, ErrorObject, Limits, Message, code};
+use crate::jsonrpc::{self, Decoded, ErrorObject, Id, Limits, Message, code};
 use crate::protocol::{Outbound, Route, Sent};
 use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
 
@@ -61,6 +61,45 @@ struct Post {
     streamed: bool,
     /// What waits for a stream goes out with it.
     takes_up: bool,
+    /// What is answered.
+    asked: Asked,
+}
+
+/// The requests in a body.
+#[derive(Debug)]
+pub(super) enum Asked {
+    One(Id),
+    Batch(Box<[Id]>),
+    /// Something that is no message: its refusal comes at once.
+    Nothing,
+}
+
+impl Asked {
+    pub(super) fn of(decoded: &Decoded) -> Self {
+        let id = |message: &Message| match message {
+            Message::Request { id, .. } => Some(id.clone()),
+            _ => None,
+        };
+        match decoded {
+            Decoded::One(message) => id(message).map_or(Self::Nothing, Self::One),
+            Decoded::Batch(parts) => Self::Batch(parts.iter().flatten().filter_map(id).collect()),
+        }
+    }
+
+    /// The answer of requests that are answered no more. They were taken, so that it is none to a session that is not
+    /// known: who reads 404 may send them again, and they have run.
+    fn ended(&self, why: &str) -> Option<Answer> {
+        let error = ErrorObject { code: code::INTERNAL_ERROR, message: why.to_owned(), data: None };
+        let text = match self {
+            Self::One(id) => jsonrpc::encode_error(Some(id), &error, false),
+            Self::Batch(ids) if !ids.is_empty() => {
+                let all: Vec<_> = ids.iter().map(|id| jsonrpc::encode_error(Some(id), &error, false)).collect();
+                Bytes::from([&b"["[..], &all.join(&b","[..]), b"]"].concat())
+            }
+            Self::Batch(_) | Self::Nothing => return None,
+        };
+        Some(Answer { id: None, text, code: Some(error.code), early: false })
+    }
 }
 
 /// A stream that its client asks for again.
@@ -166,7 +205,7 @@ impl Lanes {
     // ---- requests' streams ------------------------------------------------------------------------------------
 
     /// A way for the answer to a request.
-    pub(super) fn open(&self, outlet: Arc<Outlet>, accepts: Accepts) -> Route {
+    pub(super) fn open(&self, outlet: Arc<Outlet>, accepts: Accepts, asked: Asked) -> Route {
         let mut state = self.lock();
         let route = Route(state.next());
         if state.ended {
@@ -174,7 +213,8 @@ impl Lanes {
             outlet.end(End::SessionEnded);
         } else {
             let streamed = accepts.events && !accepts.json;
-            state.posts.push(Post { route, outlet: Some(outlet), events: accepts.events, streamed, takes_up: false });
+            let (outlet, events) = (Some(outlet), accepts.events);
+            state.posts.push(Post { route, outlet, events, streamed, takes_up: false, asked });
         }
         route
     }
@@ -405,6 +445,13 @@ impl Lanes {
 
     // ---- the end ----------------------------------------------------------------------------------------------
 
+    /// Ends the standalone streams; what runs goes on.
+    pub(super) fn end_streams(&self, end: End) {
+        let streams = std::mem::take(&mut self.lock().streams);
+        streams.iter().for_each(|(_, outlet)| outlet.end(end));
+    }
+
+    /// Nothing more goes out. Requests that wait for their answers get an error instead.
     pub(super) fn end(&self, end: End) {
         let mut state = self.lock();
         state.ended = true;
@@ -412,14 +459,25 @@ impl Lanes {
         state.store = None;
         let (posts, streams) = (std::mem::take(&mut state.posts), std::mem::take(&mut state.streams));
         drop(state);
-        let posts = posts.iter().filter_map(|post| post.outlet.as_ref());
-        posts.chain(streams.iter().map(|(_, outlet)| outlet)).for_each(|outlet| outlet.end(end));
+        for post in &posts {
+            let Some(outlet) = &post.outlet else { continue };
+            match post.asked.ended(end.reason()) {
+                Some(answer) => outlet.answer(answer),
+                None => outlet.end(end),
+            }
+        }
+        streams.iter().for_each(|(_, outlet)| outlet.end(end));
     }
 }
 
 /// The error instead of an answer that is too long to be kept for its client.
 fn too_long(answer: &Bytes, room: usize) -> Bytes {
-    let unlimited = Limits { max_message_bytes: usize::MAX, max_nesting: usize::MAX };
+    let unlimited = Limits {
+        max_message_bytes: usize::MAX,
+        max_nesting: usize::MAX,
+        max_decoded_bytes: usize::MAX,
+        max_batch: usize::MAX,
+    };
     let id = match jsonrpc::decode(answer, &unlimited) {
         Ok(Decoded::One(Message::Response { id, .. })) => Some(id),
         Ok(Decoded::One(Message::Error { id, .. })) => id,
@@ -435,7 +493,7 @@ fn too_long(answer: &Bytes, room: usize) -> Bytes {
 
 impl Sink for Lanes {
     fn send(&self, batch: Vec<Outbound>) {
-        for Outbound { frame, related, route, sent } in batch {
+        for Outbound { frame, related, route, sent, .. } in batch {
             let is_notification = sent == Sent::Notification;
             match (sent, route) {
                 (Sent::Response(code), Some(route)) => self.answer(route, frame, code, related.is_none()),

@@ -9,11 +9,13 @@ use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
 use super::headers::{self, Accepts, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, Single};
-use super::lanes::{Lanes, Refused, Resumed};
+use super::lanes::{Asked, Lanes, Refused, Resumed};
 use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::Sender;
 use super::sessions::Session;
+use super::stateless;
+use super::tickets::Ticket;
 use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
 use crate::error::Error;
@@ -32,10 +34,15 @@ pub(super) async fn post(
     head: Option<Box<Head>>,
     accepts: Accepts,
 ) -> Response<Body> {
+    if inner.options.stateless && inner.has_sessions() {
+        return stateless::post(inner, sender, decoded, head, accepts).await;
+    }
     let id = match &decoded {
         Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,
     };
+    // Another `initialize` in a session negotiates anew.
+    let opens = matches!(&decoded, Decoded::One(message) if initializes(message));
     let session = match Single::of(&sender.headers, &SESSION_ID) {
         // Where there are no sessions the header is nothing, and only `initialize` comes here, to be refused.
         _ if !inner.has_sessions() => return open(inner, sender, decoded, head, accepts).await,
@@ -49,18 +56,24 @@ pub(super) async fn post(
             }
             _ => Err(missing()),
         },
-        header => session(inner, header, sender.principal.as_ref()),
+        header => match session(inner, header, sender.principal.as_ref()) {
+            // Some clients keep the header of a session that is gone.
+            Err(_) if opens && header.text().is_some() => return open(inner, sender, decoded, head, accepts).await,
+            found => found,
+        },
     };
-    let session = match session.and_then(|s| check_version(&sender.headers, &s).map(|()| s)) {
+    let checked = session.and_then(|s| if opens { Ok(s) } else { check_version(inner, &sender.headers).map(|()| s) });
+    let session = match checked {
         Ok(session) => session,
         Err(refusal) => return refusal.with_id(id.as_ref()).into(),
     };
     let asks = match &decoded {
         Decoded::One(message) => matches!(message, Message::Request { .. }),
         Decoded::Batch(parts) => {
-            !session.revision.rules().batches || parts.iter().any(|p| matches!(p, Ok(Message::Request { .. }) | Err(_)))
+            !session.peer.takes_batches() || parts.iter().any(|p| matches!(p, Ok(Message::Request { .. }) | Err(_)))
         }
     };
+    let asked = Asked::of(&decoded);
     let input = match decoded {
         Decoded::One(message) => Input::Received(message),
         Decoded::Batch(parts) => Input::Batch(parts),
@@ -73,7 +86,7 @@ pub(super) async fn post(
         let message = format!("more than {} requests in flight in this session (max_in_flight)", inner.max_in_flight);
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
     }
-    ask(inner, session, sender, input, head, accepts).await
+    ask(inner, session, sender, (input, asked), head, accepts).await
 }
 
 /// What was meant to answer a question of the session's and is no message: it is refused, and the question has failed.
@@ -84,35 +97,43 @@ pub(super) async fn garbled(
     accepts: Accepts,
 ) -> Response<Body> {
     let session = session(inner, Single::of(&sender.headers, &SESSION_ID), sender.principal.as_ref());
-    match session.and_then(|s| check_version(&sender.headers, &s).map(|()| s)) {
-        Ok(session) => ask(inner, session, sender, Input::Invalid(error), None, accepts).await,
+    match session.and_then(|s| check_version(inner, &sender.headers).map(|()| s)) {
+        Ok(session) => ask(inner, session, sender, (Input::Invalid(error), Asked::Nothing), None, accepts).await,
         Err(_) => Refusal::undecodable(&error, None).into(),
     }
 }
 
 fn is_initialize(part: &Result<Message, DecodeError>) -> bool {
-    matches!(part, Ok(Message::Request { method, .. }) if method == "initialize")
+    part.as_ref().is_ok_and(initializes)
+}
+
+fn initializes(message: &Message) -> bool {
+    matches!(message, Message::Request { method, .. } if method == "initialize")
 }
 
 async fn ask(
     inner: &Arc<Inner>,
     session: Arc<Session>,
     sender: Sender,
-    input: Input,
+    (input, asked): (Input, Asked),
     head: Option<Box<Head>>,
     accepts: Accepts,
 ) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
-    let route = session.lanes().open(outlet.clone(), accepts);
+    let route = session.lanes().open(outlet.clone(), accepts, asked);
     let transport = sender.into_transport(Some(&session.id));
     let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
+    let opens = matches!(&input, Input::Received(message) if initializes(message));
     session.peer.arrived(Arrival { route, transport, head }, input);
+    if opens {
+        session.lanes().primes(session.revision().rules().priming_event);
+    }
     drop(session);
     reply::answered(exchange, accepts, inner.keep_alive, status).await
 }
 
 /// A message that is none is a bad request; an error in a method's own terms is an ordinary answer.
-fn status(answer: &Answer) -> StatusCode {
+pub(super) fn status(answer: &Answer) -> StatusCode {
     match answer.code {
         Some(code::PARSE_ERROR | code::INVALID_REQUEST) if answer.early => StatusCode::BAD_REQUEST,
         Some(modern::UNSUPPORTED_VERSION) => StatusCode::BAD_REQUEST,
@@ -135,9 +156,6 @@ async fn open(
         Message::Request { id, .. } => Some(id.clone()),
         _ => None,
     };
-    if let Err(refusal) = named_version(&sender.headers) {
-        return refusal.with_id(request_id.as_ref()).into();
-    }
     let id = match new_id() {
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
@@ -147,12 +165,13 @@ async fn open(
     let mut at_rest = Transport::new("http");
     at_rest.session_id = Some(id.clone());
     at_rest.principal.clone_from(&sender.principal);
+    at_rest.origin.clone_from(&inner.origin);
     let connection = Connection::new(inner.server.facts(), Arc::new(at_rest));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
     let outlet = Arc::new(Outlet::new(0));
-    let route: Route = lanes.open(outlet.clone(), Accepts { json: true, events: false });
+    let route: Route = lanes.open(outlet.clone(), Accepts { json: true, events: false }, Asked::Nothing);
     let owner = (sender.principal.clone(), sender.holder());
     let transport = sender.into_transport(Some(&id));
     peer.arrived(Arrival { route, transport, head }, Input::Received(message));
@@ -200,10 +219,10 @@ fn session(inner: &Inner, header: Single<'_>, who: Option<&Arc<Principal>>) -> R
 }
 
 /// The revision that the version header names, if there is one.
-fn named_version(headers: &HeaderMap) -> Result<Option<Revision>, Refusal> {
+pub(super) fn named_version(headers: &HeaderMap) -> Result<Option<Revision>, Refusal> {
     let bad = |message: String| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
     match Single::of(headers, &PROTOCOL_VERSION) {
-        Single::Absent => Ok(None),
+        Single::Absent | Single::Text("") => Ok(None),
         Single::Text(version) => Revision::parse(version).map(Some).map_or_else(
             || {
                 let served: Vec<_> = Revision::of_era(Era::Legacy).map(Revision::as_str).collect();
@@ -219,14 +238,14 @@ fn named_version(headers: &HeaderMap) -> Result<Option<Revision>, Refusal> {
     }
 }
 
-/// The version header of a session's request may be missing; the session knows.
-fn check_version(headers: &HeaderMap, session: &Session) -> Result<(), Refusal> {
-    let spoken = session.revision;
+/// The version header of a session's request may be missing, and may name another revision that is served: gateways and
+/// clients send one for all. The session knows its own.
+fn check_version(inner: &Inner, headers: &HeaderMap) -> Result<(), Refusal> {
     match named_version(headers)? {
-        Some(version) if version != spoken => Err(Refusal::new(
-            StatusCode::BAD_REQUEST,
-            format!("header MCP-Protocol-Version: is \"{version}\", this session negotiated {spoken}"),
-        )),
+        Some(named) if !inner.server.facts().revisions.contains(&named) => {
+            let why = format!("header MCP-Protocol-Version: {named} is not served here");
+            Err(Refusal::new(StatusCode::BAD_REQUEST, why))
+        }
         _ => Ok(()),
     }
 }
@@ -239,7 +258,7 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
         return Refusal::new(StatusCode::NOT_ACCEPTABLE, message).into();
     }
     let session = session(inner, Single::of(headers, &SESSION_ID), sender.principal.as_ref())
-        .and_then(|s| check_version(headers, &s).map(|()| s));
+        .and_then(|s| check_version(inner, headers).map(|()| s));
     let session = match session {
         Ok(session) => session,
         Err(refusal) => return refusal.into(),
@@ -248,11 +267,12 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
         // An empty one is what a stream without ids leaves behind.
         Single::Absent | Single::Text("") => None,
         _ if !session.lanes().is_resumable() => None,
-        header => Some(resume(inner, &session, header.text())),
+        header => Some(resume(inner, sender, &session, header.text())),
     };
     let exchange = exchange.unwrap_or_else(|| {
         let (key, outlet) = session.lanes().open_stream().ok_or_else(too_many)?;
-        Ok(Exchange::new(outlet, Owner::Stream { session, key, _ticket: inner.stream_ticket() }))
+        let ticket = ticket(inner, sender, &session, key, &outlet)?;
+        Ok(Exchange::new(outlet, Owner::Stream { session, key, _ticket: ticket }))
     });
     match exchange {
         Ok(mut exchange) => {
@@ -263,19 +283,43 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
     }
 }
 
+/// Room for a standalone stream. One that makes room for another leaves what it has not sent to the next.
+fn ticket(
+    inner: &Arc<Inner>,
+    sender: &Sender,
+    session: &Arc<Session>,
+    key: u64,
+    outlet: &Arc<Outlet>,
+) -> Result<Ticket, Refusal> {
+    let (of, stream) = (Arc::downgrade(session), outlet.clone());
+    let end = move || {
+        if let Some(session) = of.upgrade() {
+            stream.end(End::MadeRoom);
+            session.lanes().close_stream(key, &stream);
+        }
+    };
+    inner.stream_ticket(sender.holder(), end).inspect_err(|_| session.lanes().close_stream(key, outlet))
+}
+
 fn too_many() -> Refusal {
     Refusal::new(StatusCode::CONFLICT, "this session has too many streams open")
 }
 
 /// Takes up a stream after the event that its client has seen last. Not found would say that the session is gone.
-fn resume(inner: &Arc<Inner>, session: &Arc<Session>, last: Option<&str>) -> Result<Exchange, Refusal> {
+fn resume(
+    inner: &Arc<Inner>,
+    sender: &Sender,
+    session: &Arc<Session>,
+    last: Option<&str>,
+) -> Result<Exchange, Refusal> {
     let id = last.and_then(EventId::parse);
     let resumed = id.map_or(Err(Refused::Unknown), |id| session.lanes().resume(id));
     let session = session.clone();
     match resumed {
         Ok(Resumed::Request(route, outlet)) => Ok(Exchange::resumed(outlet, Owner::Request { session, route })),
         Ok(Resumed::Standalone(key, outlet)) => {
-            Ok(Exchange::resumed(outlet, Owner::Stream { session, key, _ticket: inner.stream_ticket() }))
+            let ticket = ticket(inner, sender, &session, key, &outlet)?;
+            Ok(Exchange::resumed(outlet, Owner::Stream { session, key, _ticket: ticket }))
         }
         Err(Refused::TooMany) => Err(too_many()),
         Err(why) => {
@@ -293,7 +337,7 @@ fn resume(inner: &Arc<Inner>, session: &Arc<Session>, last: Option<&str>) -> Res
 pub(super) fn delete(inner: &Inner, sender: &Sender) -> Response<Body> {
     let headers = &sender.headers;
     let session = session(inner, Single::of(headers, &SESSION_ID), sender.principal.as_ref())
-        .and_then(|s| check_version(headers, &s).map(|()| s));
+        .and_then(|s| check_version(inner, headers).map(|()| s));
     match session {
         Ok(session) => {
             inner.sessions.remove(&session.id);

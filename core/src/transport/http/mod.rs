@@ -9,10 +9,13 @@ pub(crate) mod browser;
 #[cfg(feature = "auth")]
 pub(crate) mod callback;
 mod cors;
+mod descriptors;
+mod ending;
 mod endpoint;
 mod exchange;
 #[cfg(feature = "auth")]
 pub(crate) mod fetch;
+mod forwarded;
 #[cfg(feature = "auth")]
 mod guard;
 mod headers;
@@ -21,6 +24,7 @@ mod incoming;
 mod lanes;
 mod legacy;
 mod modern;
+pub(crate) mod network;
 mod options;
 mod origin;
 mod outlet;
@@ -33,7 +37,9 @@ mod resource;
 mod sender;
 mod serve;
 mod sessions;
+mod shares;
 mod sse;
+mod stateless;
 mod tickets;
 mod uses;
 

@@ -40,14 +40,7 @@ pub(super) async fn post(
         let message = "header Accept: expected text/event-stream: what is listened to comes as a stream";
         return Refusal::new(StatusCode::NOT_ACCEPTABLE, message).with_id(Some(&request.id)).into();
     }
-    let ticket = if listens { inner.listener_ticket() } else { inner.ticket() };
-    let Some(mut ticket) = ticket else {
-        let message = match listens {
-            true => format!("more than {} listen streams (half of max_connections)", inner.max_listeners()),
-            false => format!("more than {} requests in flight (max_connections)", inner.options.max_connections),
-        };
-        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(Some(&request.id)).into();
-    };
+    let holder = sender.holder();
     let Request { id, method, params, mut head } = request;
     head.method = row;
     // What nobody's code answers is refused by HTTP too when it is unknown.
@@ -58,6 +51,14 @@ pub(super) async fn post(
     let connection = Connection::new(facts, transport.clone());
     let sink: Arc<dyn Sink> = outlet.clone();
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    let ticket = if listens { inner.listener_ticket(holder, &outlet, &peer) } else { inner.ticket() };
+    let Some(mut ticket) = ticket else {
+        let message = match listens {
+            true => format!("more than {} listen streams (half of max_connections)", inner.listening.most()),
+            false => format!("more than {} requests in flight (max_connections)", inner.options.max_connections),
+        };
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(Some(&id)).into();
+    };
     if listens {
         let link: Arc<dyn Link> = peer.clone();
         ticket.join(&link);
@@ -68,7 +69,7 @@ pub(super) async fn post(
         // Closing the server finds it.
         ticket.list(&outlet, &peer);
     }
-    let mut exchange = Exchange::new(outlet, Owner::Stateless { peer, _ticket: ticket });
+    let mut exchange = Exchange::new(outlet, Owner::Stateless { peer, ticket });
     exchange.until = until;
     reply::answered(exchange, accepts, inner.keep_alive, |answer| status(answer, engine)).await
 }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 
+use super::forwarded::Proxies;
 use super::lanes::Resumption;
 use crate::error::{Error, Result};
 use crate::options::setters;
@@ -39,6 +40,10 @@ pub struct HttpOptions {
     pub max_event_bytes: usize,
     /// Seconds after which a client is to ask for a stream that ended early. Default 1.
     pub sse_retry: f64,
+    /// Whether clients of the handshake revisions are served without sessions, so that any of several processes can answer
+    /// each request: no `Mcp-Session-Id`, and a fresh context with every request. What needs a session is not offered, and
+    /// fails with an error that says so: questions to the client, subscriptions, log levels, tasks. Default no.
+    pub stateless: bool,
     /// Whether clients of the oldest transport, HTTP+SSE, are served, too. Default no.
     pub sse: bool,
     /// Where they open their stream, where a port is listened on. Default `/sse`.
@@ -46,8 +51,14 @@ pub struct HttpOptions {
     /// Where they post, as told at the beginning of the stream. Default `/messages` where a port is listened on; mounted
     /// it is the stream's own URL with a query, which needs no knowledge of where that is.
     pub sse_message_path: String,
-    /// The most sockets at once, and the most stateless requests worked on at once. Default 4096.
+    /// The most sockets at once, and the most stateless requests worked on at once. When there are more sockets, the one
+    /// that can best be done without of whoever has the most of them makes room. Default 4096, or as many as the process
+    /// may open.
     pub max_connections: usize,
+    /// The proxies that say where a request comes from (`X-Forwarded-For`, `Forwarded`), which is what sockets, streams and
+    /// sessions are counted by: addresses, or networks as `10.0.0.0/8`. Each has to add the address to what it was sent, or
+    /// replace it. Default: none, so that all clients behind a proxy count as one.
+    pub trusted_proxies: Vec<String>,
 }
 
 impl Default for HttpOptions {
@@ -64,10 +75,12 @@ impl Default for HttpOptions {
             max_events: 256,
             max_event_bytes: 1 << 20,
             sse_retry: 1.0,
+            stateless: false,
             sse: false,
             sse_path: "/sse".into(),
             sse_message_path: String::new(),
             max_connections: 4096,
+            trusted_proxies: Vec::new(),
         }
     }
 }
@@ -89,6 +102,7 @@ impl HttpOptions {
         max_events: usize;
         max_event_bytes: usize;
         sse_retry: f64;
+        stateless: bool;
         max_connections: usize;
     }
 
@@ -130,6 +144,13 @@ impl HttpOptions {
         self
     }
 
+    /// Sets [`trusted_proxies`](Self#structfield.trusted_proxies).
+    #[must_use]
+    pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.trusted_proxies = proxies.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Reads the options from JSON.
     ///
     /// # Errors
@@ -166,6 +187,19 @@ impl HttpOptions {
             return Err(Error::misuse(format!(
                 "HTTP option \"allowed_hosts\": expected name or name:port, got {host:?}"
             )));
+        }
+        if self.stateless && self.sse {
+            let why = "HTTP+SSE is a session: it cannot be served with \"stateless\"";
+            return Err(Error::misuse(format!("HTTP option \"sse\": {why}")));
+        }
+        Proxies::parse(&self.trusted_proxies)?;
+        let named = [("allowed_hosts", &self.allowed_hosts), ("allowed_origins", &self.allowed_origins)];
+        for (option, names) in named {
+            if let Some(pattern) = names.iter().find(|name| name.contains('*') && *name != "*") {
+                return Err(Error::misuse(format!(
+                    "HTTP option {option:?}: {pattern:?} is a pattern: name each one, or \"*\" for all of them"
+                )));
+            }
         }
         self.idle_timeout()?;
         self.keep_alive()?;
@@ -208,6 +242,8 @@ mod tests {
         assert!(refuse(r#"{"port": 70000}"#).contains("\"port\""));
         assert!(refuse(r#"{"path": "mcp"}"#).contains("\"path\""));
         assert!(refuse(r#"{"sse_message_path": "/a?b"}"#).contains("\"sse_message_path\""));
+        assert!(refuse(r#"{"stateless": true, "sse": true}"#).contains("\"stateless\""));
+        assert!(refuse(r#"{"trusted_proxies": ["proxy"]}"#).contains("\"trusted_proxies\""));
         assert!(refuse(r#"{"max_sessions": 0}"#).contains("\"max_sessions\""));
         assert!(refuse(r#"{"session_idle_timeout": -1}"#).contains("\"session_idle_timeout\""));
         assert!(refuse(r#"{"keep_alive_interval": 0}"#).contains("\"keep_alive_interval\""));

@@ -18,10 +18,10 @@ enum Names {
     Any,
     /// As the options say.
     Listed(Vec<String>),
-    /// The loopback names and the one listened on. Without a port any will do: the server is mounted elsewhere.
+    /// The loopback names and the one listened on, with any port: behind a tunnel or a container's port it is another one,
+    /// and a page that has its name point here cannot choose the name.
     Own {
         host: String,
-        port: Option<u16>,
     },
 }
 
@@ -30,13 +30,13 @@ impl Allowed {
     pub(super) fn new(options: &HttpOptions, port: Option<u16>) -> Self {
         let listed = |names: &[String]| names.iter().map(|n| n.to_ascii_lowercase()).collect::<Vec<_>>();
         let hosts = match options.allowed_hosts.as_slice() {
-            [] => Names::Own { host: bare(&options.host).to_ascii_lowercase(), port },
+            [] => Names::Own { host: bare(&options.host).to_ascii_lowercase() },
             names if names.iter().any(|n| n == "*") => Names::Any,
             names => Names::Listed(listed(names)),
         };
         let origins = (!options.allowed_origins.is_empty()).then(|| listed(&options.allowed_origins));
-        let usual = match hosts {
-            Names::Own { port: Some(port), .. } => {
+        let usual = match (&hosts, port) {
+            (Names::Own { .. }, Some(port)) => {
                 ["127.0.0.1", "localhost", "[::1]"].iter().map(|host| format!("{host}:{port}")).collect()
             }
             _ => Vec::new(),
@@ -51,7 +51,7 @@ impl Allowed {
     pub(super) fn host(&self, host: Option<&str>) -> Result<(), String> {
         match host {
             Some(host) if !self.usual.iter().any(|usual| usual == host) && !self.hosts.contains(host) => Err(format!(
-                "Host {} is not allowed; if this name is meant to reach the server, add it to allowed_hosts",
+                "Host {} is not allowed; if this name is meant to reach the server, add it to allowed_hosts (allowedHosts)",
                 quoted(host)
             )),
             _ => Ok(()),
@@ -79,7 +79,7 @@ impl Allowed {
             return Ok(());
         }
         Err(format!(
-            "Origin {} is not allowed; if its pages are meant to use the server, add it to allowed_origins",
+            "Origin {} is not allowed; if its pages are meant to use the server, add it to allowed_origins (allowedOrigins)",
             quoted(origin)
         ))
     }
@@ -87,7 +87,7 @@ impl Allowed {
 
 impl Names {
     fn contains(&self, authority: &str) -> bool {
-        let Some((host, port)) = split(authority) else {
+        let Some((host, _)) = split(authority) else {
             return false;
         };
         match self {
@@ -96,10 +96,7 @@ impl Names {
                 name.eq_ignore_ascii_case(authority)
                     || split(name).is_some_and(|(own, port)| port.is_none() && own.eq_ignore_ascii_case(host))
             }),
-            Self::Own { host: own, port: own_port } => {
-                (is_loopback(host) || host.eq_ignore_ascii_case(own))
-                    && own_port.is_none_or(|own| port.unwrap_or(80) == own)
-            }
+            Self::Own { host: own } => is_loopback(host) || host.eq_ignore_ascii_case(own),
         }
     }
 
@@ -162,9 +159,19 @@ mod tests {
     }
 
     #[test]
-    fn by_default_only_the_loopback_names_of_the_port_are_answered() {
+    fn by_default_only_the_loopback_names_are_answered() {
         let own = allowed(&[], &[], Some(8000));
-        for host in ["127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "[::1]:8000"] {
+        for host in [
+            "127.0.0.1:8000",
+            "localhost:8000",
+            "LOCALHOST:8000",
+            "[::1]:8000",
+            // What is in front of it has another port: a container's, a tunnel's, a proxy's.
+            "localhost",
+            "localhost:8001",
+            "127.0.0.1",
+            "[::1]:9000",
+        ] {
             assert_eq!(own.host(Some(host)), Ok(()), "{host}");
             assert_eq!(own.origin(Some(&format!("http://{host}"))), Ok(()), "{host}");
         }
@@ -173,8 +180,6 @@ mod tests {
             "evil.example.com",
             "evil.example.com:8000",
             "127.0.0.1.evil.example.com:8000",
-            "localhost",
-            "localhost:8001",
             "localhost:8000@evil.example.com",
             "localhost:+8000",
             "localhost:99999",

@@ -56,6 +56,18 @@ pub(super) enum End {
     Paused,
     /// The rest goes out elsewhere.
     Moved,
+    /// Somebody else has come, and its holder has the most.
+    MadeRoom,
+}
+
+impl End {
+    /// For those who wait for an answer.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::ServerClosed => "the server was closed",
+            _ => "the session has ended",
+        }
+    }
 }
 
 /// What [`Outlet::poll`] found.

@@ -92,6 +92,15 @@ impl Pairs {
         all.iter().map(|pair| pair.peer.in_flight()).sum()
     }
 
+    /// Ends those in which nothing is being answered.
+    pub(super) fn end_waiting(&self, end: End, reason: &str) {
+        let pairs: Vec<_> = self.lock().values().filter(|pair| pair.peer.in_flight() == 0).cloned().collect();
+        for pair in pairs {
+            pair.outlet.end(end);
+            pair.peer.close(reason);
+        }
+    }
+
     /// Ends all of them.
     pub(super) fn end_all(&self, end: End, reason: &str) {
         let pairs = std::mem::take(&mut *self.lock());
@@ -149,6 +158,9 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(inner.max_queued));
     let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
     let (principal, patience) = (sender.principal.clone(), inner.patience(&sender));
+    let holder = sender.holder();
+    // What comes in belongs to the POST that brings it.
+    let sender = Sender { extensions: None, origin: inner.origin.clone(), ..sender };
     let connection = Connection::new(inner.server.facts(), sender.into_transport(Some(&id)));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
@@ -166,7 +178,22 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     pairs.insert(id, pair.clone());
     drop(pairs);
     inner.keep();
-    let owner = Owner::Pair { reading: Reading { pair, inner: inner.clone() }, _ticket: inner.stream_ticket() };
+    let gone = Arc::downgrade(&pair);
+    let reading = Reading { pair, inner: inner.clone() };
+    let end = move || {
+        if let Some(pair) = gone.upgrade() {
+            pair.outlet.end(End::MadeRoom);
+            pair.peer.close("its stream made room for another (max_connections)");
+        }
+    };
+    let ticket = match inner.stream_ticket(holder, end) {
+        Ok(ticket) => ticket,
+        Err(refusal) => {
+            reading.end();
+            return refusal.into();
+        }
+    };
+    let owner = Owner::Pair { reading, _ticket: ticket };
     let mut exchange = Exchange::new(outlet, owner);
     exchange.until = patience;
     if inner.is_closed() {
@@ -196,6 +223,9 @@ pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decode
     };
     pair.goes_on(inner.patience(&sender));
     let transport = sender.into_transport(Some(&pair.id));
+    if let Some(origin) = &transport.origin {
+        origin.outlast();
+    }
     pair.peer.arrived(Arrival { route: Route(0), transport, head: None }, input);
     reply::empty(StatusCode::ACCEPTED)
 }
@@ -203,7 +233,7 @@ pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decode
 /// Refuses what is no message. Was it meant to answer a question of the session's, nothing else will come for that.
 pub(super) fn garbled(inner: &Inner, session: &str, sender: &Sender, error: &DecodeError) -> Refusal {
     let Some(pair) = inner.pairs.find(session, sender.principal.as_ref()) else { return unknown() };
-    if let Some(question) = &error.answers {
+    for question in error.answers.iter().chain(&error.answers_too) {
         let why = format!("the answer is no message: {}", error.message);
         pair.peer.handle(Input::Undelivered(question.clone(), Error::new(ErrorKind::PeerMisbehaved, why)));
     }

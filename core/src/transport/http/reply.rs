@@ -1,5 +1,5 @@
 use bytes::Bytes;
-use http::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use http::header::{ACCEPT_ENCODING, ALLOW, CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::Body;
@@ -23,6 +23,8 @@ pub(super) struct Refusal {
     allow: Option<&'static str>,
     /// How to authenticate.
     challenge: Option<Box<HeaderValue>>,
+    /// The body is to come as it is.
+    packed: bool,
     /// Seconds after which it may go better.
     retry_after: u32,
 }
@@ -32,12 +34,17 @@ impl Refusal {
     pub(super) fn new(status: StatusCode, message: impl Into<String>) -> Self {
         let code = if status.is_server_error() { code::INTERNAL_ERROR } else { code::INVALID_REQUEST };
         let error = ErrorObject { code, message: message.into(), data: None };
-        Self { status, id: None, error, null_id: false, allow: None, challenge: None, retry_after: 1 }
+        Self { status, id: None, error, null_id: false, allow: None, challenge: None, packed: false, retry_after: 1 }
     }
 
     /// A method that is not served, and those that are.
     pub(super) fn method(message: String, allow: &'static str) -> Self {
         Self { allow: Some(allow), ..Self::new(StatusCode::METHOD_NOT_ALLOWED, message) }
+    }
+
+    /// A body that is compressed, which no body is to be here (RFC 9110, 15.5.16).
+    pub(super) fn packed(message: String) -> Self {
+        Self { packed: true, ..Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message) }
     }
 
     /// A JSON-RPC error in the answer to a bad request.
@@ -78,6 +85,9 @@ impl From<Refusal> for Response<Body> {
         if let Some(allow) = refusal.allow {
             response.headers_mut().insert(ALLOW, HeaderValue::from_static(allow));
         }
+        if refusal.packed {
+            response.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
+        }
         if let Some(challenge) = refusal.challenge {
             response.headers_mut().insert(WWW_AUTHENTICATE, *challenge);
         }
@@ -117,7 +127,7 @@ fn stream(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform"));
     headers.insert(NO_BUFFERING, HeaderValue::from_static("no"));
     response
 }

@@ -8,7 +8,7 @@ use http::HeaderMap;
 use super::headers::Kept;
 use super::holder::Holder;
 use crate::model::Principal;
-use crate::protocol::Transport;
+use crate::protocol::{Origin, Transport};
 
 /// A request's headers, and whose it is where access tokens are checked: then without the token.
 pub(super) struct Sender {
@@ -19,6 +19,10 @@ pub(super) struct Sender {
     /// It speaks the oldest transport.
     #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "of access tokens"))]
     pub(super) at_pair: bool,
+    /// What those say of it who stand before a mounted endpoint.
+    pub(super) extensions: Option<Arc<http::Extensions>>,
+    /// What caused it, where this process knows.
+    pub(super) origin: Option<Origin>,
 }
 
 impl Sender {
@@ -32,6 +36,8 @@ impl Sender {
         let mut transport = Transport::new("http");
         transport.session_id = session.cloned();
         transport.principal = self.principal;
+        transport.beside = self.extensions.map(|extensions| extensions as Arc<dyn std::any::Any + Send + Sync>);
+        transport.origin = self.origin;
         transport.header_list = Some(Arc::new(Kept(self.headers)));
         Arc::new(transport)
     }

@@ -12,24 +12,35 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Semaphore, mpsc};
 
-use super::activity::{Activity, Metered, Sockets, Watched};
+use super::activity::{Activity, Metered, Patience, Sockets, Watched};
 use super::body::Quiet;
+use super::descriptors;
 use super::endpoint::Endpoint;
+use super::holder::Holder;
 use super::options::HttpOptions;
+use super::shares::Said;
 use crate::driver::{Use, now, runtime};
 use crate::error::{Error, ErrorKind, Result};
+use crate::protocol::Origin;
 use crate::server::Server;
 use crate::signal::Signal;
 
-/// How long a client may take for a request's head, also between two requests on one connection.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(60);
-/// How long a client may take nothing of what it is sent.
-const WRITE_TIMEOUT: Duration = HEAD_TIMEOUT;
-/// How often the sockets are looked at for both.
-const SWEEP: Duration = Duration::from_secs(10);
+/// How long a socket may be silent, and how long its client may take.
+const PATIENCE: Patience = Patience {
+    first: Duration::from_secs(10),
+    head: Duration::from_secs(30),
+    idle: Duration::from_secs(60),
+    write: Duration::from_secs(60),
+};
+/// How often the sockets are looked at for that.
+const SWEEP: Duration = Duration::from_secs(5);
+/// How many clients are told at once that there is no room for them, and for how long each.
+const TURNED_AWAY: usize = 64;
+const TURNING: Duration = Duration::from_secs(1);
 /// How long a client may be silent in the middle of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 /// What a body that takes longer than that has to bring, in bytes a second.
@@ -46,6 +57,11 @@ impl Server {
     /// A mistake in the server's definition or in the options; [`Transport`](ErrorKind::Transport) when the address
     /// cannot be listened on.
     pub async fn serve_http(&self, options: HttpOptions) -> Result<HttpServer> {
+        self.serve_http_of(options, None).await
+    }
+
+    /// The same, with what caused it.
+    pub(crate) async fn serve_http_of(&self, options: HttpOptions, origin: Option<Origin>) -> Result<HttpServer> {
         self.check()?;
         options.check()?;
         let uses = Use::begin(self).await?;
@@ -55,8 +71,8 @@ impl Server {
         })?;
         let address = listener.local_addr()?;
         let path = options.path.clone();
-        let max = options.max_connections.min(Semaphore::MAX_PERMITS);
-        let endpoint = Endpoint::new(self, options, Some(address.port()))?;
+        let max = descriptors::most(options.max_connections);
+        let endpoint = Endpoint::new(self, options, Some(address.port()), origin)?;
         let closing = Arc::new(Signal::default());
         let serving = accept(listener, endpoint, self.clone(), closing.clone(), max);
         let task = runtime::spawn(async move {
@@ -94,6 +110,11 @@ impl HttpServer {
         self.closing.set();
     }
 
+    /// The signal that [`close`](Self::close) sets.
+    pub(crate) fn closing(&self) -> Arc<Signal> {
+        self.closing.clone()
+    }
+
     /// Waits until serving has ended.
     pub async fn join(mut self) {
         if let Some(task) = self.task.take() {
@@ -120,78 +141,127 @@ fn url(address: SocketAddr, path: &str) -> String {
     format!("http://{reachable}{path}")
 }
 
+const SOCKETS_FULL: &str = "there are as many connections as there may be (max_connections, or the process's limit of open \
+     files): for each further one the one idle for longest of whoever has the most of them ends";
+const NO_DESCRIPTORS: &str = "no connection can be taken: the process or the system has no file descriptors left; the one \
+     idle for longest of whoever has the most connections ends";
+
 async fn accept(listener: TcpListener, endpoint: Endpoint, server: Server, closing: Arc<Signal>, max: usize) {
-    let room = Arc::new(Semaphore::new(max));
     let mut stop = std::pin::pin!(async {
         tokio::select! {
             () = closing.wait() => {}
             () = server.shared.stop.wait() => {}
         }
     });
-    let sockets = Sockets::default();
+    let sockets = Arc::new(Sockets::new(max, SOCKETS_FULL));
+    let (turned_away, no_descriptors) = (Arc::new(Semaphore::new(TURNED_AWAY)), Said::default());
+    // Every connection has one end of it: the other one sees when all of them are gone.
+    let (alive, mut gone) = mpsc::channel::<Infallible>(1);
     let mut sweep = tokio::time::interval(SWEEP);
     loop {
-        // Beyond the limit clients wait in the kernel's queue.
-        let accepted = async {
-            let permit = room.clone().acquire_owned().await.ok()?;
-            match listener.accept().await {
-                Ok((stream, _)) => Some((stream, permit)),
-                Err(_) => {
-                    // No descriptors left, or the client is gone already.
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                    None
-                }
+        let accepted = tokio::select! {
+            () = stop.as_mut() => break,
+            accepted = listener.accept() => accepted,
+            _ = sweep.tick() => {
+                sockets.sweep(&PATIENCE);
+                continue;
             }
         };
-        tokio::select! {
-            () = stop.as_mut() => break,
-            accepted = accepted => if let Some((stream, permit)) = accepted {
-                let counted = Counted::new(server.clone(), permit);
-                runtime::spawn(connection(stream, endpoint.clone(), closing.clone(), sockets.add(), counted));
-            },
-            _ = sweep.tick() => sockets.sweep(WRITE_TIMEOUT),
+        match accepted {
+            Ok((stream, from)) => {
+                let activity = Activity::new();
+                match sockets.add(Holder::of(None, Some(from.ip())), activity.clone()) {
+                    Some(key) => {
+                        let counted = Counted::new(server.clone(), sockets.clone(), key, alive.clone());
+                        let connection =
+                            connection(stream, from.ip(), endpoint.clone(), closing.clone(), activity, counted);
+                        runtime::spawn(connection);
+                    }
+                    // Everything answers somebody.
+                    None => {
+                        if let Ok(permit) = turned_away.clone().try_acquire_owned() {
+                            runtime::spawn(async move {
+                                let _ = tokio::time::timeout(TURNING, turn_away(stream)).await;
+                                drop(permit);
+                            });
+                        }
+                    }
+                }
+            }
+            Err(error) => {
+                if descriptors::are_used_up(&error) {
+                    no_descriptors.say(NO_DESCRIPTORS);
+                    sockets.shrink();
+                }
+                // The client may be gone already; else somebody has to go first.
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
         }
     }
     drop(listener);
     endpoint.close();
     closing.set();
-    let all = u32::try_from(max).unwrap_or(u32::MAX);
-    let _ = tokio::time::timeout(GRACE * 2, room.acquire_many(all)).await;
+    drop(alive);
+    let _ = tokio::time::timeout(GRACE * 2, gone.recv()).await;
+}
+
+/// Tells a client that there is no room for it, whatever it asks.
+async fn turn_away(mut stream: TcpStream) {
+    let body = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"too many connections (max_connections)"}}"#;
+    let head =
+        "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n";
+    let text = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());
+    if stream.write_all(text.as_bytes()).await.is_err() || stream.shutdown().await.is_err() {
+        return;
+    }
+    // Closed with something unread, the answer might be lost.
+    let mut rest = [0; 1024];
+    while stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
 }
 
 /// A live socket.
 struct Counted {
     server: Server,
-    _permit: OwnedSemaphorePermit,
+    sockets: Arc<Sockets>,
+    key: u64,
+    _alive: mpsc::Sender<Infallible>,
 }
 
 impl Counted {
-    fn new(server: Server, permit: OwnedSemaphorePermit) -> Self {
+    fn new(server: Server, sockets: Arc<Sockets>, key: u64, alive: mpsc::Sender<Infallible>) -> Self {
         server.shared.connections.fetch_add(1, Ordering::Relaxed);
-        Self { server, _permit: permit }
+        Self { server, sockets, key, _alive: alive }
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
+        self.sockets.remove(self.key);
         self.server.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
 async fn connection(
     stream: TcpStream,
+    from: IpAddr,
     endpoint: Endpoint,
     closing: Arc<Signal>,
     activity: Arc<Activity>,
-    _counted: Counted,
+    counted: Counted,
 ) {
     // Without it the second of two small writes waits for the client.
     let _ = stream.set_nodelay(true);
-    let from = stream.peer_addr().ok().map(|address| address.ip());
     let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
-        let (endpoint, busy) = (&endpoint, activity.begin());
+        let (endpoint, activity, busy) = (&endpoint, &activity, activity.begin());
+        let client = endpoint.inner.proxies.client(from, request.headers());
+        if client != from {
+            counted.sockets.belongs(counted.key, &Holder::of(None, Some(client)));
+        }
         async move {
-            let response = endpoint.answer(request.map(Patient::new), from).await;
+            let response = endpoint.answer(request.map(Patient::new), Some(client)).await;
+            if response.body().waits() {
+                activity.waits();
+            }
             Ok::<_, Infallible>(response.map(|body| Watched { body, _busy: busy }))
         }
     });
@@ -206,7 +276,7 @@ async fn connection(
             return Poll::Ready(true);
         }
         while look.as_mut().poll(cx).is_ready() {
-            if activity.is_due(WRITE_TIMEOUT) {
+            if activity.is_due(&PATIENCE) {
                 return Poll::Ready(true);
             }
             look.set(activity.look.notified());

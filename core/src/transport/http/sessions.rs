@@ -14,7 +14,8 @@ use crate::protocol::revision::Revision;
 /// A legacy client's session.
 pub(super) struct Session {
     pub(super) id: Arc<str>,
-    pub(super) revision: Revision,
+    /// The one that opened it.
+    revision: Revision,
     pub(super) peer: Arc<Peer>,
     /// Whose it is.
     principal: Option<Arc<Principal>>,
@@ -36,6 +37,11 @@ impl Session {
         lanes: Arc<Lanes>,
     ) -> Self {
         Self { id, revision, peer, principal, holder, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
+    }
+
+    /// What is spoken in it since its last `initialize`.
+    pub(super) fn revision(&self) -> Revision {
+        self.peer.revision().unwrap_or(self.revision)
     }
 
     pub(super) fn lanes(&self) -> &Lanes {
@@ -233,6 +239,19 @@ impl Sessions {
         expired.iter().for_each(|session| drop(table.remove(&session.id)));
         drop(table);
         expired.iter().for_each(|session| session.end(End::SessionEnded, IDLE));
+    }
+
+    /// Ends the streams that answer nothing, and the sessions in which nothing is being answered.
+    pub(super) fn end_waiting(&self, end: End, reason: &str) {
+        let all: Vec<_> = self.lock().by_id.values().cloned().collect();
+        for session in all {
+            if session.peer.in_flight() == 0 {
+                self.remove(&session.id);
+                session.end(end, reason);
+            } else {
+                session.lanes.end_streams(end);
+            }
+        }
     }
 
     /// Ends all of them.

@@ -1,48 +1,86 @@
 //! How many requests and streams an endpoint has room for.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
+
+use http::StatusCode;
 
 use super::endpoint::Inner;
+use super::holder::Holder;
 use super::modern;
-use super::outlet::Outlet;
+use super::outlet::{End, Outlet};
+use super::reply::Refusal;
+use super::sessions::millis;
+use super::shares::{Use, Yielding};
 use crate::call::Link;
-use crate::driver::Peer;
+use crate::driver::{Peer, now};
+
+pub(super) const LISTENERS_FULL: &str = "there are as many listen streams as there may be (half of max_connections): for \
+     each further one the oldest of whoever has the most of them ends";
+pub(super) const STREAMS_FULL: &str = "there are as many event streams as there may be (max_connections): for each further \
+     one the oldest of whoever has the most of them ends";
+
+/// A stream that waits for news.
+pub(super) struct News {
+    since: u64,
+    end: Box<dyn Fn() + Send + Sync>,
+}
+
+impl News {
+    fn new(end: impl Fn() + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self { since: millis(now()), end: Box::new(end) })
+    }
+}
+
+impl Yielding for News {
+    fn used(&self) -> (Use, u64) {
+        (Use::Waiting, self.since)
+    }
+
+    fn make_room(&self) {
+        (self.end)();
+    }
+}
 
 impl Inner {
     /// Room for one more stateless request, if there is any.
     pub(super) fn ticket(self: &Arc<Self>) -> Option<Ticket> {
-        self.counted(Counts::Requests, self.options.max_connections)
+        let before = self.stateless.fetch_add(1, Ordering::Relaxed);
+        let ticket = self.counted(Counts::Requests);
+        (before < self.options.max_connections).then_some(ticket)
     }
 
-    /// Room for one more listen stream, if there is any. They live long, so they leave half of the room to the others.
-    pub(super) fn listener_ticket(self: &Arc<Self>) -> Option<Ticket> {
-        self.counted(Counts::Listeners, self.max_listeners())
+    /// Room for one more listen stream. They live long, so they leave half of the room to the others.
+    pub(super) fn listener_ticket(
+        self: &Arc<Self>,
+        holder: Holder,
+        outlet: &Arc<Outlet>,
+        peer: &Arc<Peer>,
+    ) -> Option<Ticket> {
+        let (outlet, peer) = (outlet.clone(), Arc::downgrade(peer));
+        let end = move || {
+            if let Some(peer) = peer.upgrade() {
+                peer.end_streams();
+            }
+            outlet.end(End::MadeRoom);
+        };
+        self.listening.add(holder, News::new(end)).map(|key| self.counted(Counts::Listener(key)))
     }
 
-    /// The most listen streams of all clients.
-    pub(super) fn max_listeners(&self) -> usize {
-        (self.options.max_connections / 2).max(1)
+    /// Room for one more standalone stream, which `end` ends.
+    pub(super) fn stream_ticket(
+        self: &Arc<Self>,
+        holder: Holder,
+        end: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Ticket, Refusal> {
+        self.streams.add(holder, News::new(end)).map(|key| self.counted(Counts::Stream(key))).ok_or_else(|| {
+            let message = format!("more than {} event streams (max_connections)", self.streams.most());
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        })
     }
 
-    /// Counts one standalone stream.
-    pub(super) fn stream_ticket(self: &Arc<Self>) -> Ticket {
-        self.streams.fetch_add(1, Ordering::Relaxed);
-        Ticket { inner: self.clone(), key: None, counts: Counts::Streams, joined: false }
-    }
-
-    fn counted(self: &Arc<Self>, counts: Counts, most: usize) -> Option<Ticket> {
-        let before = self.gauge(counts).fetch_add(1, Ordering::Relaxed);
-        let ticket = Ticket { inner: self.clone(), key: None, counts, joined: false };
-        (before < most).then_some(ticket)
-    }
-
-    fn gauge(&self, counts: Counts) -> &AtomicUsize {
-        match counts {
-            Counts::Requests => &self.stateless,
-            Counts::Listeners => &self.listening,
-            Counts::Streams => &self.streams,
-        }
+    fn counted(self: &Arc<Self>, counts: Counts) -> Ticket {
+        Ticket { inner: self.clone(), key: None, counts, joined: false }
     }
 }
 
@@ -52,9 +90,9 @@ enum Counts {
     /// A stateless request.
     Requests,
     /// A listen stream.
-    Listeners,
+    Listener(u64),
     /// A standalone stream.
-    Streams,
+    Stream(u64),
 }
 
 /// Counts a request or a stream for as long as it lives.
@@ -71,6 +109,10 @@ impl Ticket {
     pub(super) fn join(&mut self, link: &Arc<dyn Link>) {
         self.inner.server.shared.links.add(link);
         self.joined = true;
+    }
+
+    pub(super) fn is_of_listener(&self) -> bool {
+        matches!(self.counts, Counts::Listener(_))
     }
 
     /// Lets the closing of the server find a request that waits.
@@ -93,6 +135,10 @@ impl Drop for Ticket {
         if self.joined {
             self.inner.server.shared.links.left();
         }
-        self.inner.gauge(self.counts).fetch_sub(1, Ordering::Relaxed);
+        match self.counts {
+            Counts::Requests => drop(self.inner.stateless.fetch_sub(1, Ordering::Relaxed)),
+            Counts::Listener(key) => self.inner.listening.remove(key),
+            Counts::Stream(key) => self.inner.streams.remove(key),
+        }
     }
 }

@@ -93,15 +93,17 @@ async fn a_modern_refusal_is_no_reason_to_initialize() {
     assert_eq!(client.revision().era(), Era::Modern);
     assert_eq!(server.methods(), ["server/discover", "server/discover"]);
     drop(client);
-    for (status, code, kind) in [
-        ("400 Bad Request", Some(-32021), ErrorKind::Rpc),
-        ("400 Bad Request", Some(-32020), ErrorKind::Rpc),
-        ("401 Unauthorized", None, ErrorKind::Auth),
-        ("403 Forbidden", Some(-32000), ErrorKind::Auth),
-        ("500 Internal Server Error", None, ErrorKind::Transport),
-        ("503 Service Unavailable", None, ErrorKind::Transport),
-        ("429 Too Many Requests", None, ErrorKind::Transport),
-        ("302 Found", None, ErrorKind::Transport),
+    let (probe, both) = (&["server/discover"][..], &["server/discover", "initialize"][..]);
+    for (status, code, kind, asked) in [
+        ("400 Bad Request", Some(-32021), ErrorKind::Rpc, probe),
+        ("400 Bad Request", Some(-32020), ErrorKind::Rpc, probe),
+        ("401 Unauthorized", None, ErrorKind::Auth, probe),
+        ("429 Too Many Requests", None, ErrorKind::Transport, probe),
+        ("302 Found", None, ErrorKind::Transport, probe),
+        // A failure may be about the method.
+        ("403 Forbidden", Some(-32000), ErrorKind::Auth, both),
+        ("500 Internal Server Error", None, ErrorKind::Transport, both),
+        ("503 Service Unavailable", None, ErrorKind::Transport, both),
     ] {
         let server = Server::new(move |seen| match code {
             Some(code) => error(status, &seen.body["id"], code, &Value::Null),
@@ -110,7 +112,8 @@ async fn a_modern_refusal_is_no_reason_to_initialize() {
         .await;
         let refused = connect(&server).await.unwrap_err();
         assert_eq!(refused.kind(), kind, "{status}: {refused}");
-        assert_eq!(server.methods(), ["server/discover"], "{status}");
+        assert_eq!(server.methods(), asked, "{status}");
+        assert_eq!(refused.message().contains("\"revision\""), asked == both, "{refused}");
     }
 }
 

@@ -141,3 +141,42 @@ fn nothing_is_assumed_where_the_revision_has_metadata() {
         }
     }
 }
+
+#[test]
+fn what_the_server_names_oddly_is_found() {
+    let (named, prm) = ("https://h/meta/prm", json!({"resource": SERVER, "authorization_servers": ["https://as/"]}));
+    for value in [named, "'https://h/meta/prm'", "/meta/prm", "meta/prm", "'/meta/prm'"] {
+        let mut world = World::usual().with(PRM, 404, json!(null)).with(named, 200, prm.clone());
+        let (outcome, _) = world.run(challenged(&format!("Bearer resource_metadata=\"{value}\"")));
+        // The issuer differs by the slash of its empty path.
+        assert_eq!(outcome.expect(value).issuer, "https://as/", "{value}");
+    }
+    for status in [500, 503, 429] {
+        let mut world = World::usual().with(named, status, json!(null));
+        let (outcome, _) = world.run(challenged(&format!("Bearer resource_metadata=\"{named}\"")));
+        assert_eq!(outcome.expect("a session").issuer, "https://as", "{status}");
+    }
+    // Nothing is assumed of a server that names what there is not.
+    let mut world = World::usual().with(named, 500, json!(null)).with(PRM, 404, json!(null));
+    assert!(world.run(challenged(&format!("Bearer resource_metadata=\"{named}\""))).0.is_err());
+}
+
+#[test]
+fn an_issuer_may_have_a_slash_for_a_path() {
+    for (listed, said, option) in [
+        ("https://as/", "https://as", None),
+        ("https://as", "https://as/", None),
+        ("https://as/", "https://as", Some("https://as")),
+        ("https://as/", "https://as", Some("https://as/")),
+        ("https://as", "https://as/", Some("https://as/")),
+    ] {
+        let prm = json!({"resource": SERVER, "authorization_servers": [listed]});
+        let mut document = metadata("https://as");
+        document["issuer"] = said.into();
+        let mut world = World::usual().with(PRM, 200, prm).with(AS, 200, document);
+        world.callback = format!("code=c&iss={said}");
+        let auth = option.map_or_else(Auth::new, |issuer| Auth::new().issuer(issuer));
+        let (outcome, _) = world.run(given(auth, &["Bearer"]));
+        assert!(outcome.is_ok(), "{listed} {said} {option:?}: {:?}", outcome.err());
+    }
+}

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn steps(flow: &mut Flow) -> Vec<Traced> {
+fn steps(flow: &mut Flow) -> Vec<AuthStep> {
     flow.take_trace()
 }
 

@@ -1,7 +1,5 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use std::time::Duration;
-
 use super::{Context, Question, Tasks};
 use crate::call::context::Link;
 use crate::call::forwards::forwards;
@@ -77,7 +75,7 @@ impl Detachable {
     }
 
     /// Asks the client by the task.
-    fn ask(&self, method: &str, params: Option<RawJson>, timeout: Option<Duration>, done: Done) -> Guard {
+    fn ask(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
         let checked = || {
             let row = Method::find(method).filter(|row| row.is_question());
             let row = row.ok_or_else(|| Error::misuse(format!("{method:?} is no question")))?;
@@ -94,7 +92,8 @@ impl Detachable {
         };
         match checked() {
             Ok((method, params)) => {
-                let question = Question { method, params, rules: self.rules, done };
+                let timeout = options.timeout.filter(|time| !time.is_zero());
+                let question = Question { method, params, rules: self.rules, judged: options.judged, done };
                 self.tasks.ask(self, question, timeout)
             }
             Err(error) => {
@@ -156,7 +155,7 @@ impl Link for Detachable {
         done: Done,
     ) -> Guard {
         match self.is_detached() {
-            true => self.ask(method, params, options.timeout.filter(|time| !time.is_zero()), done),
+            true => self.ask(method, params, options, done),
             false => self.inner.clone().request(method, params, options, related, done),
         }
     }

@@ -183,6 +183,9 @@ impl Tasks {
             }
         };
         link.created(own.id(), Box::new(stop));
+        if let Some(origin) = &context.request().origin {
+            origin.outlast();
+        }
         link.clone().complete(context.call(), Ok(Payload::Object(created)));
         if context.is_cancelled() {
             // Nobody was told of it: unless it was cancelled as a task, it never was.

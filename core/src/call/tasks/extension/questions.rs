@@ -16,6 +16,8 @@ pub(super) struct Question {
     pub(super) method: &'static str,
     pub(super) params: RawJson,
     pub(super) rules: &'static Rules,
+    /// What a form's answer holds, somebody else judges.
+    pub(super) judged: bool,
     pub(super) done: Done,
 }
 
@@ -63,8 +65,8 @@ impl Questions {
                 continue;
             };
             changed = true;
-            let Question { method, params, rules, .. } = &question;
-            match ask::received(rules, method, Some(params), RawJson::from_value(response)) {
+            let Question { method, params, rules, judged, .. } = &question;
+            match ask::received(rules, method, Some(params), RawJson::from_value(response), *judged) {
                 Ok(result) => answered.push((question.done, result)),
                 Err(_) => {
                     let key = self.key(method);

@@ -10,7 +10,7 @@ use crate::client::cache::Look;
 use crate::client::listening::change::UPDATED;
 use crate::client::{Cache, CacheOptions, Events, Place};
 use crate::protocol::revision::Revision;
-use crate::protocol::{CallId, Input, LogLevel, Payload, Role};
+use crate::protocol::{CallId, Input, LogLevel, NotificationCause, Payload, Role};
 
 /// A stream that was asked for.
 struct Asked {
@@ -340,11 +340,11 @@ fn what_nobody_asked_to_be_told_of_drops_nothing_that_is_kept() {
     assert!(of(&done).is_some_and(|outcome| outcome.is_ok()));
     for uri in ["a://1", "a://2"] {
         assert!(!is_kept(uri) && is_kept(uri));
-        it.hub.notified(UPDATED, Some(&params(uri)));
+        it.hub.notified(UPDATED, Some(&params(uri)), &NotificationCause::default());
     }
     assert_eq!((is_kept("a://1"), is_kept("a://2")), (false, true));
     // Lists are few, and of them it is heard whoever tells.
-    it.hub.notified(TOOLS, None);
+    it.hub.notified(TOOLS, None, &NotificationCause::default());
     assert!(is_kept("a://2"));
 }
 

@@ -310,14 +310,28 @@ fn what_the_server_does_not_declare_is_not_asked_for() {
         json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"protocolVersion": "2025-11-25",
             "capabilities": {"prompts": {}}, "serverInfo": {"name": "s", "version": "1"}}}),
     );
-    for (method, sent_at_all) in [("tools/list", false), ("prompts/list", true), ("ping", true), ("x/own", true)] {
+    for (method, sent_at_all) in [("resources/list", false), ("prompts/list", true), ("ping", true), ("x/own", true)] {
         let actions = c.handle(START, Input::Call(Invocation::new(CallId(1), method, None)));
         assert_eq!(sent(&actions).len(), usize::from(sent_at_all), "{method}: {actions:?}");
+        for asked in sent(&actions) {
+            feed(&mut c, json!({"jsonrpc": "2.0", "id": asked["id"], "result": {}}));
+        }
         if !sent_at_all {
             let Some(Action::Resolve(CallId(1), Err(error))) = actions.first() else { panic!("{actions:?}") };
             assert_eq!(error.kind(), ErrorKind::Unsupported);
-            assert!(error.message().contains("\"tools\""), "{error}");
+            assert!(error.message().contains("\"resources\""), "{error}");
         }
+    }
+    // Many a server has tools without saying so; one that has none is what it does not declare.
+    let asked = one(&c.handle(START, Input::Call(Invocation::new(CallId(2), "tools/list", None))));
+    assert_eq!(asked["method"], "tools/list");
+    feed(&mut c, json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"tools": []}}));
+    for (code, kind) in [(code::METHOD_NOT_FOUND, ErrorKind::Unsupported), (-32000, ErrorKind::Rpc)] {
+        let asked = one(&c.handle(START, Input::Call(Invocation::new(CallId(3), "tools/call", None))));
+        let refused = json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": code, "message": "no"}});
+        let actions = feed(&mut c, refused);
+        let [Action::Resolve(CallId(3), Err(error))] = &actions[..] else { panic!("{actions:?}") };
+        assert_eq!(error.kind(), kind, "{error}");
     }
 }
 

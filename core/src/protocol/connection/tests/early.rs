@@ -120,9 +120,8 @@ fn an_answer_in_a_batch_that_is_too_long_fails_its_request() {
     let mut parts = vec![json!({"jsonrpc": "2.0", "method": "notifications/x"}); 10_000];
     parts.push(json!({"jsonrpc": "2.0", "id": asked, "result": {"roots": []}}));
     let text = Value::Array(parts).to_string();
-    let decoded = jsonrpc::decode(&Bytes::from(text), &jsonrpc::Limits::default());
-    let Ok(jsonrpc::Decoded::Batch(parts)) = decoded else { panic!("{decoded:?}") };
-    let actions = c.handle(START, Input::Batch(parts));
+    let refused = jsonrpc::decode(&Bytes::from(text), &jsonrpc::Limits::default()).expect_err("too many");
+    let actions = c.handle(START, Input::Invalid(refused));
     assert_eq!(resolved(&actions), [(1, Some(ErrorKind::PeerMisbehaved))]);
     assert_eq!(one(&actions)["error"]["code"], code::INVALID_REQUEST);
     assert_eq!(c.awaited(), 0);

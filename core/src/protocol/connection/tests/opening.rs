@@ -263,7 +263,6 @@ fn a_malformed_answer_to_the_probe_means_initialize() {
         json!({"error": {"code": -32601}}),
         json!({"error": {}}),
         json!({"result": null}),
-        json!({"result": null, "error": {"code": -32601, "message": ""}}),
         json!({"result": []}),
     ] {
         let (mut c, asked) = opening(None);

@@ -28,7 +28,8 @@ fn invoke(c: &mut Connection, call: u64, method: &str, params: &'static str, ide
 }
 
 fn lost(c: &mut Connection, request: &Value) -> Vec<Action> {
-    c.handle(START, Input::SessionLost(Id::Number(request["id"].as_i64().expect("an id"))))
+    let id = Id::Number(request["id"].as_i64().expect("an id"));
+    c.handle(START, Input::SessionLost { id, taken: false })
 }
 
 fn answer(c: &mut Connection, request: &Value) -> Vec<Action> {
@@ -46,16 +47,19 @@ fn resolved(actions: &[Action]) -> Vec<(u64, Result<&str, &str>)> {
 }
 
 #[test]
-fn what_may_be_repeated_is_and_the_rest_is_the_callers_to_decide() {
-    for (method, params, idempotent, repeated) in [
-        ("tools/list", "{}", false, true),
-        ("resources/read", r#"{"uri":"a:"}"#, false, true),
-        ("tools/call", r#"{"name":"t"}"#, true, true),
-        ("tools/call", r#"{"name":"t"}"#, false, false),
+fn what_was_refused_before_it_ran_is_repeated_and_the_rest_is_the_callers_to_decide() {
+    for (method, params, idempotent, taken, repeated) in [
+        ("tools/list", "{}", false, true, true),
+        ("resources/read", r#"{"uri":"a:"}"#, false, true, true),
+        ("tools/call", r#"{"name":"t"}"#, true, true, true),
+        ("tools/call", r#"{"name":"t"}"#, false, true, false),
+        ("tools/call", r#"{"name":"t"}"#, false, false, true),
+        ("own/method", "{}", false, false, true),
     ] {
         let mut c = client();
         let request = invoke(&mut c, 1, method, params, idempotent);
-        let actions = lost(&mut c, &request);
+        let id = Id::Number(request["id"].as_i64().expect("an id"));
+        let actions = c.handle(START, Input::SessionLost { id, taken });
         let asked = one(&actions);
         if !repeated {
             let [(1, Err(why))] = resolved(&actions)[..] else { panic!("{actions:?}") };
@@ -164,4 +168,27 @@ fn a_session_that_is_lost_over_what_it_is_told_is_not_begun_anew() {
     let request = invoke(&mut c, 3, "tools/list", "{}", false);
     let asked = one(&lost(&mut c, &request));
     assert_eq!(reopened(&mut c, &asked).len(), 4);
+}
+
+#[test]
+fn what_ran_in_a_session_that_was_lost_is_not_waited_for() {
+    let mut c = client();
+    let runs = invoke(&mut c, 1, "tools/call", r#"{"name":"t"}"#, false);
+    let reads = invoke(&mut c, 2, "tools/list", "{}", false);
+    let finds = invoke(&mut c, 3, "tools/call", r#"{"name":"t"}"#, false);
+    let answered = invoke(&mut c, 4, "tools/list", "{}", false);
+    let asked = one(&lost(&mut c, &finds));
+    assert_eq!(reopened(&mut c, &asked)[0]["method"], "tools/call");
+    assert_eq!(resolved(&answer(&mut c, &answered)), [(4, Ok("{}"))]);
+    let due = c.next_tick().expect("a limit");
+    assert!(due <= Duration::from_secs(2), "{due:?}");
+    let actions = c.handle(due, Input::Tick);
+    let [(1, Err(why))] = resolved(&actions)[..] else { panic!("{actions:?}") };
+    assert!(why.contains("lost the session") && why.contains("not repeated"), "{why}");
+    let abandoned: Vec<_> = actions.iter().filter(|a| matches!(a, Action::Abandon(_))).collect();
+    assert_eq!(abandoned.len(), 2, "{actions:?}");
+    let again = one(&actions);
+    assert_eq!(again["method"], "tools/list");
+    assert_ne!(again["id"], reads["id"]);
+    assert_eq!(resolved(&answer(&mut c, &runs)), []);
 }

@@ -137,7 +137,7 @@ fn defaults_stand_for_answers_where_clients_are_not_told_of_them() {
         "properties": {"name": {"type": "string", "default": "x"}}}}));
     let given = json!({"action": "accept", "content": {}});
     let heard = |revision: &str| -> Value {
-        let result = received(rules(revision), FORM, Some(&asked), RawJson::from_value(&given));
+        let result = received(rules(revision), FORM, Some(&asked), RawJson::from_value(&given), false);
         result.expect("fits").to().expect("json")
     };
     assert_eq!(heard("2025-11-25"), given, "the client left it out");
@@ -145,9 +145,27 @@ fn defaults_stand_for_answers_where_clients_are_not_told_of_them() {
 }
 
 #[test]
+fn a_library_judges_the_answer_to_its_own_form() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let asked = RawJson::from_value(&json!({"message": "m", "requestedSchema": schema}));
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let heard = |given: Value, judged: bool| {
+            received(rules(revision), FORM, Some(&asked), RawJson::from_value(&given), judged)
+                .map(|it| it.to::<Value>())
+        };
+        for content in [json!({"n": "4"}), json!({})] {
+            let given = json!({"action": "accept", "content": content});
+            assert!(heard(given.clone(), false).is_err(), "{revision}");
+            assert_eq!(heard(given.clone(), true).expect("not looked at").expect("JSON"), given, "{revision}");
+        }
+        assert!(heard(json!({"action": "shrug"}), true).is_err(), "{revision}");
+    }
+}
+
+#[test]
 fn roots_that_are_none_are_named() {
     let heard = |result: Value| {
-        let result = received(rules("2025-11-25"), "roots/list", None, RawJson::from_value(&result));
+        let result = received(rules("2025-11-25"), "roots/list", None, RawJson::from_value(&result), false);
         result.map(drop).map_err(|e| e.to_string())
     };
     heard(json!({"roots": [{"uri": "file:///a", "name": "A", "_meta": {}}, {"uri": "file:///b"}]})).expect("fits");

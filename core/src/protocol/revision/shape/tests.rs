@@ -66,16 +66,16 @@ fn an_output_schema_is_wrapped_with_its_definitions() {
 }
 
 #[test]
-fn a_schema_that_refers_to_its_top_is_not_wrapped() {
+fn a_schema_with_a_base_of_its_own_is_not_wrapped() {
     for schema in [
-        json!({"$ref": "#/$defs/N", "$defs": {"N": {"anyOf": [{"type": "null"}, {"$ref": "#"}]}}}),
-        json!({"type": "array", "items": {"$ref": "#"}}),
         json!({"type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {"items": {"$recursiveRef": "#"}}}}),
         json!({"$id": "urn:x", "type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {}}}),
     ] {
         assert_eq!(Fit::of(&schema), Fit::Dropped, "{schema}");
     }
     assert_eq!(Fit::of(&json!({"type": "object", "items": {"$ref": "#"}})), Fit::Object);
+    assert_eq!(Fit::of(&json!({"type": "array", "items": {"$ref": "#"}})), Fit::Wrapped);
+    assert_eq!(Fit::of(&json!({"$ref": "#/$defs/P", "$defs": {"P": {"type": "object"}}})), Fit::Object);
     assert_eq!(Fit::of(&json!({"type": ["object", "null"]})), Fit::Wrapped);
 }
 

@@ -33,6 +33,7 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 use crate::protocol::Input;
 use crate::signal::Signal;
 use crate::transport::http::fetch::FetchPolicy;
+use crate::transport::http::network::Network;
 
 /// A connection that ends waits so long for a login: one exchange, and what is kept of it.
 const LAST: Duration = Duration::from_secs(15);
@@ -157,7 +158,14 @@ impl Authorizer {
     ///
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) for that, for wrong options, or a URL that no token should be sent to.
-    pub(super) fn new(auth: &Auth, url: &str, pool: &Arc<Pool>, options: &ClientOptions, shown: bool) -> Result<Self> {
+    pub(super) fn new(
+        auth: &Auth,
+        url: &str,
+        pool: &Arc<Pool>,
+        network: Network,
+        options: &ClientOptions,
+        shown: bool,
+    ) -> Result<Self> {
         auth.check()?;
         let pinned = options.pinned()?;
         if shown {
@@ -175,7 +183,7 @@ impl Authorizer {
         let server_url = format!("{}{}{query}", parts.origin(), parts.path);
         let mut auth = auth.clone();
         auth.client_name.get_or_insert_with(|| options.name.clone());
-        let policy = FetchPolicy::of_server(&server_url, Arc::new(pool.clone()), auth.named_urls());
+        let policy = FetchPolicy::of_server(&server_url, Arc::new(pool.clone()), auth.named_urls()).over(network);
         Ok(Self {
             store: auth.kept_in(),
             auth,

@@ -70,20 +70,46 @@ impl Post {
 pub(super) enum Fault {
     /// HTTP refused it with a JSON-RPC error.
     Refused(ErrorObject),
-    /// The server does not know the session.
-    SessionLost,
+    /// The server does not know the session. Whether it had taken the request before.
+    SessionLost {
+        taken: bool,
+    },
     /// As a server of the oldest transport would refuse it.
     Older(Box<Self>),
     Failed(Error),
 }
 
 impl Fault {
+    /// Whether a refusal is that of a server which was started again, and knows no session: many say so with 400.
+    fn is_about_session(&self) -> bool {
+        let said = match self {
+            Self::Refused(error) => error.message.to_ascii_lowercase(),
+            Self::Failed(error) => error.message().to_ascii_lowercase(),
+            _ => return false,
+        };
+        let is_missing = || {
+            const WORDS: [&str; 9] = [
+                "no valid",
+                "invalid",
+                "not found",
+                "unknown",
+                "expired",
+                "missing",
+                "exist",
+                "terminated",
+                "required",
+            ];
+            WORDS.iter().any(|word| said.contains(word))
+        };
+        said.contains("not initialized") || (said.contains("session") && is_missing())
+    }
+
     /// What the connection is told.
     pub(super) fn into_input(self, post: &Post) -> Input {
         let id = post.id.clone();
         match self {
             Self::Refused(error) => Input::Received(Message::Error { id: Some(id), error }),
-            Self::SessionLost => Input::SessionLost(id),
+            Self::SessionLost { taken } => Input::SessionLost { id, taken },
             Self::Older(refusal) => refusal.into_input(post),
             Self::Failed(error) => Input::Undelivered(id, error),
         }
@@ -164,15 +190,30 @@ fn feed(shared: &Shared, post: &Post, decoded: Decoded) -> bool {
                 }
                 message => message,
             };
-            peer.handle(Input::Received(message));
+            peer.handle_with(&post.id, Input::Received(message));
             answered
         }
         Decoded::Batch(parts) => {
             let answered = parts.iter().flatten().any(|message| post.is_answered_by(message));
-            peer.handle(Input::Batch(parts));
+            peer.handle_with(&post.id, Input::Batch(parts));
             answered
         }
     }
+}
+
+/// What an answer is called that comes in answer to a request: many a server makes a text of a number, and an error that names
+/// nothing is about what was asked.
+fn addressed(post: &Post, mut decoded: Decoded) -> Decoded {
+    match &mut decoded {
+        Decoded::One(Message::Response { id, .. } | Message::Error { id: Some(id), .. })
+            if *id != post.id && id.clone().counted() == post.id =>
+        {
+            *id = post.id.clone();
+        }
+        Decoded::One(Message::Error { id: none @ None, .. }) => *none = Some(post.id.clone()),
+        _ => {}
+    }
+    decoded
 }
 
 type OnMessage<'a> = &'a mut (dyn FnMut(Decoded) -> bool + Send);
@@ -189,13 +230,18 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
     if status == StatusCode::NOT_FOUND && session.is_some() {
         // Read, so that the connection can be used again.
         let _ = answer.collect(shared.limits.max_message_bytes).await;
-        return Err(Fault::SessionLost);
+        return Err(Fault::SessionLost { taken: false });
     }
     if !status.is_success() {
         let fault = Box::pin(refusal(shared, Some(post), answer)).await;
         let older = [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         if post.is_initialize() && older.contains(&status) && !is_modern(&fault) {
             return Err(Fault::Older(Box::new(fault)));
+        }
+        // Whatever the status: 400, 401 and 503 are what others say of a session that they do not know.
+        let in_session = post.revision.era() == Era::Legacy && !post.is_opening();
+        if in_session && fault.is_about_session() {
+            return Err(Fault::SessionLost { taken: false });
         }
         return Err(fault);
     }
@@ -214,8 +260,8 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
     if let Media::Other(media) = media {
         return Err(no_answer(post, format!("HTTP {status} with a body of type {media:?}, expected a message")));
     }
-    let decoded = jsonrpc::decode(&body, &shared.limits).map_err(garbled)?;
-    if on(decoded) {
+    let decoded = jsonrpc::decode_leniently(&body, &shared.limits).map_err(garbled)?;
+    if on(addressed(post, decoded)) {
         return Ok(());
     }
     Err(Error::new(ErrorKind::PeerMisbehaved, format!("HTTP {status} with a message that is not the answer")).into())
@@ -224,10 +270,11 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
 /// The answer as a stream; a legacy one that breaks off is taken up again where the server says that it can be.
 async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessage<'_>) -> Result<(), Fault> {
     let mut bad = None;
-    let mut on = |data: Bytes| match jsonrpc::decode(&data, &shared.limits) {
-        Ok(decoded) => on(decoded),
-        Err(error) => {
+    let mut on = |data: Bytes| match jsonrpc::decode_leniently(&data, &shared.limits) {
+        Ok(decoded) => on(addressed(post, decoded)),
+        Err(mut error) => {
             // One bad event is not the end, unless it was meant to be the answer.
+            error.answers = error.answers.map(Id::counted);
             let answer = error.answers.as_ref() == Some(&post.id);
             bad = Some(error);
             answer
@@ -252,7 +299,7 @@ async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessa
     };
     match (outcome, bad) {
         (Ok(()), Some(error)) if error.answers.as_ref() == Some(&post.id) => Err(garbled(error)),
-        (Err(Fault::SessionLost), _) => Err(Fault::SessionLost),
+        (Err(lost @ Fault::SessionLost { .. }), _) => Err(lost),
         (Err(_), Some(error)) => Err(garbled(error)),
         (outcome, _) => outcome,
     }
@@ -282,10 +329,11 @@ fn is_modern_code(code: i64) -> bool {
 pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer) -> Fault {
     let status = answer.head.status;
     let (challenge, location) = (text(answer.head.challenge()), text(answer.head.location()));
+    let challenged = answer.head.challenge().is_some();
     #[cfg(feature = "auth")]
     let shown = answer.shown.clone();
     let body = answer.collect(shared.limits.max_message_bytes).await.unwrap_or_default();
-    let decoded = match jsonrpc::decode(&body, &shared.limits) {
+    let decoded = match jsonrpc::decode_leniently(&body, &shared.limits) {
         Ok(Decoded::One(Message::Error { id, error })) => Some((id, error)),
         _ => None,
     };
@@ -311,7 +359,10 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
         crate::auth::token::mask(&mut detail, &shown.token);
     }
     let detail = shortened(&detail, MAX_DETAIL);
+    // A server that is protected against DNS rebinding means the name in the URL, and no login helps.
+    let about_host = status == StatusCode::FORBIDDEN && !challenged && is_about_host(&detail);
     let kind = match () {
+        () if about_host => ErrorKind::Transport,
         () if unauthorized => ErrorKind::Auth,
         () if transient || status.is_redirection() => ErrorKind::Transport,
         // While the connection opens, it means that nobody there knows this revision or this transport.
@@ -326,8 +377,20 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
         }
         message.push(')');
     }
+    if about_host {
+        message.push_str(" (it is about the host name or the origin, and not about authorization)");
+    }
     let error = Error::new(kind, message);
-    if transient { error } else { error.was_refused() }.into()
+    let error = if transient { error } else { error.was_refused() };
+    // Asked something else, it may do better. Who is overloaded is not asked twice, and who wants a login says so.
+    let failed_there = status.is_server_error() || (status == StatusCode::FORBIDDEN && !challenged && !about_host);
+    if failed_there { error.failed_there() } else { error }.into()
+}
+
+/// Whether a refusal speaks of the name by which the server was asked.
+fn is_about_host(detail: &str) -> bool {
+    let detail = detail.to_ascii_lowercase();
+    ["host", "origin", "rebinding"].iter().any(|word| detail.contains(word))
 }
 
 /// What a server that is overloaded or broken says, in contrast to what one says that does not know a method. With a

@@ -43,6 +43,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{self, Decoded, Id, Limits, Message, RawJson};
 use crate::protocol::revision::Revision;
 use crate::protocol::{Connection, Input, Outbound, Sent, Transport};
+use crate::transport::http::network::Network;
 
 /// The longest that one notification or response of ours may hold up the next.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -68,7 +69,8 @@ pub(crate) fn connect(
     pair: bool,
 ) -> Result<(Arc<Peer>, Arc<dyn Closer>)> {
     let target = Target::new(url, headers)?;
-    let pool = Pool::new(target.origin.clone())?;
+    let network = Network::of(options)?;
+    let pool = Pool::new(&network, target.origin.clone())?;
     let grace = crate::options::seconds("shutdown_grace", options.shutdown_grace)?;
     let transport = Transport { cancel_by_closing: true, ..Transport::new("http") };
     let connection = Connection::new(Arc::new(options.facts()), Arc::new(transport));
@@ -76,7 +78,7 @@ pub(crate) fn connect(
     #[cfg(feature = "auth")]
     let authorizer = options.auth.as_ref().map(|auth| {
         let shown = target.headers(&Method::GET).contains_key(http::header::AUTHORIZATION);
-        authorize::Authorizer::new(auth, url, &pool, options, shown)
+        authorize::Authorizer::new(auth, url, &pool, network, options, shown)
     });
     #[cfg(feature = "auth")]
     let authorizer = authorizer.transpose()?;
@@ -192,12 +194,12 @@ impl Shared {
     /// Gives the peer a message that answers nothing in particular. What is no message is passed over: there is no
     /// request to fail, and over HTTP no way to say so.
     fn feed(&self, frame: &Bytes) {
-        match jsonrpc::decode(frame, &self.limits) {
+        match jsonrpc::decode_leniently(frame, &self.limits) {
             Ok(Decoded::One(message)) => {
                 // An answer may come on another stream than the one that waits for it.
                 let answered = match &message {
                     Message::Response { id, .. } | Message::Error { id: Some(id), .. } if !self.is_pair() => {
-                        self.lock().running.remove(id)
+                        self.lock().running.remove(&id.clone().counted())
                     }
                     _ => None,
                 };
@@ -205,6 +207,8 @@ impl Shared {
                 answered.into_iter().for_each(|waiting| waiting.abort());
             }
             Ok(Decoded::Batch(parts)) => self.handle(Input::Batch(parts)),
+            // Of the oldest transport all answers come in this way.
+            Err(error) if error.answers.is_some() => self.handle(Input::Invalid(error)),
             Err(_) => {}
         }
     }

@@ -12,18 +12,21 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
+use http::header::{HeaderValue, PROXY_AUTHORIZATION};
 use http::{StatusCode, Uri};
 use http_body::Body;
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnector;
 use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 #[cfg(feature = "auth")]
 use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use tower_service::Service;
 
 use super::head::Head;
 use super::link::{Io, Link, Outgoing};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, named};
+use crate::transport::http::network::{Network, Way};
 #[cfg(feature = "auth")]
 use crate::transport::http::reach::{Reach, Whereabouts};
 
@@ -40,37 +43,66 @@ const MAX_ROOM: usize = 1 << 20;
 
 #[derive(Clone)]
 enum Connector {
-    Plain(HttpConnector),
-    Tls(HttpsConnector<HttpConnector>),
+    Direct(HttpsConnector<HttpConnector>),
+    /// To a proxy that is asked for the whole URL.
+    Forward(HttpConnector, Forward),
+    Tunnel(HttpsConnector<Tunnel<HttpConnector>>),
+    Socks(HttpsConnector<SocksV5<HttpConnector>>),
+}
+
+/// A proxy for requests in the clear, and what it is shown.
+#[derive(Clone)]
+struct Forward {
+    at: Uri,
+    auth: Option<HeaderValue>,
 }
 
 impl Connector {
-    fn new(tls: bool) -> Result<Self> {
+    fn new(network: &Network, origin: &Uri) -> Result<Self> {
         let mut http = HttpConnector::new();
         http.set_nodelay(true);
         http.set_connect_timeout(Some(CONNECT));
         http.enforce_http(false);
-        if !tls {
-            return Ok(Self::Plain(http));
-        }
-        let tls = HttpsConnectorBuilder::new()
-            .with_provider_and_webpki_roots(rustls::crypto::ring::default_provider())
-            .map_err(|e| Error::new(ErrorKind::Transport, format!("TLS: {e}")))?;
-        Ok(Self::Tls(tls.https_only().enable_http1().wrap_connector(http)))
+        let failed = |why: String| Error::new(ErrorKind::Transport, why);
+        Ok(match network.way(origin, http.clone()).map_err(failed)? {
+            Way::Direct => Self::Direct(network.secured(http).map_err(failed)?),
+            Way::Forward(at, auth) => Self::Forward(http, Forward { at, auth }),
+            Way::Tunnel(tunnel) => Self::Tunnel(network.secured(tunnel).map_err(failed)?),
+            Way::Socks(socks) => Self::Socks(network.secured(socks).map_err(failed)?),
+        })
     }
 
-    async fn connect(mut self, to: Uri) -> Result<Io, String> {
-        match &mut self {
-            Self::Plain(http) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
-                Ok(()) => http.call(to).await.map(Io::Http).map_err(|e| causes(&e)),
+    async fn connect(self, to: Uri) -> Result<Io, String> {
+        match self {
+            Self::Direct(connector) => made(connector, to).await,
+            Self::Tunnel(connector) => made(connector, to).await.map_err(by_proxy),
+            Self::Socks(connector) => made(connector, to).await.map_err(by_proxy),
+            Self::Forward(mut http, Forward { at, .. }) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
+                Ok(()) => http.call(at).await.map(Io::Http).map_err(|e| by_proxy(causes(&e))),
                 Err(e) => Err(causes(&e)),
-            },
-            Self::Tls(tls) => match std::future::poll_fn(|cx| tls.poll_ready(cx)).await {
-                Ok(()) => tls.call(to).await.map_err(|e| causes(&*e)),
-                Err(e) => Err(causes(&*e)),
             },
         }
     }
+
+    /// Whether what is connected to is not the server.
+    #[cfg(feature = "auth")]
+    fn is_proxied(&self) -> bool {
+        !matches!(self, Self::Direct(_))
+    }
+}
+
+async fn made<S>(mut connector: S, to: Uri) -> Result<Io, String>
+where
+    S: Service<Uri, Response = Io, Error = Box<dyn std::error::Error + Send + Sync>>,
+{
+    match std::future::poll_fn(|cx| connector.poll_ready(cx)).await {
+        Ok(()) => connector.call(to).await.map_err(|e| causes(&*e)),
+        Err(e) => Err(causes(&*e)),
+    }
+}
+
+fn by_proxy(why: String) -> String {
+    format!("{why} (through a proxy)")
 }
 
 /// An error and what caused it, as one text.
@@ -105,8 +137,8 @@ pub(super) struct Pool {
 }
 
 impl Pool {
-    pub(super) fn new(origin: Uri) -> Result<Arc<Self>> {
-        let connector = Connector::new(origin.scheme_str() == Some("https"))?;
+    pub(super) fn new(network: &Network, origin: Uri) -> Result<Arc<Self>> {
+        let connector = Connector::new(network, &origin)?;
         Ok(Self::over(connector, origin))
     }
 
@@ -133,7 +165,7 @@ impl Pool {
                 None => Box::pin(self.connect()).await?,
             };
             let used = link.used;
-            match link.send(request()).await {
+            match link.send(self.addressed(request())).await {
                 Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
                     return Err(self.failed("no answer: it switches protocols"));
                 }
@@ -152,6 +184,22 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// The request as whoever is connected to wants it: a proxy the whole URL.
+    fn addressed(&self, mut request: Outgoing) -> Outgoing {
+        if let Connector::Forward(_, forward) = &self.connector {
+            let mut whole = self.origin.clone().into_parts();
+            whole.path_and_query = request.uri().path_and_query().cloned();
+            // Of the same parts as before.
+            if let Ok(whole) = Uri::from_parts(whole) {
+                *request.uri_mut() = whole;
+            }
+            if let Some(auth) = &forward.auth {
+                request.headers_mut().insert(PROXY_AUTHORIZATION, auth.clone());
+            }
+        }
+        request
     }
 
     /// Opens a connection that will be needed soon.
@@ -197,6 +245,10 @@ impl Pool {
     /// Remembers where a connection leads. TLS has found by now that it is the server there.
     #[cfg(feature = "auth")]
     fn reach(&self, io: &Io) {
+        // Where a proxy is says nothing of where the server is.
+        if self.connector.is_proxied() {
+            return;
+        }
         let mut about = http::Extensions::new();
         io.connected().get_extras(&mut about);
         let Some(info) = about.get::<HttpInfo>() else { return };
@@ -311,18 +363,19 @@ impl Answer {
 
     /// The whole body.
     pub(super) async fn collect(mut self, limit: usize) -> Result<Bytes> {
-        let too_long = || {
-            let message = format!("the answer is longer than the limit of {limit} bytes (max_message_bytes)");
+        let too_long = |bytes: String| {
+            let option = named("max_message_bytes");
+            let message = format!("the answer has {bytes} bytes, more than the limit of {limit} ({option})");
             Error::new(ErrorKind::PeerMisbehaved, message)
         };
         let length = self.body.size_hint().exact();
-        if length.is_some_and(|length| length > limit as u64) {
-            return Err(too_long());
+        if let Some(length) = length.filter(|length| *length > limit as u64) {
+            return Err(too_long(length.to_string()));
         }
         let mut all = BytesMut::new();
         while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
             if all.len() + piece.len() > limit {
-                return Err(too_long());
+                return Err(too_long(format!("at least {}", all.len() + piece.len())));
             }
             if all.is_empty() {
                 if self.link.is_none() {

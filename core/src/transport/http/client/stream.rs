@@ -19,7 +19,7 @@ use super::exchange::Fault;
 use super::head::Media;
 use super::pool::Answer;
 use super::{Shared, headers};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, named};
 use crate::protocol::Input;
 use crate::protocol::revision::Revision;
 
@@ -73,9 +73,13 @@ impl Cursor {
         false
     }
 
-    /// The pause before the next attempt, after so many that brought nothing.
-    fn pause(&self, futile: u32) -> Duration {
-        let retry = self.retry.unwrap_or(RETRY).max(SHORTEST_RETRY);
+    /// The pause before the next attempt, after so many that brought nothing, and so many that brought no message.
+    fn pause(&self, futile: u32, silent: u32) -> Duration {
+        let retry = match self.retry.unwrap_or(RETRY) {
+            // Whoever names no time between streams with nothing in them is not asked ten times a second for ever.
+            retry if retry < SHORTEST_RETRY => SHORTEST_RETRY.saturating_mul(1 << silent.min(10)).min(RETRY),
+            retry => retry,
+        };
         retry.saturating_mul(1 << futile.min(10)).min(LONGEST_RETRY.max(retry))
     }
 }
@@ -85,7 +89,7 @@ pub(super) enum End {
     /// The reader has what it wanted.
     Satisfied,
     /// The stream is over.
-    Over { events: usize, why: Option<Error> },
+    Over { events: usize, messages: usize, why: Option<Error> },
 }
 
 /// Fields and comments around an event's data.
@@ -96,6 +100,47 @@ struct Bounded<'a> {
     answer: &'a mut Answer,
     unread: &'a AtomicUsize,
     limit: usize,
+    comments: Comments,
+}
+
+/// Finds the comments of a stream, which are no part of any event.
+#[derive(Default)]
+struct Comments {
+    line: Within,
+    /// The bytes so far of the comment that goes on.
+    open: usize,
+}
+
+#[derive(Default, Clone, Copy, PartialEq, Eq)]
+enum Within {
+    /// At the beginning of a line.
+    #[default]
+    Nothing,
+    Comment,
+    Field,
+}
+
+impl Comments {
+    /// How many bytes of the comments that end in this piece came in it and before.
+    fn ended_in(&mut self, piece: &[u8]) -> usize {
+        let (mut rest, mut ended) = (piece, 0);
+        while let [first, ..] = rest {
+            if self.line == Within::Nothing {
+                self.line = if *first == b':' { Within::Comment } else { Within::Field };
+            }
+            let end = memchr::memchr2(b'\n', b'\r', rest);
+            let taken = end.map_or(rest.len(), |end| end + 1);
+            if self.line == Within::Comment {
+                self.open += taken;
+            }
+            if end.is_some() {
+                ended += std::mem::take(&mut self.open);
+                self.line = Within::Nothing;
+            }
+            rest = &rest[taken..];
+        }
+        ended
+    }
 }
 
 #[derive(Debug)]
@@ -119,8 +164,15 @@ impl Stream for Bounded<'_> {
             None => return Poll::Ready(None),
         };
         // Counted since the last whole event; a piece that is too long by itself can only be seen when it is here.
-        if self.unread.fetch_add(piece.len(), Ordering::Relaxed) > self.limit.saturating_add(FRAMING) {
-            let message = format!("an event is longer than the limit of {} bytes (max_message_bytes)", self.limit);
+        let before = self.unread.fetch_add(piece.len(), Ordering::Relaxed);
+        let comments = self.comments.ended_in(&piece);
+        let left = (before + piece.len()).saturating_sub(comments);
+        if comments > 0 {
+            self.unread.store(left, Ordering::Relaxed);
+        }
+        if before > self.limit.saturating_add(FRAMING) && left > self.limit.saturating_add(FRAMING) {
+            let (limit, option) = (self.limit, named("max_message_bytes"));
+            let message = format!("an event has at least {left} bytes, more than the limit of {limit} ({option})");
             return Poll::Ready(Some(Err(Broken(Error::new(ErrorKind::PeerMisbehaved, message)))));
         }
         Poll::Ready(Some(Ok(piece)))
@@ -134,20 +186,29 @@ pub(super) async fn read(
     cursor: &mut Cursor,
     on: &mut (dyn FnMut(Bytes) -> bool + Send),
 ) -> End {
-    events(answer, limit, &mut |event| take(event, cursor, on)).await
+    let mut messages = 0;
+    let mut counted = |data: Bytes| {
+        messages += 1;
+        on(data)
+    };
+    match events(answer, limit, &mut |event| take(event, cursor, &mut counted)).await {
+        End::Over { events, why, .. } => End::Over { events, messages, why },
+        satisfied @ End::Satisfied => satisfied,
+    }
 }
 
 /// Feeds each event to `on`, until that says `true` or the stream is over.
 pub(super) async fn events(mut answer: Answer, limit: usize, on: &mut (dyn FnMut(Sse) -> bool + Send)) -> End {
     let unread = AtomicUsize::new(0);
-    let mut stream = SseByteStream::new(Bounded { answer: &mut answer, unread: &unread, limit });
+    let mut stream =
+        SseByteStream::new(Bounded { answer: &mut answer, unread: &unread, limit, comments: Comments::default() });
     let mut events = 0;
     loop {
         let event = match stream.next().await {
             Some(Ok(event)) => event,
-            None => return End::Over { events, why: None },
+            None => return End::Over { events, messages: 0, why: None },
             Some(Err(error)) => {
-                return End::Over { events, why: Some(reason(error)) };
+                return End::Over { events, messages: 0, why: Some(reason(error)) };
             }
         };
         unread.store(0, Ordering::Relaxed);
@@ -234,10 +295,11 @@ pub(super) async fn resume(
     mut cursor: Cursor,
     on: &mut (dyn FnMut(Bytes) -> bool + Send),
 ) -> Result<(), Fault> {
-    let mut futile = 0;
+    let (mut futile, mut silent) = (0, 0_u32);
     loop {
-        tokio::time::sleep(cursor.pause(futile)).await;
+        tokio::time::sleep(cursor.pause(futile, silent)).await;
         futile += 1;
+        silent = silent.saturating_add(1);
         cursor.resumed += 1;
         let why = match open(shared, Some(revision), session, &cursor, false).await {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
@@ -246,9 +308,12 @@ pub(super) async fn resume(
                     End::Over { why: Some(why), .. } if why.kind() == ErrorKind::PeerMisbehaved => {
                         return Err(why.into());
                     }
-                    End::Over { events, why } => {
+                    End::Over { events, messages, why } => {
                         if events > 0 {
                             futile = 0;
+                        }
+                        if messages > 0 {
+                            silent = 0;
                         }
                         why
                     }
@@ -256,7 +321,7 @@ pub(super) async fn resume(
             }
             Ok(answer) if is_worth_another(answer.head.status) => None,
             Ok(answer) if answer.head.status == StatusCode::NOT_FOUND && session.is_some() => {
-                return Err(Fault::SessionLost);
+                return Err(Fault::SessionLost { taken: true });
             }
             Ok(answer) => {
                 let status = answer.head.status;
@@ -286,6 +351,7 @@ pub(super) async fn listen(
     settled: oneshot::Sender<()>,
 ) {
     let (mut cursor, mut futile, mut settled) = (Cursor::default(), 0_u32, Some(settled));
+    let mut silent = 0_u32;
     let (mut was_open, mut before) = (false, None);
     loop {
         let renewal = shared.renewal();
@@ -303,9 +369,15 @@ pub(super) async fn listen(
                     shared.feed(&data);
                     false
                 };
-                match read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await {
-                    End::Over { events, .. } if events > 0 || has_stayed(opened.elapsed(), renewed) => futile = 0,
+                let ended = read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await;
+                let stayed = has_stayed(opened.elapsed(), renewed);
+                match ended {
+                    End::Over { events, .. } if events > 0 || stayed => futile = 0,
                     _ => futile = futile.saturating_add(1),
+                }
+                match ended {
+                    End::Over { messages: 0, .. } if !stayed => silent = silent.saturating_add(1),
+                    _ => silent = 0,
                 }
             }
             Ok(answer) if is_worth_another(answer.head.status) => futile += 1,
@@ -343,7 +415,7 @@ pub(super) async fn listen(
         {
             peer.warn("the server's standalone stream does not stay open: what it says unasked may be heard late");
         }
-        tokio::time::sleep(cursor.pause(futile.saturating_sub(1))).await;
+        tokio::time::sleep(cursor.pause(futile.saturating_sub(1), silent.saturating_sub(1))).await;
     }
 }
 
@@ -383,9 +455,23 @@ mod tests {
 
     #[test]
     fn there_is_always_a_pause() {
-        let pause = |retry, futile| Cursor { retry, ..Cursor::default() }.pause(futile).as_millis();
+        let pause = |retry, futile| Cursor { retry, ..Cursor::default() }.pause(futile, 0).as_millis();
         assert_eq!((pause(Some(Duration::ZERO), 0), pause(Some(Duration::ZERO), 1)), (100, 200));
         assert_eq!((pause(None, 0), pause(None, 10)), (1000, 30_000));
         assert_eq!(pause(Some(Duration::from_secs(60)), 3), 60_000);
+        let silent = |retry, silent| Cursor { retry, ..Cursor::default() }.pause(0, silent).as_millis();
+        assert_eq!((silent(Some(Duration::ZERO), 1), silent(Some(Duration::ZERO), 99)), (200, 1000));
+        assert_eq!((silent(Some(Duration::from_millis(2500)), 99), silent(None, 99)), (2500, 1000));
+    }
+
+    #[test]
+    fn comments_are_no_part_of_an_event() {
+        let ended = |pieces: &[&str]| {
+            let mut comments = Comments::default();
+            pieces.iter().map(|piece| comments.ended_in(piece.as_bytes())).collect::<Vec<_>>()
+        };
+        assert_eq!(ended(&[": ping\n\n", "data: x\n\n"]), [7, 0]);
+        assert_eq!(ended(&["data: : no\n:", "a", "b\r\n:c\n"]), [0, 0, 7]);
+        assert_eq!(ended(&[":", ":", ":"]), [0, 0, 0]);
     }
 }

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
 
+use super::super::fetch::MAX_DECODED;
 use crate::auth::fetch::{Fetch, Fetched};
 use crate::auth::resource::Fetcher;
+use crate::jsonrpc::heavier_than;
 
 /// The longest answer.
 const MAX_BODY: usize = 1 << 20;
@@ -27,6 +29,9 @@ pub(super) async fn carried_out(fetcher: &Fetcher, fetch: &Fetch) -> Result<Fetc
     let (head, body) = fetcher(request).await?.into_parts();
     if body.len() > MAX_BODY {
         return Err(format!("the answer is longer than {MAX_BODY} bytes"));
+    }
+    if heavier_than(&body, MAX_DECODED).is_some() {
+        return Err("the answer has too many values".to_owned());
     }
     let headers = head.headers.iter();
     let headers = headers.filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));

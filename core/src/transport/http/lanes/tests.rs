@@ -15,7 +15,7 @@ fn notification(text: &'static str) -> Outbound {
 }
 
 fn outbound(text: &'static str, route: Option<Route>, sent: Sent) -> Outbound {
-    Outbound { frame: Bytes::from_static(text.as_bytes()), related: None, route, sent }
+    Outbound { frame: Bytes::from_static(text.as_bytes()), related: None, route, sent, origin: None }
 }
 
 fn request(text: &'static str, route: Route) -> Outbound {
@@ -88,7 +88,8 @@ fn a_reader_that_is_too_slow_loses_its_stream() {
 fn each_answer_goes_its_own_way_and_is_lost_with_it() {
     let lanes = lanes(9);
     let (one, two) = (Arc::new(Outlet::new(2)), Arc::new(Outlet::new(2)));
-    let (first, second) = (lanes.open(one.clone(), BOTH), lanes.open(two.clone(), BOTH));
+    let (first, second) =
+        (lanes.open(one.clone(), BOTH, Asked::One(1.into())), lanes.open(two.clone(), BOTH, Asked::One(1.into())));
     let (_, stream) = lanes.open_stream().expect("room");
     lanes.send(vec![
         outbound("progress", Some(second), Sent::Notification),
@@ -109,7 +110,7 @@ fn each_answer_goes_its_own_way_and_is_lost_with_it() {
 fn an_answer_alone_is_not_kept() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(2));
-    let route = lanes.open(outlet.clone(), BOTH);
+    let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("answer", Some(route), Sent::Response(None))]);
     assert_eq!(events(&outlet), ["answer"]);
     assert!(lanes.lock().store.is_none(), "nothing is allocated for it");
@@ -119,7 +120,7 @@ fn an_answer_alone_is_not_kept() {
 fn a_request_finds_a_reader_where_its_own_stream_is_none() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(0));
-    let route = lanes.open(outlet.clone(), Accepts { json: true, events: false });
+    let route = lanes.open(outlet.clone(), Accepts { json: true, events: false }, Asked::One(1.into()));
     let (_, stream) = lanes.open_stream().expect("room");
     lanes.send(vec![request("ask", route), outbound("progress", Some(route), Sent::Notification)]);
     assert_eq!((read(&outlet), read(&stream)), (vec![], vec!["ask".to_owned()]));
@@ -129,7 +130,7 @@ fn a_request_finds_a_reader_where_its_own_stream_is_none() {
 fn a_lost_stream_of_a_request_goes_on_where_it_was_lost() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(9));
-    let route = lanes.open(outlet.clone(), BOTH);
+    let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("a", Some(route), Sent::Notification), outbound("b", Some(route), Sent::Notification)]);
     assert_eq!(events(&outlet), ["r1-2 a", "r1-3 b"]);
     lanes.leave(route, &outlet);
@@ -157,7 +158,7 @@ fn a_lost_stream_of_a_request_goes_on_where_it_was_lost() {
 fn a_reader_that_is_still_there_gets_no_more() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(9));
-    let route = lanes.open(outlet.clone(), BOTH);
+    let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("a", Some(route), Sent::Notification)]);
     let (key, stream) = lanes.open_stream().expect("room");
     lanes.send(vec![notification("x")]);
@@ -200,11 +201,11 @@ fn a_standalone_stream_of_which_little_is_kept_goes_on() {
 fn an_answer_that_is_too_long_to_wait_says_so() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(9));
-    let route = lanes.open(outlet.clone(), BOTH);
+    let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.pause(route);
     lanes.leave(route, &outlet);
     let frame = Bytes::from(format!(r#"{{"jsonrpc":"2.0","id":7,"result":{{"x":"{}"}}}}"#, "x".repeat(2000)));
-    lanes.send(vec![Outbound { frame, related: None, route: Some(route), sent: Sent::Response(None) }]);
+    lanes.send(vec![Outbound { frame, related: None, route: Some(route), sent: Sent::Response(None), origin: None }]);
     let kept = events(&resume(&lanes, "r1-1").expect("kept"));
     assert!(kept.len() == 1 && kept[0].contains(r#""id":7"#) && kept[0].contains("max_event_bytes"), "{kept:?}");
 }
@@ -213,7 +214,7 @@ fn an_answer_that_is_too_long_to_wait_says_so() {
 fn a_paused_answer_waits_for_its_client() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(9));
-    let route = lanes.open(outlet.clone(), BOTH);
+    let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.pause(route);
     assert_eq!(ended(&outlet), Some(End::Paused));
     lanes.leave(route, &outlet);
@@ -221,11 +222,11 @@ fn a_paused_answer_waits_for_its_client() {
     assert_eq!(events(&resume(&lanes, "r1-1").expect("kept")), ["r1-2 answer"]);
     // Where the client would not come back, nothing happens.
     let outlet = Arc::new(Outlet::new(9));
-    let route = lanes.open(outlet.clone(), Accepts { json: true, events: false });
+    let route = lanes.open(outlet.clone(), Accepts { json: true, events: false }, Asked::One(1.into()));
     lanes.pause(route);
     lanes.primes(false);
     let other = Arc::new(Outlet::new(9));
-    let second = lanes.open(other.clone(), BOTH);
+    let second = lanes.open(other.clone(), BOTH, Asked::One(1.into()));
     lanes.pause(second);
     assert_eq!((ended(&outlet), ended(&other)), (None, None));
 }
@@ -234,7 +235,7 @@ fn a_paused_answer_waits_for_its_client() {
 fn what_waits_goes_out_with_a_stream_that_takes_it_up_also_when_it_comes_back() {
     let lanes = lanes(9);
     let outlet = Arc::new(Outlet::new(9));
-    let route = lanes.open(outlet.clone(), BOTH);
+    let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![notification("a")]);
     lanes.take_up(route);
     assert_eq!((events(&outlet), lanes.is_read(route)), (vec!["r1-2 a".to_owned()], true));
@@ -245,10 +246,32 @@ fn what_waits_goes_out_with_a_stream_that_takes_it_up_also_when_it_comes_back() 
     assert_eq!((events(&resumed), lanes.is_read(route)), (vec!["r1-3 b".to_owned()], true));
     // Any other request's stream is for what belongs to it.
     let other = Arc::new(Outlet::new(9));
-    let second = lanes.open(other.clone(), BOTH);
+    let second = lanes.open(other.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("own", Some(second), Sent::Notification)]);
     lanes.leave(second, &other);
     lanes.send(vec![notification("c")]);
     let resumed = resume(&lanes, &format!("r{0}-{0}", second.0)).expect("kept");
     assert_eq!(read(&resumed), ["own"]);
+}
+
+#[test]
+fn what_was_taken_before_the_end_is_answered() {
+    let lanes = lanes(0);
+    let text = |outlet: &Outlet| match outlet.next() {
+        Some(Next::Answer(answer)) => String::from_utf8_lossy(&answer.text).into_owned(),
+        other => format!("{other:?}"),
+    };
+    let outlets: Vec<_> = (0..4).map(|_| Arc::new(Outlet::new(2))).collect();
+    lanes.open(outlets[0].clone(), BOTH, Asked::One(7.into()));
+    lanes.open(outlets[1].clone(), BOTH, Asked::Batch([1.into(), "a".into()].into()));
+    lanes.open(outlets[2].clone(), BOTH, Asked::Nothing);
+    let (_, stream) = lanes.open_stream().expect("room");
+    lanes.end(End::SessionEnded);
+    let error = r#""error":{"code":-32603,"message":"the session has ended"}}"#;
+    assert_eq!(text(&outlets[0]), format!(r#"{{"jsonrpc":"2.0","id":7,{error}"#));
+    assert_eq!(text(&outlets[1]), format!(r#"[{{"jsonrpc":"2.0","id":1,{error},{{"jsonrpc":"2.0","id":"a",{error}]"#));
+    assert_eq!((ended(&outlets[2]), ended(&stream)), (Some(End::SessionEnded), Some(End::SessionEnded)));
+    // A request after the end is told that there is no such session.
+    lanes.open(outlets[3].clone(), BOTH, Asked::One(8.into()));
+    assert_eq!(ended(&outlets[3]), Some(End::SessionEnded));
 }

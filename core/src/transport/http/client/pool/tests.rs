@@ -1,4 +1,4 @@
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 
 use http::Request;
@@ -7,6 +7,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::*;
+use crate::client::ClientOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -48,25 +49,18 @@ fn serve(per_connection: usize) -> Uri {
     format!("https://localhost:{port}/").parse().expect("a URL")
 }
 
-fn trusting() -> Connector {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add(CertificateDer::from_pem_slice(PEM).expect("a certificate")).expect("an anchor");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let mut http = HttpConnector::new();
-    http.enforce_http(false);
-    Connector::Tls(
-        HttpsConnectorBuilder::new().with_tls_config(config).https_only().enable_http1().wrap_connector(http),
-    )
+/// With the test's authority, by no proxy of the environment.
+fn trusting() -> ClientOptions {
+    ClientOptions::new().proxy("").ca(String::from_utf8_lossy(PEM))
+}
+
+fn pool(options: &ClientOptions, origin: Uri) -> Arc<Pool> {
+    Pool::new(&Network::of(options).expect("a network"), origin).expect("a pool")
 }
 
 #[tokio::test]
 async fn exchanges_go_over_tls_and_share_connections_until_the_server_ends_them() {
-    let pool = Pool::over(trusting(), serve(2));
+    let pool = pool(&trusting(), serve(2));
     for connection in ["0", "0", "1", "1", "2"] {
         let answer = within(pool.send(get, true)).await.expect("an answer");
         assert_eq!(answer.collect(1).await.expect("a body"), connection);
@@ -75,7 +69,7 @@ async fn exchanges_go_over_tls_and_share_connections_until_the_server_ends_them(
 
 #[tokio::test]
 async fn a_certificate_that_nobody_vouches_for_is_refused() {
-    let pool = Pool::new(serve(1)).expect("a pool");
+    let pool = pool(&ClientOptions::new().proxy(""), serve(1));
     let refused = within(pool.send(get, true)).await.err().expect("no trust");
     assert_eq!(refused.kind(), ErrorKind::Transport);
     assert!(refused.message().contains("certificate"), "{refused}");
@@ -93,7 +87,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
 async fn plain() -> (Arc<Pool>, tokio::net::TcpListener) {
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
     let origin = format!("http://{}/", listener.local_addr().expect("an address"));
-    (Pool::new(origin.parse().expect("a URL")).expect("a pool"), listener)
+    (pool(&ClientOptions::new().proxy(""), origin.parse().expect("a URL")), listener)
 }
 
 async fn accept(listener: &tokio::net::TcpListener) -> TcpStream {
@@ -294,7 +288,62 @@ async fn a_server_is_where_connections_to_it_have_led() {
     // Where nobody is, and where somebody else is, the server is not.
     drop(listener);
     let (gone, stranger) =
-        (Pool::new(pool.origin.clone()).expect("a pool"), Pool::new(self::serve(1)).expect("a pool"));
+        (self::pool(&trusting(), pool.origin.clone()), self::pool(&ClientOptions::new().proxy(""), self::serve(1)));
     assert_eq!(within(gone.reaches()).await, []);
     assert_eq!(within(stranger.reaches()).await, []);
+}
+
+/// Leads connections on to where it is told, and says what it was asked for and shown.
+fn proxy() -> (std::net::SocketAddr, std::sync::mpsc::Receiver<String>) {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+    let (at, (tell, told)) = (listener.local_addr().expect("an address"), std::sync::mpsc::channel());
+    std::thread::spawn(move || {
+        for socket in listener.incoming() {
+            let mut near = socket.expect("a socket");
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                near.read_exact(&mut byte).expect("a head");
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).expect("text");
+            let to = head.split(' ').nth(1).expect("a target").to_owned();
+            tell.send(head.clone()).expect("heard");
+            if !head.starts_with("CONNECT ") {
+                near.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\nforward").expect("written");
+                continue;
+            }
+            let mut far = std::net::TcpStream::connect(to).expect("the server");
+            near.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n").expect("written");
+            let (mut up, mut down) = (near.try_clone().expect("a socket"), far.try_clone().expect("a socket"));
+            std::thread::spawn(move || std::io::copy(&mut up, &mut far));
+            std::thread::spawn(move || std::io::copy(&mut down, &mut near));
+        }
+    });
+    (at, told)
+}
+
+#[tokio::test]
+async fn a_proxy_leads_on_to_what_is_secured_and_asks_for_the_rest_itself() {
+    let (at, asked) = proxy();
+    let options = trusting().proxy(format!("http://me:secret@{at}"));
+    let origin = serve(1);
+    let place = origin.authority().expect("a place").to_string();
+    let pool = self::pool(&options, origin);
+    let answer = within(pool.send(get, true)).await.expect("an answer");
+    assert_eq!(answer.collect(1).await.expect("a body"), "0");
+    let head = asked.recv().expect("asked");
+    assert!(head.starts_with(&format!("CONNECT {place} HTTP/1.1\r\n")), "{head}");
+    assert!(head.contains("Proxy-Authorization: Basic bWU6c2VjcmV0\r\n"), "{head}");
+    let plain = self::pool(&options, "http://server.example:8080/".parse().expect("a URL"));
+    let answer = within(plain.send(get, true)).await.expect("an answer");
+    assert_eq!(answer.collect(10).await.expect("a body"), "forward");
+    let head = asked.recv().expect("asked");
+    assert!(head.starts_with("GET http://server.example:8080/ HTTP/1.1\r\n"), "{head}");
+    assert!(head.to_ascii_lowercase().contains("proxy-authorization: basic bwu6c2vjcmv0\r\n"), "{head}");
+    // Nobody is there, and nothing of the password is said.
+    let nobody = TcpListener::bind(("127.0.0.1", 0)).expect("a port").local_addr().expect("an address");
+    let options = trusting().proxy(format!("http://me:secret@{nobody}"));
+    let failed = within(self::pool(&options, serve(1)).send(get, true)).await.err().expect("no proxy");
+    assert!(failed.message().contains("proxy") && !failed.message().contains("secret"), "{failed}");
 }

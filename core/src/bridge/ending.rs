@@ -1,0 +1,52 @@
+//! The end of a program whose event loop hears of no signal, because something blocks it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Signal, getpid, kill_process};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::driver::runtime;
+use crate::error::Result;
+
+/// A signal is to be heard by the host.
+static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+/// There is a task that hears the signals.
+static HEARS: AtomicBool = AtomicBool::new(false);
+
+/// From now on the process is killed when the host does not say, by [`heard`], within `patience` of SIGINT or SIGTERM that
+/// it has heard of it. To be called after the host has set its own handlers of these signals, which go on being called.
+///
+/// # Errors
+/// The signals cannot be listened to.
+pub fn watch_signals(patience: Duration) -> Result<()> {
+    IS_WATCHED.store(true, Ordering::SeqCst);
+    if HEARS.swap(true, Ordering::SeqCst) {
+        return Ok(());
+    }
+    let (mut interrupt, mut terminate) = {
+        let handle = runtime::handle();
+        let _guard = handle.enter();
+        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+    };
+    runtime::spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            tokio::time::sleep(patience).await;
+            if IS_WATCHED.load(Ordering::SeqCst) {
+                crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
+                // Nothing milder is safe while another thread runs the host's code.
+                let _ = kill_process(getpid(), Signal::KILL);
+            }
+        }
+    });
+    Ok(())
+}
+
+/// The host has heard of a signal, or listens no more.
+pub fn heard() {
+    IS_WATCHED.store(false, Ordering::SeqCst);
+}

@@ -1,0 +1,264 @@
+//! Who has how many of something of which there is only so much, and which one makes room.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::holder::Holder;
+use super::sessions::millis;
+use crate::driver::now;
+use crate::report;
+
+/// How much is lost with something that makes room: the least goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Use {
+    /// Nothing is asked or told.
+    Idle,
+    /// A stream that waits for news. Its client opens it again.
+    Waiting,
+    /// A request is being answered.
+    Answering,
+}
+
+/// Something that can be made to end.
+pub(super) trait Yielding: Send + Sync {
+    /// What it is used for, and since when.
+    fn used(&self) -> (Use, u64);
+
+    /// Ends it; called without a lock.
+    fn make_room(&self);
+}
+
+/// Everything of one kind that there is, each with whose it is.
+pub(super) struct Shares<T> {
+    table: Mutex<Table<T>>,
+    most: usize,
+    /// What is said when it is full for the first time in a while.
+    full: &'static str,
+    said: Said,
+}
+
+struct Table<T> {
+    all: HashMap<u64, (Holder, Arc<T>)>,
+    held: HashMap<Holder, usize>,
+    last: u64,
+}
+
+impl<T> Table<T> {
+    fn held(&self, holder: &Holder) -> usize {
+        self.held.get(holder).copied().unwrap_or_default()
+    }
+
+    fn take(&mut self, key: u64) -> Option<Arc<T>> {
+        let (holder, thing) = self.all.remove(&key)?;
+        self.leaves(&holder);
+        if self.all.len() * 8 < self.all.capacity() {
+            // Room for a crowd that has left.
+            self.all.shrink_to(self.all.len() * 2);
+            self.held.shrink_to(self.held.len() * 2);
+        }
+        Some(thing)
+    }
+
+    fn leaves(&mut self, holder: &Holder) {
+        if let Some(count) = self.held.get_mut(holder) {
+            *count -= 1;
+            if *count == 0 {
+                self.held.remove(holder);
+            }
+        }
+    }
+}
+
+impl<T: Yielding> Table<T> {
+    /// What makes room for one more of this holder's: of those who have more than it has one of who has the most, else one
+    /// of its own. The least used, then the one that is so for longest. What answers somebody goes only where its holder
+    /// has at least two more.
+    fn yields(&self, holder: &Holder) -> Option<u64> {
+        let own = self.held(holder);
+        let fit = self.all.iter().filter_map(|(key, (from, thing))| {
+            let held = self.held(from);
+            let (used, since) = thing.used();
+            let may = if used == Use::Answering { held > own + 1 } else { held > own || from == holder };
+            may.then_some((Reverse(held), used, since, *key))
+        });
+        fit.min().map(|(_, _, _, key)| key)
+    }
+}
+
+impl<T: Yielding> Shares<T> {
+    pub(super) fn new(most: usize, full: &'static str) -> Self {
+        let table = Table { all: HashMap::new(), held: HashMap::new(), last: 0 };
+        Self { table: Mutex::new(table), most, full, said: Said::default() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table<T>> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn most(&self) -> usize {
+        self.most
+    }
+
+    /// One more, which another makes room for when there are too many. Gives what names it. `None`: everything is in use
+    /// by those who have no more than the newcomer.
+    pub(super) fn add(&self, holder: Holder, thing: Arc<T>) -> Option<u64> {
+        let mut table = self.lock();
+        let is_full = table.all.len() >= self.most;
+        let gone = is_full.then(|| table.yields(&holder)).flatten().and_then(|key| table.take(key));
+        let key = (!is_full || gone.is_some()).then(|| {
+            table.last += 1;
+            let key = table.last;
+            *table.held.entry(holder.clone()).or_default() += 1;
+            table.all.insert(key, (holder, thing));
+            key
+        });
+        drop(table);
+        if is_full {
+            self.said.say(self.full);
+        }
+        if let Some(gone) = gone {
+            gone.make_room();
+        }
+        key
+    }
+
+    /// Ends the one that can best be done without. `false`: there is none.
+    pub(super) fn shrink(&self) -> bool {
+        let mut table = self.lock();
+        let gone = table.yields(&Holder::Unknown).and_then(|key| table.take(key));
+        drop(table);
+        gone.inspect(|gone| gone.make_room()).is_some()
+    }
+
+    /// It is known better whose it is.
+    pub(super) fn belongs(&self, key: u64, to: &Holder) {
+        let mut table = self.lock();
+        let Some((holder, _)) = table.all.get_mut(&key).filter(|(holder, _)| holder != to) else { return };
+        let before = std::mem::replace(holder, to.clone());
+        table.leaves(&before);
+        *table.held.entry(to.clone()).or_default() += 1;
+    }
+
+    /// It has ended.
+    pub(super) fn remove(&self, key: u64) {
+        self.lock().take(key);
+    }
+
+    /// Calls `each` with everything there is, without a lock.
+    pub(super) fn each(&self, mut each: impl FnMut(&Arc<T>)) {
+        let all: Vec<_> = self.lock().all.values().map(|(_, thing)| thing.clone()).collect();
+        all.iter().for_each(&mut each);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let table = self.lock();
+        debug_assert_eq!(table.held.values().sum::<usize>(), table.all.len());
+        table.all.len()
+    }
+}
+
+/// A limit that is hit is said once a minute.
+#[derive(Debug, Default)]
+pub(super) struct Said(AtomicU64);
+
+const OFTEN: Duration = Duration::from_secs(60);
+
+impl Said {
+    pub(super) fn say(&self, what: &str) {
+        let now = millis(now()).max(1);
+        let last = self.0.load(Ordering::Relaxed);
+        let is_due = last == 0 || last.saturating_add(millis(OFTEN)) <= now;
+        if is_due && self.0.compare_exchange(last, now, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+            report::say(what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+
+    struct Thing {
+        used: Use,
+        since: u64,
+        gone: AtomicBool,
+    }
+
+    impl Yielding for Thing {
+        fn used(&self) -> (Use, u64) {
+            (self.used, self.since)
+        }
+
+        fn make_room(&self) {
+            assert!(!self.gone.swap(true, Ordering::Relaxed), "once");
+        }
+    }
+
+    fn thing(used: Use, since: u64) -> Arc<Thing> {
+        Arc::new(Thing { used, since, gone: AtomicBool::new(false) })
+    }
+
+    fn at(last: u8) -> Holder {
+        Holder::of(None, Some(IpAddr::from([203, 0, 113, last])))
+    }
+
+    fn gone(things: &[Arc<Thing>]) -> Vec<u64> {
+        things.iter().filter(|thing| thing.gone.load(Ordering::Relaxed)).map(|thing| thing.since).collect()
+    }
+
+    #[test]
+    fn a_newcomer_always_gets_in() {
+        for used in [Use::Idle, Use::Waiting, Use::Answering] {
+            let shares = Shares::new(4, "full");
+            let eves: Vec<_> = (0..4).map(|since| thing(used, since)).collect();
+            for eve in &eves {
+                assert!(shares.add(at(9), eve.clone()).is_some());
+            }
+            let own = thing(Use::Answering, 9);
+            assert!(shares.add(at(1), own.clone()).is_some(), "{used:?}");
+            assert_eq!((gone(&eves), shares.len()), (vec![0], 4));
+            // Who has the most finds room at his own cost, unless all of it is in use.
+            let more = shares.add(at(9), thing(used, 10)).is_some();
+            assert_eq!((more, gone(&[own])), (used != Use::Answering, vec![]), "{used:?}");
+            assert_eq!(shares.len(), 4);
+        }
+    }
+
+    #[test]
+    fn the_least_used_goes_first_and_of_those_the_one_that_is_so_for_longest() {
+        let shares = Shares::new(4, "full");
+        let all = [(Use::Answering, 1), (Use::Waiting, 2), (Use::Idle, 4), (Use::Idle, 3)];
+        let all: Vec<_> = all.into_iter().map(|(used, since)| thing(used, since)).collect();
+        for one in &all {
+            assert!(shares.add(at(9), one.clone()).is_some());
+        }
+        for (last, expected) in [(1, vec![3]), (2, vec![4, 3]), (3, vec![2, 4, 3])] {
+            assert!(shares.add(at(last), thing(Use::Answering, 100)).is_some());
+            assert_eq!(gone(&all), expected);
+        }
+        // All have one that answers somebody: there is no room.
+        assert!(shares.add(at(4), thing(Use::Answering, 100)).is_none());
+        assert_eq!(gone(&all), [2, 4, 3]);
+    }
+
+    #[test]
+    fn it_counts_for_whom_it_is_known_to_be() {
+        let shares = Shares::new(3, "full");
+        let all: Vec<_> = (0..3).map(|since| thing(Use::Waiting, since)).collect();
+        let keys: Vec<_> = all.iter().map(|one| shares.add(at(9), one.clone()).expect("room")).collect();
+        shares.belongs(keys[0], &at(1));
+        shares.belongs(keys[0], &at(1));
+        assert!(shares.add(at(2), thing(Use::Waiting, 9)).is_some());
+        assert_eq!(gone(&all), [1], "the other one has but one");
+        keys.iter().for_each(|key| shares.remove(*key));
+        shares.remove(keys[0]);
+        assert_eq!(shares.len(), 1);
+        assert!(shares.shrink() && !shares.shrink());
+    }
+}
