@@ -8,7 +8,12 @@ use tricorn::Error;
 /// The exception instance for `error`, built by `tricorn.errors.from_core`.
 pub(crate) fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let data = error.data().map(|data| PyBytes::new(py, data.bytes()));
-    py.import("tricorn.errors")?.call_method1("from_core", (error.kind().as_str(), error.message(), error.code(), data))
+    let made = (error.kind().as_str(), error.message(), error.code(), data);
+    let exception = py.import("tricorn.errors")?.call_method1("from_core", made)?;
+    if let Some(number) = error.refusal() {
+        exception.setattr("refusal", number)?;
+    }
+    Ok(exception)
 }
 
 /// `error`, ready to be raised.

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyTypeError};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use tricorn::bridge::{self, Answer, Delivery, Host};
 use tricorn::jsonrpc::RawJson;
 use tricorn::{Error, ErrorKind};
@@ -86,7 +87,9 @@ impl Host for Waker {
 #[pyclass(frozen, module = "tricorn._core")]
 pub(crate) struct Bridge {
     pub(crate) inner: Local<bridge::Bridge>,
-    wake: Arc<Wake>,
+    wake: Local<Arc<Wake>>,
+    /// The contexts that operations were started in, by their numbers: of all bridges.
+    origins: Py<PyDict>,
 }
 
 /// JSON text from Python: `bytes` or `str` on one line, as msgspec writes it.
@@ -107,13 +110,32 @@ struct Callbacks<'a, 'py> {
     settle: &'a Bound<'py, PyAny>,
     progress: &'a Bound<'py, PyAny>,
     event: &'a Bound<'py, PyAny>,
+    origins: &'a Bound<'py, PyDict>,
 }
 
 impl<'py> Callbacks<'_, 'py> {
+    /// Calls a function in a copy of the context that an operation was started in, where that is known.
+    fn within(
+        &self,
+        origin: u64,
+        function: &Bound<'py, PyAny>,
+        arguments: impl IntoPyObject<'py, Target = PyTuple, Output = Bound<'py, PyTuple>, Error = PyErr>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = function.py();
+        let arguments = arguments.into_pyobject(py)?;
+        let context = if origin == 0 { None } else { self.origins.get_item(origin)? };
+        let Some(context) = context else { return function.call1(arguments) };
+        let copy = context.call_method0(intern!(py, "copy"))?;
+        let mut all = vec![function.clone()];
+        all.extend(arguments.iter());
+        copy.call_method1(intern!(py, "run"), PyTuple::new(py, all)?)
+    }
+
     fn deliver(&self, py: Python<'py>, delivery: Delivery) -> PyResult<()> {
         match delivery {
-            Delivery::Call { key, handler, params } => {
-                self.table.get_item(handler)?.call1((PyBytes::new(py, params.bytes()), key))?
+            Delivery::Call { key, handler, params, origin } => {
+                let entry = self.table.get_item(handler)?;
+                self.within(origin, &entry, (PyBytes::new(py, params.bytes()), key))?
             }
             Delivery::Cancel { key, reason } => self.cancel.call1((key, reason))?,
             Delivery::Settle { op, outcome: Ok(value) } => {
@@ -122,15 +144,24 @@ impl<'py> Callbacks<'_, 'py> {
             Delivery::Settle { op, outcome: Err(error) } => {
                 self.settle.call1((op, py.None(), error::instance(py, &error)?))?
             }
-            Delivery::Progress { op, params } => self.progress.call1((op, PyBytes::new(py, params.bytes())))?,
-            Delivery::Event { source, name, params } => {
-                self.event.call1((source, name, PyBytes::new(py, params.bytes())))?
+            Delivery::Progress { op, params } => {
+                self.within(op, self.progress, (op, PyBytes::new(py, params.bytes())))?
+            }
+            Delivery::Event { source, name, params, origin } => {
+                self.within(origin, self.event, (source, name, PyBytes::new(py, params.bytes())))?
             }
             // A kind of delivery newer than this binding: nobody here can have asked for it.
             _ => return Ok(()),
         };
         Ok(())
     }
+}
+
+fn make() -> PyResult<(bridge::Bridge, Arc<Wake>)> {
+    // A wake-up must not stand where a standard stream is looked for.
+    bridge::occupy_streams();
+    let wake = Arc::new(Wake::new()?);
+    Ok((bridge::Bridge::new(Waker(Arc::clone(&wake))), wake))
 }
 
 /// An event loop lets these two out. Any other exception, CancelledError too, is the callback's own affair.
@@ -141,16 +172,28 @@ fn ends_the_loop(py: Python<'_>, error: &PyErr) -> bool {
 #[pymethods]
 impl Bridge {
     #[new]
-    fn new() -> PyResult<Self> {
+    #[pyo3(signature = (origins=None))]
+    fn new(py: Python<'_>, origins: Option<Py<PyDict>>) -> PyResult<Self> {
+        let origins = origins.unwrap_or_else(|| PyDict::new(py).unbind());
         guarded(|| {
-            let wake = Arc::new(Wake::new()?);
-            Ok(Self { inner: Local::new(bridge::Bridge::new(Waker(Arc::clone(&wake)))), wake })
+            let (inner, wake) = make()?;
+            Ok(Self { inner: Local::new(inner), wake: Local::new(wake), origins })
+        })
+    }
+
+    /// Begins anew in a forked child: nothing of the parent's is under way here.
+    fn renew(&self) -> PyResult<()> {
+        guarded(|| {
+            let (inner, wake) = make()?;
+            self.wake.renew(wake);
+            self.inner.renew(inner);
+            Ok(())
         })
     }
 
     /// The descriptor that becomes readable when deliveries wait.
-    fn fileno(&self) -> i32 {
-        self.wake.read.as_raw_fd()
+    fn fileno(&self) -> PyResult<i32> {
+        Ok(self.wake.get()?.read.as_raw_fd())
     }
 
     /// What the event loop calls when the descriptor is readable: takes the wake-up back and does what `poll` does;
@@ -166,7 +209,7 @@ impl Bridge {
         event: &Bound<'_, PyAny>,
         again: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        self.wake.clear();
+        self.wake.get()?.clear();
         if self.poll(py, table, cancel, settle, progress, event)? {
             again.call0()?;
         }
@@ -176,7 +219,8 @@ impl Bridge {
     /// Hands over what is queued; False when nothing was left, which also re-arms the wake-up.
     ///
     /// `table[handler](params, key)`, `cancel(key, reason)`, `settle(op, value, error)`, `progress(op, params)`,
-    /// `event(source, name, params)`. When one of them raises KeyboardInterrupt or SystemExit the rest stays queued,
+    /// `event(source, name, params)`; each in a copy of the context that its cause was started in, where `origins` has
+    /// that. When one of them raises KeyboardInterrupt or SystemExit the rest stays queued,
     /// and the wake-up is armed for a loop that goes on all the same.
     fn poll(
         &self,
@@ -187,7 +231,8 @@ impl Bridge {
         progress: &Bound<'_, PyAny>,
         event: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let callbacks = Callbacks { table, cancel, settle, progress, event };
+        let origins = self.origins.bind(py);
+        let callbacks = Callbacks { table, cancel, settle, progress, event, origins };
         guarded(|| {
             let bridge = self.inner.get()?;
             for _ in 0..ROUNDS {
@@ -201,7 +246,7 @@ impl Bridge {
                         Ok(()) => {}
                         Err(error) if ends_the_loop(py, &error) => {
                             bridge.put_back(rest.collect());
-                            self.wake.set();
+                            self.wake.get()?.set();
                             return Err(error);
                         }
                         // One broken callback must not cost the others their delivery.
@@ -237,7 +282,8 @@ impl Bridge {
 
     /// Answers a call with a JSON-RPC error; without a code it is an internal error to the peer, and of this `kind` to
     /// the middleware around the call.
-    #[pyo3(signature = (key, message, code=None, data=None, kind=None))]
+    /// `refusal` is that of an exception of a question that was not sent.
+    #[pyo3(signature = (key, message, code=None, data=None, kind=None, refusal=None))]
     fn error(
         &self,
         key: u64,
@@ -245,6 +291,7 @@ impl Bridge {
         code: Option<i64>,
         data: Option<&Bound<'_, PyAny>>,
         kind: Option<&str>,
+        refusal: Option<u64>,
     ) -> PyResult<bool> {
         let kind = KINDS.into_iter().find(|known| Some(known.as_str()) == kind);
         let mut error = match code {
@@ -254,7 +301,12 @@ impl Bridge {
         if let Some(data) = data {
             error = error.with_data(json(data)?);
         }
-        self.answer(key, Answer::Error(error))
+        self.answer(key, Answer::Error(error.with_refusal(refusal)))
+    }
+
+    /// Answers a call whose handler was removed while it was on its way.
+    fn gone(&self, key: u64) -> PyResult<bool> {
+        self.answer(key, Answer::Gone)
     }
 
     /// Answers a call with what its client has to answer first: `{"inputRequests"?, "state"?}`.
@@ -361,12 +413,10 @@ impl Bridge {
         guarded(|| error::checked(self.inner.get()?.set_enabled(key, kind, name, yes)))
     }
 
-    /// Python no longer waits for `op`; an unanswered request is cancelled at the peer.
-    fn settle(&self, op: u64) -> PyResult<()> {
-        guarded(|| {
-            self.inner.get()?.settle(op);
-            Ok(())
-        })
+    /// Python no longer waits for `op`; an unanswered request is cancelled at the peer. True: something still runs for
+    /// it, and the event `freed` says when that is over.
+    fn settle(&self, op: u64) -> PyResult<bool> {
+        guarded(|| Ok(self.inner.get()?.settle(op)))
     }
 
     /// Panics. For the test that a panic is an ordinary error on the other side.

@@ -31,6 +31,14 @@ impl HttpEndpoint {
         })
     }
 
+    /// The host ends: streams end, what runs has `grace` seconds, then `op` settles.
+    fn shutdown(&self, op: u64, grace: f64) -> PyResult<()> {
+        guarded(|| {
+            self.inner.get()?.shutdown(op, grace);
+            Ok(())
+        })
+    }
+
     /// `{"path", "text"}` of the protected-resource metadata as JSON, or `None`.
     fn resource_metadata<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyBytes>>> {
         guarded(|| Ok(self.inner.get()?.resource_metadata().map(|document| PyBytes::new(py, document.bytes()))))

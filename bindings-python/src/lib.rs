@@ -31,6 +31,14 @@ fn check_pages(pages: &Bound<'_, PyAny>) -> PyResult<()> {
     error::checked(tricorn::bridge::check_pages(&host::json(pages)?))
 }
 
+/// Raises the refusal of an option of this package's own, in the engine's words.
+#[pyfunction]
+#[allow(clippy::needless_pass_by_value, reason = "what Python gives is owned")]
+fn unknown_option(what: &str, name: &str, known: Vec<String>) -> PyResult<()> {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    Err(error::raise(&tricorn::bridge::unknown_option(what, name, &known)))
+}
+
 /// Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
 ///
 /// It says nothing of the rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no
@@ -40,15 +48,35 @@ fn is_safe_icon(src: &str) -> bool {
     tricorn::bridge::is_safe_icon(src)
 }
 
-#[pymodule]
+/// Puts the standard streams back to where they were before a server spoke on them. Flush before that: what was printed
+/// still goes to standard error.
+#[pyfunction]
+fn give_back_streams(py: Python<'_>) -> PyResult<()> {
+    local::guarded(|| {
+        py.detach(tricorn::bridge::give_back_streams);
+        Ok(())
+    })
+}
+
+/// Writes to standard error without waiting for who reads it.
+#[pyfunction]
+fn write_stderr(text: &str) -> PyResult<()> {
+    local::guarded(|| {
+        tricorn::bridge::write_stderr(text);
+        Ok(())
+    })
+}
+
+// Builds without the GIL are tested by nobody: there the interpreter switches it on for this module, and says so.
+#[pymodule(gil_used = true)]
 mod _core {
     use pyo3::prelude::*;
     use pyo3::types::PyDict;
 
     #[pymodule_export]
     use super::{
-        check_form, check_pages, client::Client, group::ClientGroup, host::Bridge, http::HttpEndpoint, is_safe_icon,
-        server::Server, version,
+        check_form, check_pages, client::Client, give_back_streams, group::ClientGroup, host::Bridge,
+        http::HttpEndpoint, is_safe_icon, local::forks, server::Server, unknown_option, version, write_stderr,
     };
 
     #[pymodule_init]

@@ -138,7 +138,7 @@ async def test_servers_that_come_and_go() -> None:
 async def test_callbacks_and_answers() -> None:
     heard: asyncio.Queue[Any] = asyncio.Queue()
 
-    def each(name: str) -> Handlers:
+    def for_server(name: str) -> Handlers:
         def on_log(level: str, logger: str | None, data: Any) -> None:
             heard.put_nowait((name, data))
 
@@ -150,7 +150,7 @@ async def test_callbacks_and_answers() -> None:
         return await call_next(request, context)
 
     servers = {"one": named("one"), "two": named("two")}
-    async with connect_many(servers, revision=LEGACY, each=each, middleware=[count]) as group:
+    async with connect_many(servers, revision=LEGACY, for_server=for_server, middleware=[count]) as group:
         await group.set_log_level("info")
         await group.call_tool("two_who")
         assert await asyncio.wait_for(heard.get(), 10) == "around"
@@ -182,11 +182,11 @@ def test_a_synchronous_group() -> None:
 async def test_the_end_of_one_connection_is_told(command: list[str]) -> None:
     told: asyncio.Queue[str] = asyncio.Queue()
 
-    def each(name: str) -> Any:
+    def for_server(name: str) -> Any:
         return {"on_close": lambda reason: told.put_nowait(name)}
 
     servers = {"dies": command, "stays": command, "goes": command}
-    async with connect_many(servers, each=each, restart=False) as group:
+    async with connect_many(servers, for_server=for_server, restart=False) as group:
         with pytest.raises(Exception, match=r"."):
             await group["dies"].call_tool("die")
         assert await asyncio.wait_for(told.get(), 10) == "dies"

@@ -370,13 +370,14 @@ async def test_a_clients_middleware_raises_to_the_caller(app: Server) -> None:
             raise ToolError("mine")
         return await call_next(request, context)
 
+    kept = dict(host._raised)
     async with testing.connect(app, revision=LEGACY, middleware=[outer, inner]) as client:
         with pytest.raises(OwnError) as caught:
             await client.call_tool("refuse")
         assert caught.value.args == ("inner", "outer")
         with pytest.raises(ToolError, match="mine"):
             await client.call_tool("fail")
-        assert not host._raised
+        assert host._raised == kept
     async with testing.connect(app, revision="2026-07-28", middleware=[outer]) as client:
         # What goes wrong on the way keeps its kind.
         with pytest.raises(UnsupportedError):

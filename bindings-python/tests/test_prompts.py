@@ -12,6 +12,7 @@ import pytest
 from tricorn import (
     Completion,
     Context,
+    CreateMessageResult,
     GetPromptResult,
     Icon,
     Image,
@@ -52,6 +53,15 @@ async def get(app: Server, name: str, revision: str = "2025-11-25", /, **argumen
         (Message("assistant", {"type": "text", "text": "x"}), [assistant("x")]),
         (GetPromptResult([user("a"), "b"], description="other"), [user("a"), user("b")]),
         ({"messages": [{"role": "user", "content": {"type": "text", "text": "x"}}]}, [user("x")]),
+        (user([Text("e"), "f"]), [user("e"), user("f")]),
+        ([assistant(["e", Image(b"x")]), "g"], [assistant("e"), assistant(Image(b"x")), user("g")]),
+        ({"role": "assistant", "content": ["e", "f"]}, [assistant("e"), assistant("f")]),
+        (CreateMessageResult(["e", Text("f")]), [assistant("e"), assistant("f")]),  # type: ignore[list-item]
+        (GetPromptResult(user(["e", "f"]), description="other"), [user("e"), user("f")]),
+        (
+            {"messages": [{"role": "user", "content": [{"type": "text", "text": "e"}, {"type": "text", "text": "f"}]}]},
+            [user("e"), user("f")],
+        ),
     ],
 )
 async def test_what_a_prompt_says(app: Server, value: Any, messages: list[Message], revision: str) -> None:

@@ -82,6 +82,7 @@ async def test_a_whole_definition(app: Server) -> None:
         return arguments
 
     async with testing.connect(app) as client:
+        definition["inputSchema"] = {**definition["inputSchema"], "properties": {}}
         assert (await client.list_tools())[0].raw == definition
         assert (await client.call_tool("x", {"q": [1]})).text == '{"q":[1]}'
 

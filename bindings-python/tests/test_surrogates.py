@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import decimal
 from typing import Any
 
 import msgspec
@@ -159,13 +159,13 @@ def test_what_is_read() -> None:
         "\\ud800",
         "\ufffd\ufffd",
     ]
-    assert decode(b'{"a":1e999}') == {"a": math.inf}
+    assert decode(b'{"a":1e999}') == {"a": decimal.Decimal("1e999")}
     assert decoded(msgspec.json.Decoder(list[str]).decode, rb'["\ud800"]') == ["\ufffd"]
     with pytest.raises(msgspec.ValidationError):
         decoded(msgspec.json.Decoder(list[int]).decode, rb'["\ud800"]')
 
 
-@pytest.mark.parametrize("text", [b"", b"[", b"\xff", b"[" * 100_000 + b"]" * 100_000, b"1" * 10_000])
+@pytest.mark.parametrize("text", [b"", b"[", b"\xff", b"[" * 100_000 + b"]" * 100_000])
 def test_what_cannot_be_read_names_the_peer(text: bytes) -> None:
     looks: list[Any] = [decode, lambda text: decoded(decode, text), Created]
     if text:

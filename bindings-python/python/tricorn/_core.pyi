@@ -1,7 +1,8 @@
 """The native module: the engine's bridge, private to this package. JSON crosses as text."""
 
+import contextvars
 from collections.abc import Callable, Mapping
-from typing import final
+from typing import NoReturn, final
 
 from .errors import InputRequired
 
@@ -13,8 +14,12 @@ __all__ = [
     "Server",
     "check_form",
     "check_pages",
+    "forks",
+    "give_back_streams",
     "is_safe_icon",
+    "unknown_option",
     "version",
+    "write_stderr",
 ]
 
 def version() -> str:
@@ -26,6 +31,9 @@ def check_form(schema: bytes | str) -> None:
 def check_pages(pages: bytes | str) -> None:
     """Raises what is wrong with the pages that a user is to visit."""
 
+def unknown_option(what: str, name: str, known: list[str]) -> NoReturn:
+    """Raises the refusal of an option of this package's own, in the engine's words."""
+
 def is_safe_icon(src: str) -> bool:
     """Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
 
@@ -33,11 +41,24 @@ def is_safe_icon(src: str) -> bool:
     scripts in an SVG.
     """
 
+def forks() -> int:
+    """How many forks lie between this process and the one that began."""
+
+def give_back_streams() -> None:
+    """Puts the standard streams back to where they were before a server spoke on them.
+
+    Flush before that: what was printed still goes to standard error.
+    """
+
+def write_stderr(text: str) -> None:
+    """Writes to standard error without waiting for who reads it."""
+
 @final
 class Bridge:
     """Everything that crosses between the engine and Python handlers and waiting calls."""
 
-    def __new__(cls) -> Bridge: ...
+    def __new__(cls, origins: dict[int, contextvars.Context] | None = None) -> Bridge: ...
+    def renew(self) -> None: ...
     def fileno(self) -> int: ...
     def ready(
         self,
@@ -67,7 +88,9 @@ class Bridge:
         code: int | None = None,
         data: bytes | str | None = None,
         kind: str | None = None,
+        refusal: int | None = None,
     ) -> bool: ...
+    def gone(self, key: int) -> bool: ...
     def next(self, key: int, op: int, params: bytes | str | None = None, trace: str = "") -> None: ...
     def context(self, key: int) -> bytes | None: ...
     def progress(self, key: int, progress: float, total: float | None = None, message: str | None = None) -> bool: ...
@@ -85,7 +108,7 @@ class Bridge:
     def session_add(self, key: int, kind: str, definition: str, options: str, handler: int) -> None: ...
     def session_remove(self, key: int, kind: str, name: str) -> bool: ...
     def set_enabled(self, key: int, kind: str, name: str, yes: bool) -> bool: ...
-    def settle(self, op: int) -> None: ...
+    def settle(self, op: int) -> bool: ...
     def panic(self, message: str) -> None: ...
     def close(self) -> None: ...
 
@@ -120,6 +143,7 @@ class HttpEndpoint:
 
     def exchange(self, op: int, head: str, body: bytes) -> None: ...
     def written(self, op: int) -> None: ...
+    def shutdown(self, op: int, grace: float) -> None: ...
     def resource_metadata(self) -> bytes | None: ...
 
 @final

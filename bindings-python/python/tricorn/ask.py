@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, cast, overload
 from urllib.parse import unquote, urlsplit
@@ -175,7 +174,7 @@ class Form(Generic[T]):
     the field that a form cannot have.
     """
 
-    __slots__ = ("_read", "schema")
+    __slots__ = ("_given", "_read", "judged", "schema")
 
     @overload
     def __init__(self: Form[Json], schema: Mapping[str, Any]) -> None: ...
@@ -188,6 +187,8 @@ class Form(Generic[T]):
 
     def __init__(self, schema: Any = None) -> None:
         self.schema, self._read = _form(schema)
+        self.judged = _is_judged(schema)
+        self._given = schema
         check_form(encode(self.schema))
 
     @classmethod
@@ -197,7 +198,12 @@ class Form(Generic[T]):
             return cast("Form[Any]", schema)  # type: ignore[redundant-cast]
         form: Form[Any] = cls.__new__(cls)
         form.schema, form._read = _form(schema)
+        form.judged = _is_judged(schema)
+        form._given = schema
         return form
+
+    def __reduce__(self) -> Any:
+        return Form, (self._given,)
 
     def answer(self, wire: bytes) -> Elicited[T]:
         """What the client answered, its content decoded."""
@@ -223,6 +229,15 @@ def _reason(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
+def _is_judged(schema: Any) -> bool:
+    """Whether a library judges the answer that has transforms, checks and words which a JSON Schema has not."""
+    if schema is None or isinstance(schema, Mapping):
+        return False
+    from . import judge
+
+    return isinstance(judge.of(schema), judge.Pydantic)
+
+
 def _form(schema: Any) -> tuple[Json, Callable[[Json], Any]]:
     """The form's JSON Schema, and how its content is read."""
     if schema is None:
@@ -239,35 +254,28 @@ def _form(schema: Any) -> tuple[Json, Callable[[Json], Any]]:
     return flat, lambda content: convert(content["value"], schema)
 
 
-def _is_pydantic(hint: Any) -> bool:
-    if "pydantic" not in sys.modules:
-        return False
-    from .schema import is_pydantic
-
-    return is_pydantic(hint)
-
-
 def _json_schema(hint: Any) -> Json:
-    if _is_pydantic(hint):
-        return cast(Json, sys.modules["pydantic"].TypeAdapter(hint).json_schema())
+    from . import judge  # a server's module, which a form needs for this alone
+
     try:
-        made = msgspec.json.schema(hint, ref_template="#/$defs/{name}")
-        restore(made, hint, made.get("$defs", {}), times=True)
-        return made
+        found = judge.of(hint)
+        if isinstance(found, judge.Msgspec):
+            made = msgspec.json.schema(found.hint, ref_template=judge.REF)
+            restore(made, found.hint, made.get("$defs", {}), times=True)
+            return made
+        schema, definitions = found.components("validation")
+        return {**schema, "$defs": definitions} if definitions else schema
     except (TypeError, NotImplementedError) as error:
         raise MisuseError(f"elicit: {hint!r} has no JSON Schema: {error}") from None
+    except MisuseError as error:
+        raise MisuseError(f"elicit: {hint!r} has no JSON Schema: {error.message}") from None
 
 
 def convert(value: Any, hint: Any) -> Any:
     """Plain JSON as a value of a type; raises a ValueError, msgspec's or pydantic's."""
-    if _is_pydantic(hint):
-        return sys.modules["pydantic"].TypeAdapter(hint).validate_python(value)
-    try:
-        return msgspec.convert(value, hint)
-    except msgspec.ValidationError:
-        from .schema import integral
+    from . import judge
 
-        return msgspec.convert(integral(value), hint)  # JSON Schema counts 1.0 as an integer
+    return judge.of(hint).convert(value)
 
 
 def _resolved(schema: Json, definitions: dict[str, Json]) -> Json:
@@ -310,6 +318,10 @@ def _field(name: str, entry: Json, definitions: dict[str, Json], hint: Any) -> J
             f"elicit: {name!r} of {getattr(hint, '__name__', hint)}: a form has flat fields only, "
             "of text, numbers, booleans, and choices among texts"
         )
+    if entry.get("type") == "integer":  # a form has no other limits
+        for other, limit, step in (("exclusiveMinimum", "minimum", 1), ("exclusiveMaximum", "maximum", -1)):
+            if isinstance(entry.get(other), int):
+                entry.setdefault(limit, entry[other] + step)
     if entry.get("format") not in _FORMATS:
         entry.pop("format", None)
     return {key: value for key, value in entry.items() if key in _FIELD}

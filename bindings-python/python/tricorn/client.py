@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 
 import msgspec
@@ -91,56 +93,74 @@ class ClientCache(TypedDict, total=False):
 class ClientOptions(Identity, Handlers, total=False):
     """Options of a client; times in seconds."""
 
-    name: str
+    name: str | None
     """What the server is told; the name of the package, or the file, that makes the client."""
-    version: str
+    version: str | None
     """That package's version."""
     revision: str | None
     """Speak this protocol revision only, such as `"2025-11-25"`; by default the newest both know."""
     request_timeout: float | None
     """Without answer or progress; 60. None or 0: no limit."""
-    probe_timeout: float
+    probe_timeout: float | None
     """For finding out which revisions an old server speaks; 5."""
-    max_message_bytes: int
-    """Longest message accepted, in bytes; 4 MiB."""
-    max_nesting: int
+    max_message_bytes: int | None
+    """Longest message accepted, in bytes; 32 MiB."""
+    max_nesting: int | None
     """Deepest JSON accepted; 128."""
-    max_in_flight: int
+    max_decoded_bytes: int | None
+    """Memory that a message's values may take once decoded, in bytes and by estimate; 64 MiB."""
+    max_in_flight: int | None
     """Requests awaited at once, further ones wait their turn; 256."""
-    headers: Mapping[str, str]
+    headers: Mapping[str, str] | None
     """HTTP headers sent with every request; none."""
-    auth: ClientAuth | bool
+    proxy: str | None
+    """The proxy for all that is asked over HTTP, logins included: a URL with `http://` or `socks5://`; empty for none.
+    By default `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say it."""
+    ca: str | None
+    """Authorities whose certificates are trusted besides those of this machine, which `SSL_CERT_FILE`, `SSL_CERT_DIR`
+    and `NODE_EXTRA_CA_CERTS` may name: PEM, or the path of a file with that; none."""
+    cert: str | None
+    """The client's own certificate: PEM, or the path of a file with that; none."""
+    key: str | None
+    """The private key that it belongs to: PEM, or the path of a file with that; by default it is in `cert`."""
+    auth: ClientAuth | bool | None
     """How to get past a server that protects itself, over HTTP; True, as `ClientAuth()`, finds out everything. No."""
-    shutdown_grace: float
+    shutdown_grace: float | None
     """How long a child process may take to end by itself; 2."""
-    ping_interval: float
+    ping_interval: float | None
     """Seconds without a message of the server after which it is asked for a sign of life; 0, which is never."""
-    ping_timeout: float
+    ping_timeout: float | None
     """Seconds after which a server that does not answer that is taken for lost, and the connection ends; 20."""
-    tasks: TaskOptions | bool
+    tasks: TaskOptions | bool | None
     """Runs `sampling` and `elicitation` as tasks, where the server wants that (2025-11-25, experimental). In 2026-07-28
     it declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which
     are followed to their end. No."""
-    cache: ClientCache | bool
+    cache: ClientCache | bool | None
     """What is kept of the server's answers: what they say may be. False: nothing."""
-    extensions: Mapping[str, Mapping[str, Any]]
+    extensions: Mapping[str, Mapping[str, Any]] | None
     """Extensions of the protocol to declare, each with its settings: `{"com.example/search": {}}`; none."""
-    validate_output: bool
+    validate_output: bool | None
     """Whether a tool's structured content is checked against the output schema that this client has listed; what does
     not fit is a `PeerMisbehavedError`; True."""
-    restart: bool
+    restart: bool | None
     """Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at
     most five times within a minute; in others the client ends with it; True."""
-    capabilities: Mapping[str, Any]
+    inherit_env: bool | Sequence[str] | None
+    """What a program finds of this one's environment, besides the `env` of its target: all of it (True), a short list
+    of what programs need, in which no secret is (False), or that list and these names; True."""
+    variables: Mapping[str, str] | None
+    """What the placeholders of an `mcp.json` stand for, by what is between their braces: `{"input:key": "..."}`; they
+    come before the environment; nothing."""
+    capabilities: Mapping[str, Any] | None
     """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
-    server: str
+    server: str | None
     """Which server of an `mcp.json` with several."""
-    trace_context: TraceSource
+    trace_context: TraceSource | None
     """Called where a request is made, for the trace that it belongs to; None is no trace. Default: what the first of
     `middleware` says that has a method `trace_context`, such as `tricorn.otel.Telemetry`; else nothing."""
-    middleware: Sequence[Around[RequestContext] | Builtin]
+    middleware: Sequence[Around[RequestContext] | Builtin] | None
     """What stands around every request that is sent, the first outermost; nothing. See `Server.middleware`."""
-    on_error: OnError
+    on_error: OnError | None
     """Called with what a handler or a callback raised, and its name; by default the logger `tricorn` gets it."""
 
 
@@ -325,8 +345,8 @@ class AsyncClient(Connection, AsyncFeatures):
         timeout: float | UnsetType | None = UNSET,
         max_timeout: float | None = None,
         on_progress: OnProgress | None = None,
-        idempotent: bool = False,
-        task: float | bool = False,
+        idempotent: bool | None = False,
+        task: float | bool | None = False,
         meta: Mapping[str, Any] | None = None,
         cache: CacheMode | None = None,
         trace_context: TraceLike | None = None,
@@ -460,12 +480,35 @@ class AsyncClient(Connection, AsyncFeatures):
         return f"<{type(self).__name__} {state}>"
 
 
+def _python(target: object) -> list[str] | None:
+    """The words of a command that begins with a Python file which the system cannot run by itself: `./weather.py`."""
+    words: list[str]
+    if isinstance(target, str):
+        with suppress(ValueError):  # the engine says what is wrong with it
+            words = [target] if os.path.isfile(target) else shlex.split(target)
+            return _run_by_python(words)
+        return None
+    if isinstance(target, os.PathLike):
+        return _run_by_python([os.fsdecode(cast("os.PathLike[str]", target))])
+    if isinstance(target, Sequence) and not isinstance(target, bytes):
+        return _run_by_python([*cast("Sequence[str]", target)])
+    return None
+
+
+def _run_by_python(words: list[str]) -> list[str] | None:
+    if not words or not str(words[0]).endswith(".py") or not os.path.isfile(words[0]):
+        return None
+    return None if os.access(words[0], os.X_OK) else [sys.executable, *words]
+
+
 def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
     """What the engine shall connect to, for everything but a server of this process.
 
     `which` names a server of a configuration; `heard`: somebody listens to the program's stderr.
     """
     where: dict[str, Any]
+    if (program := _python(target)) is not None:
+        target = program
     if isinstance(target, os.PathLike):
         path = os.fsdecode(target)
         if not path.isprintable() and any("\ud800" <= c <= "\udfff" for c in path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -41,6 +42,9 @@ class Connection:
         self._user: object = None
         self._began = False
 
+    def __reduce__(self) -> Any:
+        raise TypeError("a client cannot be copied or pickled: connect where it is needed, such as in each process")
+
     @property
     def _native(self) -> Core:
         raise NotImplementedError
@@ -53,6 +57,7 @@ class Connection:
         if self._began or self._closing is not None:
             raise MisuseError("this client was connected before; make a new one")
         self._began = True
+        self._host.base = contextvars.copy_context()
         self._user = self._host.attach()
         try:
             for peer in self._peers:
@@ -69,13 +74,15 @@ class Connection:
 
     def _borrow(self, peer: Server) -> None:
         """A server of this process works on this loop, unless it has one that runs."""
-        self._lent.append((peer, peer._host.lend()))
+        self._lent.append((peer, peer._engine.lend()))
 
     async def close(self) -> None:
         """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`.
 
         A login that is being renewed comes to its end, and into its store, before: 15 s are given to that.
         """
+        if self._host.is_parents:  # who goes on with it, and ends it
+            return
         loop, here = self._host.loop, asyncio.get_running_loop()
         if loop is None:
             self._end()

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 import msgspec
 
 from .decoding import decode
-from .encoding import encode
-from .errors import MisuseError, PeerMisbehavedError, ToolError
+from .encoding import encode, plain
+from .errors import MisuseError, PeerMisbehavedError, ToolError, printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -263,7 +263,7 @@ class CallToolResult(WireResult):
             blocks = [{"type": "text", "text": content}] if content else []
         raw: dict[str, Any] = {"content": msgspec.to_builtins(blocks)}
         if structured is not msgspec.UNSET:
-            raw["structuredContent"] = msgspec.to_builtins(structured)
+            raw["structuredContent"] = msgspec.to_builtins(plain(structured), str_keys=True)
         if is_error:
             raw["isError"] = True
         if meta is not None:
@@ -303,19 +303,24 @@ class CallToolResult(WireResult):
         """The structured content, or else the text read as JSON, as a value of `type` (a dataclass, TypedDict, ...).
 
         A value that a legacy server wrapped as `{"result": value}` is unwrapped. Raises `ToolError` with the text when
-        the tool failed, `msgspec.DecodeError` when the value is something else.
+        the tool failed, a `ValueError` of msgspec's or pydantic's, by who judges the type, when the value is something
+        else.
         """
+        from . import judge  # a server's module, which a client needs for this alone
+
         if self.is_error:
-            raise ToolError(self.text)
+            raise ToolError(printable(self.text))
+        found = judge.of(type)
         if not self.has_structured:
-            return cast(T, self.text) if type is str else msgspec.json.decode(self.text, type=type)
+            return cast(T, self.text) if type is str else found.read(self.text.encode())
         value = self.structured
+        wrapped = isinstance(value, dict) and cast("dict[str, Any]", value).keys() == {"result"}
         try:
-            return msgspec.convert(value, type)
-        except msgspec.ValidationError:
-            if isinstance(value, dict) and cast("dict[str, Any]", value).keys() == {"result"}:
-                return msgspec.convert(value["result"], type)
-            raise
+            return cast(T, found.convert(value))
+        except ValueError:
+            if not wrapped:
+                raise
+            return cast(T, found.convert(value["result"]))
 
 
 class Definition:

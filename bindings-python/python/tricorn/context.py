@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, MutableMapping, Sequence
 from concurrent import futures
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
@@ -15,7 +15,7 @@ from .decoding import decode
 from .deprecation import deprecated
 from .encoding import encode
 from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError, unicode
-from .host import NO_STATE
+from .host import AROUND, NO_STATE
 from .info import RequestInfo
 from .trace import TraceContext, TraceLike, told
 
@@ -53,12 +53,13 @@ class RequestContext:
     What is no coroutine may be called from any thread. After the function has returned it does nothing.
     """
 
-    __slots__ = ("_host", "_key", "_request", "_trace", "_values")
+    __slots__ = ("_host", "_key", "_origin", "_request", "_trace", "_values")
 
     def __init__(self, host: Host, key: int) -> None:
         self._host = host
         self._key = key
         self._request: RequestInfo | None = None
+        self._origin = 0
         self._trace: TraceLike | None = None
         self._values: dict[Any, Any] | None = None
 
@@ -77,6 +78,8 @@ class RequestContext:
     def progress(self, progress: float, total: float | None = None, message: str | None = None) -> bool:
         """Tells the peer how far the call is, if it asked; False when the call is over.
 
+        In a handler whose call was cancelled it raises, so that a loop of reports ends: `asyncio.CancelledError` on an
+        event loop, `CancelledError` in a worker thread.
         `progress` must grow with every report; any unit will do, `total` in the same one. What is no number, such as
         NaN, is a `MisuseError`.
         """
@@ -86,7 +89,13 @@ class RequestContext:
         if message is not None:
             checks.text("progress: message", message)
             message = unicode(message)
-        return self._host.bridge.progress(self._key, progress, total, message)
+        if self._key in self._host.cancelled:
+            raise _was_cancelled()
+        if self._host.bridge.progress(self._key, progress, total, message):
+            return True
+        if self._host.is_running(self._key):
+            raise _was_cancelled()
+        return False
 
     @property
     def cancelled(self) -> bool:
@@ -100,7 +109,9 @@ class RequestContext:
             text = self._host.bridge.context(self._key)
             if text is None:
                 raise MisuseError("the call is over: read ctx.request while the handler still runs")
-            self._request = RequestInfo(decode(text))
+            raw: dict[str, Any] = decode(text)
+            self._origin = raw.pop("origin", 0)
+            self._request = RequestInfo(raw)
         return self._request
 
     def extension(self, id: str) -> dict[str, Any] | None:  # noqa: A002 - its name
@@ -180,6 +191,16 @@ class Context(RequestContext, Generic[State]):
         if state is NO_STATE:
             raise MisuseError("the server has no state: give it one with Server(lifespan=...) or Server(state=...)")
         return cast(State, state)
+
+    @property
+    def host(self) -> MutableMapping[str, Any] | None:
+        """The ASGI scope that the request came with, of a mounted server: `ctx.host["user"]`, `ctx.host["state"]`.
+
+        It is the very mapping that the framework and its middleware have written into, and of this request alone. None
+        elsewhere, and when the exchange is over.
+        """
+        _ = self.request
+        return AROUND.get(self._origin)
 
     @property
     def principal(self) -> Principal | None:
@@ -280,7 +301,7 @@ class Context(RequestContext, Generic[State]):
         from .requests import progress_of, together_with, with_meta, written
 
         host, key, method = self._host, self._key, question.method
-        settings = together_with(written(method, options), together)
+        settings = together_with(written(method, options), together, question.judged)
         text = with_meta(method, question.params, options)
         progress = progress_of(options, host)
         try:
@@ -497,3 +518,12 @@ def _loggable(data: Any) -> bytes:
         return encode(data)
     except (TypeError, ValueError, OverflowError, RecursionError):
         return msgspec.json.encode(unicode(str(data)))
+
+
+def _was_cancelled() -> BaseException:
+    """The exception by which a cancelled call ends, in the form that its handler's kind of function knows."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return CancelledError("the call was cancelled")
+    return asyncio.CancelledError("the call was cancelled")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,11 +20,21 @@ INVALID_PARAMS = -32602
 RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
 _MAX_CODE = 2**53 - 1
+_SHOWN = 8192
+"""How much of a message is an exception's text; `message` has all of it."""
+_CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]")
 
 
 def unicode(text: str) -> str:
     """The text with U+FFFD for what is no Unicode: half of a surrogate pair, as in a file name that is not UTF-8."""
     return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+
+
+def printable(text: str) -> str:
+    """A text that may be a peer's as a terminal or a log can show it: no control characters, and not for ever."""
+    if len(text) > _SHOWN:
+        text = f"{text[:_SHOWN]}... ({len(text)} characters)"
+    return text if text.isprintable() else _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
 
 
 class Error(Exception):
@@ -37,6 +48,10 @@ class Error(Exception):
     auth_trace: Sequence[AuthStep] = ()
     """Of the error because of which a client with `auth` did not connect, also one of a group: what was asked, answered
     and decided in its logins, without secrets. Else empty."""
+    refusal: int | None = None
+    """Of a question that was not sent: its number, by which the engine knows it."""
+    by_engine = False
+    """True for what the engine has said, of whatever connection."""
     asked: object = None
     """The call whose question to its own client ended like this, which is no secret to that client."""
 
@@ -46,8 +61,13 @@ class Error(Exception):
         self.code = code
         self.data = data
 
+    def __str__(self) -> str:
+        return printable(self.message)
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuild, (type(self), self.message, self.code, self.data)
+        # What it belongs to here, a call and its question, it does not elsewhere.
+        state = {name: value for name, value in self.__dict__.items() if name not in ("asked", "by_engine", "refusal")}
+        return _rebuild, (type(self), self.message, self.code, self.data), state
 
 
 class RpcError(Error):
@@ -72,7 +92,7 @@ class RpcError(Error):
         super().__init__(message, code=int(code), data=data)
 
     def __str__(self) -> str:
-        return f"{self.message} (JSON-RPC error {self.code})"
+        return f"{printable(self.message)} (JSON-RPC error {self.code})"
 
 
 class ResourceNotFoundError(RpcError):
@@ -297,7 +317,9 @@ def _read(data: bytes) -> Any:
 def from_core(kind: str, message: str, code: int | None, data: bytes | None) -> Error | InputRequired:
     """The exception for an error of the engine; called by the native module, without raising it."""
     if kind != InputRequired.kind:
-        return error_of(kind, message, code, data)
+        error = error_of(kind, message, code, data)
+        error.by_engine = True
+        return error
     required = InputRequired()
     required.by_engine = True
     return required

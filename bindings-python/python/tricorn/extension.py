@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -90,14 +91,15 @@ def register(extension: Extension, host: Host, threads: Threads, add: Callable[[
     try:
         for method in extension._methods:  # pyright: ignore[reportPrivateUsage]
             signature = schema.read(method.function)
-            made, make = schema.arguments(signature)
+            takes = schema.arguments(signature)
+            write = schema.result(signature.hint, schema.name_of(method.function)).write
             number = host.add(
                 handler(
                     host,
                     Subject("request", method.name),
                     signature,
-                    make,
-                    lambda key, value: _answer(host, key, value),
+                    takes.decoder,
+                    functools.partial(_answer, host, write),
                     threads if method.run_in_thread else None,
                 )
             )
@@ -106,7 +108,7 @@ def register(extension: Extension, host: Host, threads: Threads, add: Callable[[
                     "name": method.name,
                     "handler": number,
                     "idempotent": method.idempotent,
-                    "schema": method.schema or made,
+                    "schema": method.schema or takes.schema,
                 }
             )
         notifications = [
@@ -130,9 +132,9 @@ def register(extension: Extension, host: Host, threads: Threads, add: Callable[[
     host.extensions.add(extension.id)
 
 
-def _answer(host: Host, key: int, value: Any) -> object:
+def _answer(host: Host, write: Callable[[Any], bytes], key: int, value: Any) -> object:
     if value is None:
         return host.bridge.result(key, b"{}")
-    text = encode(value)
+    text = write(value)
     # The engine says what is expected when it is no object.
     return host.bridge.result(key, text) if text.startswith(b"{") else host.bridge.value(key, text)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -36,6 +37,11 @@ Servers = str | os.PathLike[str] | Mapping[str, Any]
 """The path of an `mcp.json`, what such a file holds, `{"mcpServers": {...}}`, or targets as `connect` takes them, by
 name."""
 
+_ROOTS = ("mcpServers", "servers", "mcp", "mcp.servers", "context_servers")
+"""What hosts keep their servers under."""
+_ENTRY = frozenset(("command", "url", "serverUrl", "httpUrl", "transport", "file", "text", "type"))
+"""What a target has, and not a table of them."""
+
 _LISTS: dict[str, tuple[Kind, Listing[Any]]] = {
     "tools/list": ("tool", TOOLS),
     "resources/list": ("resource", RESOURCES),
@@ -53,11 +59,11 @@ _NAMED: dict[str, tuple[Kind, str]] = {
 class GroupOptions(ClientOptions, total=False):
     """Options of a group: those of every client in it, and what the group does; times in seconds."""
 
-    connect_timeout: float
+    connect_timeout: float | None
     """How long a server may take to connect; 30, and 0 for no limit."""
-    prefix: Literal["clash", "always"]
+    prefix: Literal["clash", "always"] | None
     """Whether the server's name comes before names that several servers have (`"clash"`), or before all."""
-    each: Callable[[str], Handlers]
+    for_server: Callable[[str], Handlers] | None
     """What the client of one server does besides, by the server's name: callbacks, answers to questions; nothing."""
 
 
@@ -88,11 +94,21 @@ class _Member(AsyncClient):
             await self._host.wait(self._core.close)
 
     def _event(self, name: str, params: bytes) -> None:
+        if name == "stderr" and "on_stderr" not in self._callbacks:
+            with suppress(OSError, ValueError):  # it is closed
+                sys.stderr.write(f"{decode(params)['line']}\n")
+            return
         if name != "closed" or (self._info is not None and self._group._closing is None):
             super()._event(name, params)
 
     def _refuse(self) -> None:
         raise self._group.failures.get(self._name) or MisuseError(f"{self._name} is not connected")
+
+
+def is_config(servers: Mapping[str, Any]) -> bool:
+    """Whether a mapping is what a host's configuration file holds, and not targets by name."""
+    roots = (servers.get(name) for name in _ROOTS)
+    return any(isinstance(root, Mapping) and not (_ENTRY & root.keys()) for root in roots)
 
 
 class AsyncClientGroup(Connection, AsyncFeatures):
@@ -105,13 +121,19 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     def __init__(self, servers: Servers, **options: Unpack[GroupOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
         self._given = given = Given("group", options, GroupOptions)
-        self._of_each: Callable[[str], Handlers] | None = given.settings.pop("each", None)
+        self._for_server: Callable[[str], Handlers] | None = given.settings.pop("for_server", None)
         by_name: Mapping[str, Target] = {}
         others: object = servers
-        if isinstance(servers, Mapping) and "mcpServers" not in servers:
+        if isinstance(servers, Mapping) and not is_config(servers):
             by_name, others = cast("Mapping[str, Target]", servers), []
         elif isinstance(servers, os.PathLike):
             others = os.fspath(servers)
+        if "on_stderr" in given.callbacks or self._for_server is not None:
+            # Where one server's standard error may be heard, that of all is read here.
+            if isinstance(others, str):
+                others = {"file": others, "stderr": "event"}
+            elif isinstance(others, Mapping):
+                others = {"stderr": "event", **others}
         self._begin(Host(False, given.on_error), [target for target in by_name.values() if isinstance(target, Server)])
         text, given.auth = given.text(self._host), None  # its functions are the host's from now on
         self._core = _core.ClientGroup(self._host.bridge, options_text(others), text)
@@ -128,7 +150,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
         return lambda source: self._core.add(name, source, where)
 
     def _given_for(self, name: str) -> Given:
-        return self._given if self._of_each is None else self._given.plus("each", dict(self._of_each(name)))
+        return self._given if self._for_server is None else self._given.plus("for_server", dict(self._for_server(name)))
 
     def _hears(self, name: str) -> bool:
         return "on_stderr" in self._given_for(name).callbacks

@@ -9,6 +9,7 @@ import json
 import typing
 from collections.abc import Awaitable, Callable
 from concurrent import futures
+from functools import partial
 from typing import Any, NamedTuple, cast
 
 from .context import CURRENT, Context, RequestContext
@@ -28,8 +29,9 @@ from .errors import (
     unicode,
 )
 from .host import Handler, Host, raised
-from .schema import ArgumentError, Decode, Signature, hints, is_context, unwrapped
-from .threads import ThreadCall, Threads
+from .judge import ArgumentError
+from .schema import Decode, Signature, hints, is_context, unwrapped
+from .threads import PATIENCE, Job, ThreadCall, Threads
 
 Answer = Callable[[int, Any], object]
 
@@ -61,6 +63,23 @@ class Subject(NamedTuple):
         return f"{self.word} {json.dumps(self.name, ensure_ascii=False)}" if self.name else self.word
 
 
+_CAUSES = 64
+"""How many exceptions are looked at, to find what has led to one."""
+
+
+def _refusal(error: UnsupportedError, call: object) -> Error | None:
+    """The refused question of this call that an exception is about, which may be another one's words for it."""
+    found: BaseException | None = error
+    for _ in range(_CAUSES):
+        if found is None:
+            break
+        if isinstance(found, UnsupportedError) and found.asked == call:
+            return found
+        by_cause = found.__suppress_context__ or found.__cause__ is not None
+        found = found.__cause__ if by_cause else found.__context__
+    return None
+
+
 def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None]:
     """What turns a function's exception into the call's answer, whatever the exception is."""
     bridge = host.bridge
@@ -72,7 +91,12 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
                 return
             error = failure
             # The peer sees the type only: a message may hold secrets, and `on_error` gets all of it.
-            wanted = bridge.failed(key, unicode(f"{subject} failed: {type(error).__name__}"))
+            hidden = unicode(f"{subject} failed: {type(error).__name__}")
+            if isinstance(error, UnsupportedError) and not (error.by_engine or subject.around):
+                # The engine knows whether a question of this call was refused, which this may be about.
+                wanted = bridge.error(key, hidden, None, None, error.kind)
+            else:
+                wanted = bridge.failed(key, hidden)
         except Exception as wrong:  # noqa: BLE001 - a text that cannot be read, or data that is no JSON
             unsent(key, error, wrong)
             return
@@ -105,6 +129,9 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
                 bridge.failed(key, text)
             return True
         own = isinstance(error, Error) and error.asked == (host, key)
+        if isinstance(error, UnsupportedError) and (refused := _refusal(error, (host, key))) is not None:
+            bridge.error(key, unicode(error.message), None, None, error.kind, refused.refusal)
+            return True
         if own and isinstance(error, Error) and subject.around and not isinstance(error, RpcError):
             bridge.error(key, unicode(error.message), None, None, error.kind)
             return True
@@ -262,7 +289,11 @@ def handler(
     def inline(raw: bytes, key: int) -> None:
         if is_around or host.values:
             host.share(key)
-        host.context_of(key).run(plain, raw, key)
+        host.first_step = key
+        try:
+            host.context_of(key).run(plain, raw, key)
+        finally:
+            host.first_step = None
 
     def threaded(raw: bytes, key: int) -> None:
         assert threads is not None
@@ -270,7 +301,20 @@ def handler(
         if is_around or host.values:
             host.share(key)
         host.running[key] = state
-        threads.submit(host.context_of(key), lambda: host.done(key) if state.cancelled else plain(raw, key))
+        job = threads.submit(host.context_of(key), lambda: host.done(key) if state.cancelled else plain(raw, key))
+        state.give_up = partial(threads.give_up, job)
+        if not job.is_started and host.loop is not None and threads.is_full:
+            host.loop.call_later(PATIENCE, late, state, job, key)
+
+    def late(state: ThreadCall, job: Job, key: int) -> None:
+        if job.is_started or state.cancelled or host.running.get(key) is not state:
+            return
+        state.cancelled = True  # it does not begin any more
+        host.running.pop(key, None)
+        limit = 0 if threads is None else threads.limit
+        text = f"{subject}: no thread was free for {PATIENCE:.0f} s: plain functions have {limit} (max_threads)"
+        bridge.error(key, unicode(text), INTERNAL_ERROR)
+        host.report(MisuseError(text), name, subject)
 
     if signature.is_async:
         return asynchronous

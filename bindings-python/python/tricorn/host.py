@@ -32,7 +32,7 @@ LAST_POLLS = 64
 
 MAX_TASKS = 256
 """Callbacks of one host that wait for something at once; what is heard meanwhile is told to no more of them."""
-MAX_RAISED = 64
+MAX_RAISED = 256
 """Exceptions on their way through the engine to a caller of this process."""
 RAISED = "tricorn.raised"
 NO_STATE: Any = object()
@@ -49,6 +49,14 @@ OnError = Callable[[Exception, str], object]
 EventSink = Callable[[str, bytes], None]
 
 
+_ops = itertools.count(1)
+"""Numbers of operations, unlike any other's of the process: a server's handlers are told those of its clients."""
+ORIGINS: dict[int, contextvars.Context] = {}
+"""The context that each operation was started in, until it is over and nothing runs for it any more."""
+AROUND: dict[int, Any] = {}
+"""What the web framework knows of the exchanges that are such operations."""
+
+
 class Waiter(Protocol):
     """What waits for an operation: a future of asyncio or of concurrent.futures."""
 
@@ -61,6 +69,10 @@ class Waiter(Protocol):
 
     def set_exception(self, exception: BaseException, /) -> None:
         """The error instead."""
+
+
+OF_PARENTS: list[object] = []
+"""What parent processes were about when they forked. It is kept, as dropping it would end it here a second time."""
 
 
 class Table(dict[int, Handler]):
@@ -81,7 +93,12 @@ class Host:
     """
 
     def __init__(self, serves: bool, on_error: OnError | None = None) -> None:
-        self.bridge = _core.Bridge()
+        self.bridge = _core.Bridge(ORIGINS)
+        self._forks = _core.forks()
+        # What nobody's request causes runs in this context, in a copy.
+        self.base = contextvars.copy_context()
+        self.lasting: set[int] = set()
+        self._ends: dict[int, asyncio.Future[None]] = {}
         self.serves = serves
         self.on_error = on_error
         self.table = Table(self._gone)
@@ -92,6 +109,8 @@ class Host:
         self.contexts: dict[int, contextvars.Context] = {}
         self.running: dict[int, asyncio.Task[None] | ThreadCall] = {}
         self.cancelled: set[int] = set()
+        self.first_step: int | None = None
+        """The call whose handler is in its first step, which is not in `running` yet."""
         self.asked: set[int] = set()
         self.extensions: set[str] = set()
         self.steps: dict[int, set[futures.Future[None]]] = {}
@@ -104,36 +123,67 @@ class Host:
         self._users: set[object] = set()
         self._tasks: set[asyncio.Task[None]] = set()
         self._numbers = itertools.count()
-        self._ops = itertools.count(1)
         self._sources = itertools.count(1)
 
     def __del__(self) -> None:
         if sys.is_finalizing():  # the process ends: its engine threads end with it
             return
         try:
+            self._free_all()
             self.bridge.close()
         except Exception:  # noqa: BLE001 - a forked child, or __init__ failed
             return
+
+    @property
+    def is_parents(self) -> bool:
+        """Whether a parent process has made this, or renewed it."""
+        return self._forks != _core.forks()
+
+    def renew(self) -> None:
+        """Begins anew in a forked child, with the same handlers: what the parent is about is none of the child's."""
+        if not self.is_parents:
+            return
+        self.bridge.renew()
+        self._forks = _core.forks()
+        OF_PARENTS.append((self.loop, self._users, self.running, self._tasks, self.waiting, self.reserved, self.steps))
+        self.loop = self._ready_queue = self.first_step = None
+        self._users, self._tasks, self.reserved = set(), set(), set()
+        self.running, self.waiting, self.steps, self.progress = {}, {}, {}, {}
+        self.values, self.contexts, self.lasting = {}, {}, set()
+        self.cancelled, self.asked = set(), set()
+        for number in self.kept:
+            self.drop(number)
+        self.kept.clear()
 
     # -- the event loop
 
     def attach(self) -> object:
         """Works on the running loop from now on, until everything that this returned was given to `detach`."""
-        loop = asyncio.get_running_loop()
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise MisuseError(
+                "no event loop of asyncio is running here: asyncio.run(...) makes one; without asyncio, as under trio, "
+                "there is the synchronous Client"
+            ) from None
         if self.loop is not loop:
             if self.loop is not None:
                 self._leave(self.loop)
             self.loop = loop
             self._ready_queue = getattr(loop, "_ready", None)
-            loop.add_reader(
-                self.bridge.fileno(),
-                self.bridge.ready,
-                *(self.table, self._cancel, self._settle, self._progress, self._event, self._again),
-            )
+            # A reader keeps the context that it is added in: that of whoever comes first is not for all others.
+            self.base.copy().run(self._listen, loop)
             self._again()  # what an earlier loop left behind
         user = object()
         self._users.add(user)
         return user
+
+    def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        loop.add_reader(
+            self.bridge.fileno(),
+            self.bridge.ready,
+            *(self.table, self._cancel, self._settle, self._progress, self._event, self._again),
+        )
 
     def detach(self, user: object) -> None:
         """The counterpart of `attach`: the last one stops all handlers and answers their calls."""
@@ -148,6 +198,10 @@ class Host:
     def is_last(self, user: object) -> bool:
         """Whether `detach` would stop everything."""
         return self._users == {user} and self.loop is asyncio.get_running_loop()
+
+    def has_only(self, users: set[object]) -> bool:
+        """Whether nobody uses it but these."""
+        return self._users <= users
 
     def lend(self) -> object | None:
         """Attaches to the running loop unless the host already works on a live one; gives what `detach` is due for."""
@@ -194,6 +248,7 @@ class Host:
         self.steps.clear()
         self.values.clear()
         self.contexts.clear()
+        self._free_all()
         self.cancel_tasks()
         for op in list(self.waiting):
             self._settle(op, None, ClosedError("the event loop ended before the answer came"))
@@ -204,7 +259,7 @@ class Host:
     def _again(self) -> None:
         # Busy: stay in polling mode, which needs no wake-ups, and let the loop do other things in between.
         if self.loop is not None:
-            self.loop.call_soon(self._poll)
+            self.loop.call_soon(self._poll, context=self.base.copy())
 
     def _poll(self) -> None:
         if self.loop is not None and self.bridge.poll(
@@ -249,6 +304,10 @@ class Host:
                 number = decode(params)["handler"]
                 self.kept.pop(number, None)
                 self.drop(number)
+            elif name == "held":  # a task goes on for an operation that is over next
+                self.lasting.add(decode(params)["op"])
+            elif name == "freed":
+                self._free(decode(params)["op"])
             elif name == "request":
                 _log_request(decode(params))
             if (sink := self.sinks.get(source)) is not None:
@@ -270,9 +329,10 @@ class Host:
         loop = asyncio.get_running_loop()
         if loop is not self.loop:
             raise MisuseError("this object belongs to another event loop")
-        op = next(self._ops)
+        op = next(_ops)
         future: asyncio.Future[bytes] = loop.create_future()
         self.waiting[op] = future
+        ORIGINS[op] = contextvars.copy_context()
         if progress is not None:
             self.progress[op] = progress
         try:
@@ -283,10 +343,12 @@ class Host:
 
     def begin(self, waiter: Waiter, progress: Callable[[bytes], None] | None = None) -> int:
         """Announces an operation that `waiter` waits for, from any thread; `forget` it in the end."""
-        op = next(self._ops)
+        op = next(_ops)
         self.waiting[op] = waiter
+        ORIGINS[op] = contextvars.copy_context()
         if self.loop is None:  # looked at after the entry was made: a host that stops now sees the entry
             self.waiting.pop(op, None)
+            ORIGINS.pop(op, None)
             raise ClosedError("the connection is closed")
         if progress is not None:
             self.progress[op] = progress
@@ -294,13 +356,39 @@ class Host:
 
     def number(self) -> int:
         """A number that no operation has, and nothing else that is numbered so."""
-        return next(self._ops)
+        return next(_ops)
 
     def forget(self, op: int) -> None:
         """Nobody waits for `op` any more."""
         self.waiting.pop(op, None)
         self.progress.pop(op, None)
-        self.bridge.settle(op)
+        goes_on = op in self.lasting
+        # Before the engine is asked: it may say at once that nothing runs for it any more.
+        self.lasting.add(op)
+        if not self.bridge.settle(op) and not goes_on:
+            self._free(op)
+
+    async def ended(self, op: int, patience: float) -> None:
+        """Waits until nothing runs any more for an operation that nobody waits for."""
+        if op not in self.lasting:
+            return
+        self._ends[op] = end = asyncio.get_running_loop().create_future()
+        try:
+            await asyncio.wait((end,), timeout=patience)
+        finally:
+            self._ends.pop(op, None)
+
+    def _free(self, op: int) -> None:
+        self.lasting.discard(op)
+        end = self._ends.get(op)
+        if end is not None and not end.done():
+            end.set_result(None)
+        ORIGINS.pop(op, None)
+        AROUND.pop(op, None)
+
+    def _free_all(self) -> None:
+        for op in list(self.lasting):
+            self._free(op)
 
     # -- handlers
 
@@ -315,13 +403,15 @@ class Host:
         self.table.pop(number, None)
 
     def _gone(self, _params: bytes, key: int) -> None:
-        self.bridge.error(key, "what was asked for was removed just now")
+        self.bridge.gone(key)
 
     if sys.version_info >= (3, 12):
 
         def spawn(self, key: int, coroutine: Coroutine[Any, Any, None], name: str) -> None:
             """Runs an asynchronous handler; one that never waits is done when this returns."""
+            self.first_step = key
             task = asyncio.Task(coroutine, loop=self.loop, name=name, eager_start=True)
+            self.first_step = None
             if not task.done():
                 self.running[key] = task
 
@@ -336,7 +426,9 @@ class Host:
             if ready:
                 step = ready.pop()
                 if getattr(step._callback, "__self__", None) is task:
+                    self.first_step = key
                     step._run()
+                    self.first_step = None
                     if task.done():
                         return
                 else:
@@ -353,6 +445,10 @@ class Host:
             self.cancelled.discard(key)
         if self.asked:
             self.asked.discard(key)
+
+    def is_running(self, key: int) -> bool:
+        """Whether this is asked in the handler of `key`, or while it is at work."""
+        return key in self.running or self.first_step == key
 
     def share(self, key: int) -> dict[Any, Any] | None:
         """What the running call of `key` shares with the middleware around it, until its end; None when it is over.
@@ -413,7 +509,7 @@ class Host:
     def tell(self, name: str, callback: Callable[..., object], *values: object) -> None:
         """Calls a callback of the user, and awaits what it hands back; errors go to `on_error` or the log."""
         try:
-            told = callback(*values)
+            told = contextvars.copy_context().run(callback, *values)
             if not inspect.isawaitable(told):
                 return
             if len(self._tasks) < MAX_TASKS and self.loop is not None:

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from .errors import ClosedError, MisuseError
 from .handler import Subject, handler
-from .host import NO_STATE, Host
+from .host import NO_STATE, OF_PARENTS, Host, looked_at
 from .schema import Signature
 
 Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
@@ -19,6 +19,26 @@ Lifespan = Callable[[Any], AbstractAsyncContextManager[Any]]
 
 PATIENCE = 1.0
 """Seconds in which the engine says that the last use is over, when the loop that the server works on lets go of it."""
+
+
+class _Lasting(asyncio.Task[None]):
+    """A task that ends in order with its loop, which cancels all tasks at its end: as Ctrl-C, and the end of `run`, do.
+
+    What is cancelled from within the loop, by a time limit or a task group of its own, is cancelled as usual.
+    """
+
+    over: asyncio.Event | None = None
+    """What tells it to end, once it has begun."""
+
+    def cancel(self, msg: Any | None = None) -> bool:
+        """As of any task, but by a loop that has ended."""
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            if self.over is not None:
+                self.over.set()
+                return False
+        return super().cancel(msg)
 
 
 class Life:
@@ -32,10 +52,27 @@ class Life:
         self._function = cast(Lifespan, function)
         self._server = server
         self._host = host
+        self.mounts: set[object] = set()
+        """The uses of the host that are mounted endpoints: nobody awaits their start."""
+        self._begin()
+
+    def _begin(self) -> None:
         self._over = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._asked: asyncio.Event | None = None
         self._stopping: asyncio.Task[Any] | None = None
+
+    def renew(self) -> None:
+        """In a forked child it has not started."""
+        OF_PARENTS.append((self._task, self._stopping, self._host.state))
+        self._begin()
+        self.mounts.clear()
+        self._host.state = NO_STATE
+
+    @property
+    def is_current(self) -> bool:
+        """Whether its function is what asks."""
+        return self._task is not None and self._task is asyncio.current_task()
 
     def numbers(self) -> tuple[int, int]:
         """The entries of the handler table that start and stop it."""
@@ -54,25 +91,35 @@ class Life:
         started: asyncio.Future[None] = loop.create_future()
         self._asked = self._stopping = None
         self._over = over = asyncio.Event()
-        self._task = task = loop.create_task(self._run(started, over), name="lifespan")
+        self._task = task = _Lasting(self._run(started, over), loop=loop, name="lifespan")
         try:
             await asyncio.shield(started)
         except asyncio.CancelledError:
+            started.add_done_callback(looked_at)
             task.cancel()
             raise
+        task.over = over
         self._asked = asyncio.Event()
 
     async def _run(self, started: asyncio.Future[None], over: asyncio.Event) -> None:
+        cancelled: asyncio.CancelledError | None = None
         try:
             async with self._function(self._server) as state:
                 self._host.state = state
                 if not started.done():
                     started.set_result(None)
-                await over.wait()
+                try:
+                    await over.wait()
+                except asyncio.CancelledError as error:
+                    cancelled = error  # the loop ends: what the lifespan has begun ends before
+            if cancelled is not None:
+                raise cancelled
         except BaseException as error:
             if not started.done():
                 is_own = isinstance(error, Exception)
                 started.set_exception(error if is_own else ClosedError("the lifespan was cancelled"))
+                if isinstance(error, Exception) and self._host.has_only(self.mounts):
+                    self._host.report(error, "lifespan")
             elif isinstance(error, Exception):
                 self._host.report(error, "lifespan")
             if not isinstance(error, Exception):
@@ -89,8 +136,12 @@ class Life:
 
     async def _ended(self) -> None:
         task = self._task
-        if task is not None and task.get_loop() is asyncio.get_running_loop():
-            await asyncio.wait([task])
+        if task is None or task.get_loop() is not asyncio.get_running_loop():
+            return
+        while not task.done():
+            # The loop may cancel this, too, and then waits for it.
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait([task])
 
     async def release(self) -> None:
         """Waits for the end when the event loop lets go of the server."""
@@ -98,6 +149,7 @@ class Life:
         if task is None or task.get_loop() is not asyncio.get_running_loop():
             return
         if task.done() and not task.cancelled():
+            await self._stopped()
             return
         done, _ = await asyncio.wait([task], timeout=PATIENCE)
         if not done:
@@ -107,5 +159,9 @@ class Life:
             # With all other tasks, as Python 3.10 does it at Ctrl-C. The engine is about to ask all the same.
             with suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._asked.wait(), PATIENCE)
-        if self._stopping is not None:  # the engine waits for its answer
+        await self._stopped()
+
+    async def _stopped(self) -> None:
+        """Lets what was asked to stop it answer: the engine waits for that."""
+        if self._stopping is not None:
             await asyncio.wait([self._stopping])

@@ -12,6 +12,7 @@ from . import _core, checks, completion, sources
 from .context import Context, Kind
 from .deprecation import deprecated
 from .encoding import encode
+from .engine import Engine
 from .errors import MisuseError
 from .extension import Extension, register
 from .handler import Subject, handler, hook, hook_handler, options_text
@@ -52,10 +53,17 @@ def _whose(host: Host, function: Callable[[Context], Awaitable[str | None] | str
 class Offer(Offering):
     """The half of a server that says what there is."""
 
-    _core: _core.Server
-
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str], list[int]] = {}
+
+    @property
+    def _engine(self) -> Engine:
+        """That of this process."""
+        raise NotImplementedError
+
+    @property
+    def _core(self) -> _core.Server:
+        return self._engine.core
 
     def add_file(
         self,
@@ -102,14 +110,14 @@ class Offer(Offering):
     ) -> None:
         checks.texts("scopes", scopes)
         options["scopes"] = list(scopes)
-        self._core.add_files(options_text({"path": os.fspath(path), "uri": uri, **options}))
+        self._engine.add_files(uri, options_text({"path": os.fspath(path), "uri": uri, **options}))
 
     def add_extension(self, extension: Extension) -> None:
         """Offers an extension of the protocol; connections that are open do not learn of it.
 
         `MisuseError` names what is wrong with it, or taken.
         """
-        register(extension, self._host, self._threads, self._core.add_extension)
+        register(extension, self._host, self._threads, self._engine.add_extension)
 
     def notify(self, method: str, params: Mapping[str, Any] | None = None, key: str | None = None) -> None:
         """Sends a notification of an extension to the clients that asked for it.
@@ -137,7 +145,7 @@ class Offer(Offering):
         `name` is the name, URI or URI template; of a directory its URI, as a resource. False: nothing changed.
         `ctx.set_enabled` does it for one client.
         """
-        return self._core.set_enabled(kind, name, enabled)
+        return self._engine.set_enabled(kind, name, enabled)
 
     def set_source(
         self,
@@ -157,7 +165,7 @@ class Offer(Offering):
             None if function is None else self._host.add(make(self._host, kind, function, self._threads))
             for make, function in ((sources.lister, list), (sources.getter, get))
         ]
-        self._core.set_source(kind, *numbers)
+        self._engine.set_source(kind, *numbers)
         self._replace(("source", kind), [number for number in numbers if number is not None])
 
     def list_changed(self, kind: Kind) -> None:
@@ -228,7 +236,7 @@ class Offer(Offering):
 
     def _hook(self, name: str, entry: Handler) -> None:
         number = self._host.add(entry)
-        self._core.set_hook(name, number)
+        self._engine.set_hook(name, number)
         self._replace(("hook", name), [number])
 
     def _replace(self, what: tuple[str, str], numbers: list[int]) -> None:
@@ -237,15 +245,15 @@ class Offer(Offering):
         if numbers:
             self._numbers[what] = numbers
 
-    def _tell(self, kind: Kind, definition: str, options: str, number: int) -> None:
-        self._core.add(kind, definition, options, number)
+    def _tell(self, kind: Kind, name: str, definition: str, options: str, number: int) -> None:
+        self._engine.add(kind, name, definition, options, number)
 
     def _keep(self, kind: Kind, name: str, numbers: list[int]) -> None:
         # Calls of what this replaces may be on their way: the engine says when there are none any more.
         self._numbers[kind, name] = numbers
 
     def _remove(self, kind: Kind, name: str) -> bool:
-        removed = self._core.remove(kind, name)
+        removed = self._engine.remove(kind, name)
         if removed:
             self._replace((kind, name), [])
         return removed

@@ -36,10 +36,11 @@ class Offering:
     def tool(self, function: F, /) -> F: ...
 
     @overload
-    def tool(self, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    def tool(self, called: str | None = None, /, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
 
-    def tool(self, function: F | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
-        """Makes a function a tool: `@app.tool`, or `@app.tool(title="Add", ...)` with any of `ToolOptions`.
+    def tool(self, function: F | str | None = None, /, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
+        """Makes a function a tool: `@app.tool`, `@app.tool("name")`, or `@app.tool(title="Add", ...)` with any of
+        `ToolOptions`.
 
         The name, description and schemas come from the function: its docstring describes it, `Annotated[int,
         msgspec.Meta(description=...)]`, pydantic's `Field` or an `Args:` section describe the parameters. A parameter
@@ -50,7 +51,9 @@ class Offering:
 
         Plain functions run in worker threads, `async def` on the event loop.
         """
-        if function is not None:
+        if isinstance(function, str):
+            _named("tool", function, options)
+        elif function is not None:
             self.add_tool(function, **options)
             return function
 
@@ -63,18 +66,24 @@ class Offering:
     def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
         """Makes a function a tool; the same as `tool` for functions that exist already."""
         _known("tool", options, ToolOptions)
+        options = _given(options, "description", "output_schema")
+        _callable("tool", function)
         signature = schema.read(function)
         given = options.get("definition")
-        returns, output = schema.result(signature.hint)
-        made, make = schema.arguments(signature)
-        definition = tool.define(function, signature, options, made, output) if given is None else dict(given)
+        result = schema.result(signature.hint, schema.name_of(function))
+        takes = schema.arguments(signature)
+        definition = (
+            tool.define(function, signature, options, takes.schema, result.schema) if given is None else dict(given)
+        )
+        returns = result.returns
         if "outputSchema" not in definition and returns == "value":
             returns = "any"
-        answer = tool.answering(self._host, returns, "outputSchema" in definition)
+        answer = tool.answering(self._host, returns, "outputSchema" in definition, result.write)
         subject = Subject("tool", str(definition.get("name")), for_model=True)
         threads = self._where(options)
-        entry = handler(self._host, subject, signature, make, answer, threads)
-        self._add("tool", definition, {}, entry, {}, options)
+        entry = handler(self._host, subject, signature, takes.decoder, answer, threads)
+        own = given is None and "input_schema" not in options
+        self._add("tool", definition, _judged(takes) if own else {}, entry, {}, options)
 
     def remove_tool(self, name: str) -> bool:
         """Removes a tool; False when there is none of that name."""
@@ -103,6 +112,7 @@ class Offering:
     def add_resource(self, uri: str, content: Any, /, **options: Unpack[ResourceOptions]) -> None:
         """As `resource` for a function that exists already, or for a plain value: text, bytes, anything JSON has."""
         _known("resource", options, ResourceOptions)
+        options = _given(options, "description")
         template = "{" in uri
         kind: Literal["resource", "resource_template"] = "resource_template" if template else "resource"
         subject = Subject("resource template" if template else "resource", uri)
@@ -114,17 +124,19 @@ class Offering:
             signature = schema.read(function)
             description = signature.description
             resources.check_parameters(uri, signature)
-            made, make = schema.arguments(signature)
-            answer = resources.answering(self._host, schema.is_result(signature.hint, "ReadResourceResult"))
-            entry = handler(self._host, subject, signature, make, answer, self._where(options))
+            takes = schema.arguments(signature)
+            whole = schema.is_result(signature.hint, "ReadResourceResult")
+            write = schema.result(signature.hint, schema.name_of(function)).write
+            answer = resources.answering(self._host, whole, write)
+            entry = handler(self._host, subject, signature, takes.decoder, answer, self._where(options))
             if template:
-                parameters["parameters"] = made
+                parameters = {"parameters": takes.schema, **_judged(takes)}
         elif template:
             raise MisuseError(f"{subject}: expected a function of the variables, got {content!r}")
         else:
             entry = self._constant(content)
         definition = resources.define(kind, uri, function, description, options)
-        complete = options.get("complete", {})
+        complete = options.get("complete") or {}
         if complete and not template:
             raise MisuseError(f"{subject}: complete: the URI has no variables")
         self._add(kind, definition, parameters, entry, complete, options)
@@ -151,16 +163,19 @@ class Offering:
     def prompt(self, function: F, /) -> F: ...
 
     @overload
-    def prompt(self, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+    def prompt(self, called: str | None = None, /, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
 
-    def prompt(self, function: F | None = None, /, **options: Unpack[PromptOptions]) -> F | Callable[[F], F]:
-        """Makes a function a prompt: `@app.prompt`, or `@app.prompt(title="Review", ...)` with any of `PromptOptions`.
+    def prompt(self, function: F | str | None = None, /, **options: Unpack[PromptOptions]) -> F | Callable[[F], F]:
+        """Makes a function a prompt: `@app.prompt`, `@app.prompt("name")`, or `@app.prompt(title="Review", ...)` with
+        any of `PromptOptions`.
 
         Its parameters are the prompt's arguments. They come as text; with `lines: int` the engine reads and checks a
         number. What it returns is the answer: text, which the user says; messages, made by `user(...)` and
         `assistant(...)`; content blocks; a list of these; or a `GetPromptResult`.
         """
-        if function is not None:
+        if isinstance(function, str):
+            _named("prompt", function, options)
+        elif function is not None:
             self.add_prompt(function, **options)
             return function
 
@@ -173,13 +188,16 @@ class Offering:
     def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
         """Makes a function a prompt; the same as `prompt` for functions that exist already."""
         _known("prompt", options, PromptOptions)
+        options = _given(options, "description")
+        _callable("prompt", function)
         signature = schema.read(function)
         definition = prompts.define(function, signature.description, options)
-        made, make = schema.arguments(signature)
+        takes = schema.arguments(signature)
         answer = prompts.answering(self._host, schema.is_result(signature.hint, "GetPromptResult"))
         subject = Subject("prompt", definition["name"])
-        entry = handler(self._host, subject, signature, make, answer, self._where(options))
-        self._add("prompt", definition, {"parameters": made}, entry, options.get("complete", {}), options)
+        entry = handler(self._host, subject, signature, takes.decoder, answer, self._where(options))
+        settings = {"parameters": takes.schema, **_judged(takes)}
+        self._add("prompt", definition, settings, entry, options.get("complete") or {}, options)
 
     def remove_prompt(self, name: str) -> bool:
         """Removes a prompt; False when there is none of that name."""
@@ -217,14 +235,14 @@ class Offering:
                 checks.scopes("scopes", options["scopes"])
                 settings["scopes"] = options["scopes"]
             text = encode(settings).decode() if settings else ""
-            self._tell(kind, encode(definition).decode(), text, numbers[0])
+            self._tell(kind, name, encode(definition).decode(), text, numbers[0])
         except BaseException:
             for number in numbers:
                 host.drop(number)
             raise
         self._keep(kind, name, numbers)
 
-    def _tell(self, kind: Kind, definition: str, options: str, number: int) -> None:
+    def _tell(self, kind: Kind, name: str, definition: str, options: str, number: int) -> None:
         raise NotImplementedError
 
     def _keep(self, kind: Kind, name: str, numbers: list[int]) -> None:
@@ -232,6 +250,38 @@ class Offering:
 
     def _remove(self, kind: Kind, name: str) -> bool:
         raise NotImplementedError
+
+
+def _named(what: str, name: str, options: Any) -> None:
+    """Takes a name that stands before the options."""
+    if options.get("name", name) != name:
+        raise MisuseError(f"{what}: it has two names, {name!r} and {options['name']!r}")
+    options["name"] = name
+
+
+def _callable(what: str, function: object) -> None:
+    """`MisuseError` for what is no function."""
+    if isinstance(function, classmethod):
+        raise MisuseError(
+            f"{what}: {function!r} is a method of a class, and has no class yet: register it after the class, "
+            f"such as app.add_{what}(Shop.buy)"
+        )
+    if not callable(function):
+        raise MisuseError(f"{what}: expected a function, got {function!r}")
+
+
+def _judged(takes: schema.Arguments) -> dict[str, Any]:
+    """The settings of what the decoder checks instead of the engine."""
+    return {"judged": ["input"]} if takes.judged else {}
+
+
+D = TypeVar("D")
+
+
+def _given(options: D, *meant: str) -> D:
+    """The options without those that are None, but for the ones of which None says something."""
+    members = cast("dict[str, Any]", options)
+    return cast(D, {name: value for name, value in members.items() if value is not None or name in meant})
 
 
 def _known(what: str, options: Any, known: type) -> None:

@@ -41,12 +41,12 @@ Said = str | Content | Mapping[str, Any]
 
 
 def user(content: Said | Sequence[Said]) -> Message:
-    """What the user says: text or a content block."""
+    """What the user says: text or a content block. A prompt sends several as that many messages."""
     return Message("user", cast(Any, content))
 
 
 def assistant(content: Said | Sequence[Said]) -> Message:
-    """What the model says: text or a content block."""
+    """What the model says: text or a content block. A prompt sends several as that many messages."""
     return Message("assistant", cast(Any, content))
 
 
@@ -75,34 +75,52 @@ def messages(value: Any) -> list[Any]:
     return [message(item) for item in (cast("list[Any]", value) if isinstance(value, (list, tuple)) else [value])]
 
 
+def of_prompt(value: Any) -> list[Any]:
+    """The same of a prompt, whose messages have one content block each."""
+    return [one for item in messages(value) for one in _apart(item)]
+
+
+def _apart(value: Any) -> list[Any]:
+    """A message as those that a prompt may have, whose content is one block."""
+    content: Any = cast("dict[str, Any]", value).get("content") if isinstance(value, dict) else value.content
+    if not isinstance(content, list):
+        return [value]
+    if not content:
+        raise TypeError("a message of a prompt has a content block, and this one has none")
+    blocks = cast("list[Any]", content)  # type: ignore[redundant-cast]
+    if isinstance(value, dict):
+        return [{**cast("dict[str, Any]", value), "content": block} for block in blocks]
+    return [Message(value.role, block) for block in blocks]
+
+
 class PromptOptions(TypedDict, total=False):
     """Options of a prompt; everything not given is read off the function."""
 
-    name: str
+    name: str | None
     """What clients get it by; the function's name."""
-    title: str
+    title: str | None
     """The name to show to people; none."""
-    description: str
+    description: str | None
     """What it is for; the function's docstring."""
-    arguments: Sequence[Mapping[str, Any]]
+    arguments: Sequence[Mapping[str, Any]] | None
     """The schema's PromptArgument objects, instead of those made from the signature."""
-    icons: Sequence[Icon | Mapping[str, Any]]
+    icons: Sequence[Icon | Mapping[str, Any]] | None
     """Images for user interfaces; none."""
-    meta: Mapping[str, Any]
+    meta: Mapping[str, Any] | None
     """The definition's `_meta`; none."""
-    scopes: Sequence[str]
+    scopes: Sequence[str] | None
     """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
     listed to those who have them. None."""
-    enabled: bool
+    enabled: bool | None
     """False hides it until `set_enabled` shows it. True."""
-    replace: bool
+    replace: bool | None
     """True puts it in the place of the prompt of this name, if there is one.
 
     It is hidden when that was, unless `enabled` is given. False.
     """
-    complete: Mapping[str, Complete]
+    complete: Mapping[str, Complete] | None
     """Who completes arguments, by name: a function of the value so far, or a list of all values."""
-    run_in_thread: bool
+    run_in_thread: bool | None
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
 
 
@@ -143,7 +161,7 @@ class GetPromptResult(WireResult):
         description: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> None:
-        raw: dict[str, Any] = {"messages": msgspec.to_builtins(_messages(messages))}
+        raw: dict[str, Any] = {"messages": msgspec.to_builtins(of_prompt(messages))}
         if description is not None:
             raw["description"] = description
         if meta is not None:
@@ -176,9 +194,6 @@ def _blocks(content: Any) -> Any:
     return [block(one) for one in items(content)] if isinstance(content, list) else block(content)
 
 
-_messages = messages
-
-
 def answering(host: Host, typed: bool = False) -> Answer:
     """What turns a function's value into the answer to prompts/get; `typed`: it is declared to be a whole result."""
     bridge = host.bridge
@@ -187,12 +202,25 @@ def answering(host: Host, typed: bool = False) -> Answer:
         if isinstance(value, GetPromptResult):
             return bridge.result(key, value.to_wire())
         if isinstance(value, dict) and (typed or "messages" in value):
-            return bridge.result(key, encode(value))
+            return bridge.result(key, encode(_whole(cast("dict[str, Any]", value))))
         if value is None:
             return bridge.value(key, b"null")  # the engine says what is expected
-        return bridge.result(key, encode({"messages": messages(value)}))
+        return bridge.result(key, encode({"messages": of_prompt(value)}))
 
     return answer
+
+
+def _whole(result: dict[str, Any]) -> dict[str, Any]:
+    """A result object as it is on the wire, whose messages may have several blocks."""
+    several = items(result.get("messages"))
+    if not any(
+        isinstance(one, dict) and isinstance(cast("dict[str, Any]", one).get("content"), list) for one in several
+    ):
+        return result
+    return {
+        **result,
+        "messages": [part for one in several for part in (_apart(one) if isinstance(one, dict) else [one])],
+    }
 
 
 def define(function: Callable[..., Any], description: str | None, options: PromptOptions) -> Json:

@@ -57,11 +57,15 @@ class Question(Generic[Answer]):
     asked by that. The answer in `ask_all` is what those functions return.
     """
 
-    __slots__ = ("method", "params", "read")
+    __slots__ = ("judged", "method", "params", "read")
 
-    def __init__(self, method: str, params: Mapping[str, Any] | None, read: Callable[[bytes], Answer]) -> None:
+    def __init__(
+        self, method: str, params: Mapping[str, Any] | None, read: Callable[[bytes], Answer], judged: bool = False
+    ) -> None:
         self.method = method
         self.params = params
+        self.judged = judged
+        """Whether `read` judges what a form's answer holds, and the engine need not."""
         self.read = read
         """Reads the result as it is on the wire."""
 
@@ -91,6 +95,7 @@ class Question(Generic[Answer]):
             "elicitation/create",
             {"mode": "form", "message": message, "requestedSchema": asked.schema},
             asked.answer,
+            asked.judged,
         )
 
     @staticmethod

@@ -47,17 +47,17 @@ class RequestOptions(TypedDict, total=False):
     """Without answer or progress; the client's `request_timeout`. None or 0: no limit."""
     max_timeout: float | None
     """With progress, too; None or 0: no limit, as when not given."""
-    idempotent: bool
+    idempotent: bool | None
     """It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
     the like always may; no."""
     on_progress: OnProgress | None
     """Called with the progress that the peer reports; nobody."""
-    meta: Mapping[str, Any]
+    meta: Mapping[str, Any] | None
     """The request's `_meta`; none."""
-    task: float | bool
+    task: float | bool | None
     """Runs it as a task of the peer, where it can, and waits for its result: the seconds that the peer keeps it, or
     True for as long as it likes; no. In 2026-07-28 the server decides."""
-    cache: CacheMode
+    cache: CacheMode | None
     """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
     `"bypass"` asks and leaves what is kept as it is; `"default"`."""
     trace_context: TraceLike | None
@@ -68,7 +68,7 @@ class RequestOptions(TypedDict, total=False):
 class RawRequestOptions(RequestOptions, total=False):
     """Options of a request by name."""
 
-    any_result: bool
+    any_result: bool | None
     """Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is; no: it
     is a `PeerMisbehavedError`."""
 
@@ -176,6 +176,9 @@ class Pages(Generic[D]):
         if self.cursor is None:
             return False
         method = self.listing.method
+        if not self.cursor and self.cursor in self._seen:
+            # An empty cursor is one like any other, but one that comes again is the end of a server that has none.
+            return False
         if self.cursor in self._seen:
             raise PeerMisbehavedError(f"{method} never ends: the cursor {json.dumps(self.cursor)} came twice")
         self._seen.add(self.cursor)
@@ -300,11 +303,11 @@ def request_options(
     timeout: float | UnsetType | None = UNSET,
     max_timeout: float | None = None,
     on_progress: OnProgress | None = None,
-    idempotent: bool = False,
-    task: float | bool = False,
+    idempotent: bool | None = False,
+    task: float | bool | None = False,
     until_over: bool = False,
     cache: CacheMode | None = None,
-    any_result: bool = False,
+    any_result: bool | None = False,
     trace_context: TraceLike | None = None,
     follows: int | None = None,
 ) -> str:
@@ -320,7 +323,7 @@ def request_options(
         options["idempotent"] = True
     if task is True:
         options["task"] = {}
-    elif task is not False:
+    elif task is not False and task is not None:
         checks.finite("task", task)
         options["task"] = {"ttl": round(task * 1000)}
     if until_over:
@@ -371,8 +374,14 @@ def as_asked(questions: Sequence[Question[Any]], options: RequestOptions) -> lis
     return [(method, msgspec.Raw(text or b"{}")) for method, text in texts]
 
 
-def together_with(settings: str, questions: Sequence[Asked]) -> str:
-    """The options of one of several questions, of which none is sent when one cannot be."""
+def together_with(settings: str, questions: Sequence[Asked], judged: bool = False) -> str:
+    """The options of one of several questions, of which none is sent when one cannot be.
+
+    `judged`: a library judges what its answer holds, and the engine does not.
+    """
+    if judged:
+        given: dict[str, Any] = json.loads(settings) if settings else {}
+        settings = options_text({**given, "judged": True})
     if len(questions) < 2:
         return settings
     members: dict[str, Any] = json.loads(settings) if settings else {}

@@ -31,37 +31,37 @@ class CacheHints(TypedDict, total=False):
 class ResourceOptions(TypedDict, total=False):
     """Options of a resource or a resource template; everything not given is read off the function."""
 
-    name: str
+    name: str | None
     """A name for programs; the function's name, of a plain value the URI."""
-    title: str
+    title: str | None
     """The name to show to people; none."""
-    description: str
+    description: str | None
     """What it is, for the model; the function's docstring."""
-    mime_type: str
+    mime_type: str | None
     """The MIME type of what it holds; none, and that of JSON for a value that is neither text nor bytes."""
-    size: int
+    size: int | None
     """How many bytes it holds, of a resource; none."""
-    annotations: Annotations | Mapping[str, Any]
+    annotations: Annotations | Mapping[str, Any] | None
     """Who it is for and how much it matters, such as `Annotations(priority=1)`; none."""
-    icons: Sequence[Icon | Mapping[str, Any]]
+    icons: Sequence[Icon | Mapping[str, Any]] | None
     """Images for user interfaces; none."""
-    meta: Mapping[str, Any]
+    meta: Mapping[str, Any] | None
     """The definition's `_meta`; none."""
-    scopes: Sequence[str]
+    scopes: Sequence[str] | None
     """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
     listed to those who have them. None."""
-    enabled: bool
+    enabled: bool | None
     """False hides it until `set_enabled` shows it. True."""
-    replace: bool
+    replace: bool | None
     """True puts it in the place of what has this URI, if there is something.
 
     It is hidden when that was, unless `enabled` is given. False.
     """
-    cache: CacheHints
+    cache: CacheHints | None
     """How long what is read keeps, and for whom, such as `{"ttl": 60}`; what the server's option `cache` says."""
-    complete: Mapping[str, Complete]
+    complete: Mapping[str, Complete] | None
     """Who completes a template's variables, by name: a function of the value so far, or a list of all values."""
-    run_in_thread: bool
+    run_in_thread: bool | None
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
 
 
@@ -159,8 +159,11 @@ def _contents(value: object) -> object:
     return value
 
 
-def answering(host: Host, typed: bool = False) -> Answer:
-    """What turns a function's value into the answer to resources/read; `typed`: it is declared to be a whole result."""
+def answering(host: Host, typed: bool = False, write: Callable[[Any], bytes] = encode) -> Answer:
+    """What turns a function's value into the answer to resources/read; `typed`: it is declared to be a whole result.
+
+    `write` makes the text of what is neither text, bytes nor contents.
+    """
     bridge = host.bridge
     raw = (bytes, bytearray, memoryview)
 
@@ -178,11 +181,13 @@ def answering(host: Host, typed: bool = False) -> Answer:
         if typed and isinstance(value, dict):
             return bridge.result(key, encode(value))
         # The engine's affair: contents that are dictionaries, or any JSON value.
-        return bridge.value(key, encode(value))
+        is_contents = isinstance(value, dict) and "contents" in value
+        return bridge.value(key, encode(value) if is_contents else write(value))
 
     return answer
 
 
+_EXPLODED = re.compile(r"[{,+#./;?&](\w+)\*")
 _EXPRESSION = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
 
 
@@ -193,6 +198,13 @@ def check_parameters(uri: str, signature: Signature) -> None:
         names = {part.rstrip("*").partition(":")[0] for found in _EXPRESSION.findall(uri) for part in found.split(",")}
         if (missing := sorted(names - takes)) and not signature.open:
             raise MisuseError(f"resource template {uri!r}: the function has no parameter {missing[0]!r}")
+        for name in _EXPLODED.findall(uri):
+            hint = next((parameter.type for parameter in signature.parameters if parameter.name == name), list)
+            if hint in (str, int, float, bool, bytes):
+                raise MisuseError(
+                    f"resource template {uri!r}: the variable {name!r} with an asterisk is a list: "
+                    f"{name}: list[{hint.__name__}]"
+                )
     elif strange := sorted(takes - {"uri"}):
         raise MisuseError(
             f"resource {uri!r}: the function's parameter {strange[0]!r} is no variable of the URI, which has none"

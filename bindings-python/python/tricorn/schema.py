@@ -1,7 +1,6 @@
 """A typed function as the engine sees it: JSON Schema of its arguments and result, and how to decode arguments.
 
-msgspec does the work. pydantic takes over for a function whose signature mentions it, and is never imported here
-unless the program has imported it already.
+Each parameter, and the result, has one judge (`judge.py`), by its own type.
 """
 
 from __future__ import annotations
@@ -21,25 +20,22 @@ from typing import Annotated, Any, Literal, NamedTuple, Union, cast
 
 import msgspec
 
-from .choices import restore
+from . import judge, look
 from .content import BLOCKS, CallToolResult
 from .context import RequestContext
 from .decoding import decode as decode_any
 from .decoding import decoded
 from .encoding import encode, encode_hook
 from .errors import InputRequired, MisuseError
+from .judge import ArgumentError
 
 Decode = Callable[[bytes], dict[str, Any]]
 Returns = Literal["any", "nothing", "text", "value", "result"]
 Schema = dict[str, Any]
 
-_SIMPLE: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
-_REF = "#/$defs/{name}"
 _UNIONS = (Union, types.UnionType)
-
-
-class ArgumentError(ValueError):
-    """Arguments that passed the schema but not the types; the text is for the model."""
+ABSENT: Any = object()
+"""The default of an argument that is not passed when nobody gives it: of `**rest: Unpack[...]`."""
 
 
 class Parameter(NamedTuple):
@@ -61,49 +57,106 @@ class Signature(NamedTuple):
     open: bool  # takes any other argument too (**kwargs)
     description: str | None
     hint: Any  # what it returns
+    rest: Any = Any  # the type of each other argument, where it is open
 
 
 def read(function: Callable[..., Any]) -> Signature:
     """Looks at a function: its parameters, its docstring, what it returns."""
     target = unwrapped(function)
+    _refuse_misplaced(function, target)
     known = hints(function, target)
     summary, documented = docstring(inspect.getdoc(function))
     empty = inspect.Parameter.empty
     context: str | None = None
-    positional: list[str] = []
+    positional: dict[str, Any] = {}
     parameters: list[Parameter] = []
     is_open = False
-    for name, parameter in inspect.signature(function).parameters.items():
+    rest: Any = Any
+    # A partial function may be dressed as the whole one, whose arguments it no longer takes.
+    is_partial = isinstance(function, functools.partial)
+    for name, parameter in inspect.signature(function, follow_wrapped=not is_partial).parameters.items():
         hint = known.get(name, Any)
         if parameter.kind is parameter.POSITIONAL_ONLY:
-            positional.append(name)
+            positional[name] = parameter.default
         if parameter.kind is parameter.VAR_KEYWORD:
-            is_open = True
+            if _is_unpack(hint):
+                parameters += _unpacked(function, name, hint, documented, {p.name for p in parameters})
+            else:
+                is_open, rest = True, hint
         elif parameter.kind is parameter.VAR_POSITIONAL:
-            raise MisuseError(f"{_name(function)}: *{name} cannot be described to a client; take a list instead")
+            raise MisuseError(f"{name_of(function)}: *{name} cannot be described to a client; take a list instead")
         elif is_context(hint):
             context = name
         else:
-            if parameter.default is None and hint is not Any:
+            if parameter.default is None and not judge.none_fits(hint):
                 hint = typing.Optional[hint]  # noqa: UP045 - the hint may be a type without `|`
             parameters.append(Parameter(name, hint, parameter.default, documented.get(name)))
-    call = function
-    if positional:
-
-        def call(**arguments: Any) -> Any:
-            first = [arguments.pop(name) for name in positional if name in arguments]
-            return function(*first, **arguments)
-
     hint = known.get("return", empty)
     return Signature(
-        call=call,
+        call=_by_position(function, positional) if positional else function,
         is_async=inspect.iscoroutinefunction(target),
         context=context,
         parameters=parameters,
         open=is_open,
         description=summary,
         hint=_answered(_awaited(hint)),
+        rest=rest,
     )
+
+
+def _by_position(function: Callable[..., Any], positional: dict[str, Any]) -> Callable[..., Any]:
+    """The function called by names, though it takes some parameters by position only."""
+    names = list(positional)
+
+    @functools.wraps(function)
+    def call(**arguments: Any) -> Any:
+        given = [place for place, name in enumerate(names) if name in arguments]
+        first = [arguments.pop(name, positional[name]) for name in names[: given[-1] + 1 if given else 0]]
+        return function(*first, **arguments)
+
+    return call
+
+
+def _refuse_misplaced(function: Callable[..., Any], target: Any) -> None:
+    """Refuses functions that could never answer: a method without its object, a generator."""
+    if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
+        raise MisuseError(
+            f"{name_of(function)} is a generator: return all of it, such as a list; `await ctx.progress(...)` tells "
+            "meanwhile how far it is"
+        )
+    if not inspect.isfunction(function):
+        return
+    owner = function.__qualname__.rpartition(".")[0]
+    first = next(iter(inspect.signature(function).parameters), "")
+    if owner and not owner.endswith("<locals>") and first in ("self", "cls"):
+        method = f"{owner.rpartition('.')[2]}(...).{function.__name__}"
+        raise MisuseError(
+            f"{name_of(function)} is a method of a class, and has no object yet: register it of an object, "
+            f"such as app.add_tool({method})"
+        )
+
+
+def _is_unpack(hint: Any) -> bool:
+    return (
+        getattr(typing.get_origin(hint), "_name", None) == "Unpack"
+        or getattr(typing.get_origin(hint), "__name__", None) == "Unpack"
+    )
+
+
+def _unpacked(
+    function: Callable[..., Any], name: str, hint: Any, documented: dict[str, str], taken: set[str]
+) -> list[Parameter]:
+    """The parameters that `**name: Unpack[TypedDict]` stands for."""
+    record = typing.get_args(hint)[0]
+    owner = typing.get_origin(record) or record
+    if not look.is_typed_dict(owner):
+        raise MisuseError(f"{name_of(function)}: **{name}: expected Unpack of a TypedDict, got {record!r}")
+    required = look.required_keys(owner)
+    return [
+        Parameter(key, type_, inspect.Parameter.empty if key in required else ABSENT, documented.get(key))
+        for key, type_ in look.members(owner).items()
+        if key not in taken
+    ]
 
 
 def unwrapped(function: Callable[..., Any]) -> Any:
@@ -128,12 +181,13 @@ def hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
         return typing.get_type_hints(target, localns=frame.f_locals, include_extras=True)
     except NameError as error:
         raise MisuseError(
-            f"{_name(function)}: cannot resolve an annotation: {error}. "
+            f"{name_of(function)}: cannot resolve an annotation: {error}. "
             "Names used in annotations must exist when the function is registered, not only under TYPE_CHECKING"
         ) from None
 
 
-def _name(function: Callable[..., Any]) -> str:
+def name_of(function: Callable[..., Any]) -> str:
+    """What a function is called in messages."""
     return getattr(function, "__qualname__", None) or repr(function)
 
 
@@ -209,10 +263,21 @@ def docstring(text: str | None) -> tuple[str | None, dict[str, str]]:
 # -- arguments
 
 
-def arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
-    """The JSON Schema of the arguments object, and what makes the decoder when the first call comes."""
-    made, make = _arguments(signature)
-    return _writable(made), make
+class Arguments(NamedTuple):
+    """What a function takes."""
+
+    schema: Schema
+    """The JSON Schema of the arguments object."""
+    decoder: Callable[[], Decode]
+    """Makes the decoder when the first call comes."""
+    judged: bool
+    """The decoder checks all of it, by validators that JSON Schema does not know: the engine must not before."""
+
+
+def arguments(signature: Signature) -> Arguments:
+    """What a function takes. `MisuseError`: a type that nobody can judge."""
+    made = _arguments(signature)
+    return made._replace(schema=_writable(made.schema))
 
 
 def _writable(schema: Any) -> Any:
@@ -237,159 +302,369 @@ def _without_infinite(schema: Any) -> Any:
     }
 
 
-def _arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
-    parameters = signature.parameters
-    if any(is_pydantic(p.type) or _is_pydantic_field(p.default) for p in parameters):
-        return _pydantic_arguments(signature)
-    try:
-        schemas, definitions = _schemas([p.type for p in parameters])
-    except (TypeError, NotImplementedError) as error:
-        if "pydantic" in sys.modules:
-            with contextlib.suppress(MisuseError):
-                return _pydantic_arguments(signature)
-        raise MisuseError(_unsupported(signature, error)) from None
+def _arguments(signature: Signature) -> Arguments:
+    name = name_of(signature.call)
+    groups = _Groups([], [], {})
+    for parameter in signature.parameters:
+        _judged(parameter, name, groups)
+    definitions: Schema = {}
+    found = _ours(groups, definitions)
+    theirs, needed = _theirs(groups, name, definitions)
+    found.update(theirs)
     properties: dict[str, Schema] = {}
-    for parameter, found in zip(parameters, schemas):
-        entry = dict(found)
-        if parameter.description:
-            entry.setdefault("description", parameter.description)
-        if parameter.default is not inspect.Parameter.empty:
-            with contextlib.suppress(TypeError):  # a default that is no JSON is still a default
-                entry["default"] = msgspec.to_builtins(parameter.default, enc_hook=encode_hook)
-        properties[parameter.name] = entry
-    required = [p.name for p in parameters if p.default is inspect.Parameter.empty]
+    required: list[str] = []
+    for parameter in signature.parameters:
+        key = groups.keys.get(parameter.name, parameter.name)
+        entry = _lifted(found[key])
+        text = judge.description(parameter.type) or parameter.description
+        if text and "description" not in entry:
+            entry["description"] = text
+        properties[key] = entry
+        is_needed = parameter.default is inspect.Parameter.empty
+        if needed.get(key, is_needed):
+            required.append(key)
     schema: Schema = {"type": "object", "properties": properties}
     if required:
         schema["required"] = required
-    if not signature.open:
+    rest = _rest(signature, definitions)
+    if rest is not None:
+        schema["additionalProperties"] = rest[1]
+    elif not signature.open:
         schema["additionalProperties"] = False
     if definitions:
         schema["$defs"] = definitions
-    return schema, lambda: _decoder(signature, required)
+    judged = bool(groups.theirs) or (rest is not None and isinstance(rest[0], judge.Pydantic))
+    return Arguments(schema, lambda: _decoder(signature, groups, None if rest is None else rest[0]), judged)
 
 
-def _schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
-    if all(hint in _SIMPLE for hint in hints if isinstance(hint, type)) and all(isinstance(h, type) for h in hints):
-        return [{"type": _SIMPLE[hint]} for hint in hints], {}
-    schemas, definitions = msgspec.json.schema_components(hints, ref_template=_REF)
-    for schema, hint in zip(schemas, hints):
-        restore(schema, hint, definitions)
-    return list(schemas), definitions
+class _Groups(NamedTuple):
+    """The parameters by who judges them."""
+
+    ours: list[Parameter]
+    theirs: list[Parameter]
+    keys: dict[str, str]
+    """What those of pydantic's are called by clients."""
 
 
-def _unsupported(signature: Signature, error: Exception) -> str:
-    for parameter in signature.parameters:
-        try:
-            _schemas([parameter.type])
-        except (TypeError, NotImplementedError) as found:
-            reason = str(found).strip().splitlines()[-1]
-            return f"{_name(signature.call)}: parameter {parameter.name!r} has no JSON Schema: {reason}"
-    return f"{_name(signature.call)}: {error}"
+def _judged(parameter: Parameter, name: str, groups: _Groups) -> None:
+    """Finds who judges a parameter."""
+    hint, default = parameter.type, parameter.default
+    if isinstance(hint, type) and hint in judge.SIMPLE and type(default) in _PLAIN:
+        groups.ours.append(parameter)
+        return
+    if hint is Any or hint is object:
+        hint = Any
+        if not look.is_of_pydantic(default):
+            groups.ours.append(parameter._replace(type=Any))
+            return
+    try:
+        if look.is_of_pydantic(default):
+            found: judge.Judge = judge.Pydantic(hint)
+        else:
+            found = judge.made(hint)
+            if isinstance(found, judge.Msgspec):
+                try:
+                    found.components("validation")
+                except judge.UNFIT as error:
+                    found = judge.fallback(hint, error)
+    except MisuseError as error:
+        raise MisuseError(f"{name}: parameter {parameter.name!r} has no JSON Schema: {error.message}") from None
+    if isinstance(found, judge.Msgspec):
+        groups.ours.append(parameter._replace(type=found.hint))
+        return
+    groups.theirs.append(parameter)
+    groups.keys[parameter.name] = _alias(parameter, name) or parameter.name
 
 
-def _decoder(signature: Signature, required: list[str]) -> Decode:
-    parameters = signature.parameters
-    if signature.open:
-        return functools.partial(decoded, msgspec.json.Decoder(dict[str, Any]).decode)
-    if not parameters:
-        return lambda _raw: {}
-    fields = {p.name: p.type for p in parameters}
-    record = cast(Any, typing).TypedDict("Arguments", fields)
-    record.__required_keys__ = frozenset(required)
-    record.__optional_keys__ = frozenset(fields) - record.__required_keys__
-    plain = cast(Decode, msgspec.json.Decoder(record).decode)
+_PLAIN = frozenset((type, str, int, float, bool, type(None)))
+"""Types of defaults that are no `Field(...)`; that of none is a class."""
+
+
+def _alias(parameter: Parameter, name: str) -> str | None:
+    """The name that `Field(alias=...)` gives a parameter."""
+    fields = [parameter.default, *(typing.get_args(parameter.type)[1:] if _is_annotated(parameter.type) else ())]
+    for field in fields:
+        alias: Any = getattr(field, "validation_alias", None) or getattr(field, "alias", None)
+        if not look.is_of_pydantic(field) or alias is None:
+            continue
+        if not isinstance(alias, str):
+            raise MisuseError(
+                f"{name}: parameter {parameter.name!r}: an alias of an argument is one name, got {alias!r}"
+            )
+        return alias
+    return None
+
+
+def _is_annotated(hint: Any) -> bool:
+    return typing.get_origin(hint) is Annotated
+
+
+def _ours(groups: _Groups, definitions: Schema) -> dict[str, Schema]:
+    """What msgspec says of its parameters."""
+    schemas, found = judge.schemas([p.type for p in groups.ours])
+    definitions.update(found)
+    entries: dict[str, Schema] = {}
+    for parameter, schema in zip(groups.ours, schemas):
+        entry = entries[parameter.name] = dict(schema)
+        if parameter.default is not inspect.Parameter.empty and parameter.default is not ABSENT:
+            with contextlib.suppress(TypeError):  # a default that is no JSON is still a default
+                entry["default"] = msgspec.to_builtins(parameter.default, enc_hook=encode_hook)
+    return entries
+
+
+def _theirs(groups: _Groups, name: str, definitions: Schema) -> tuple[dict[str, Schema], dict[str, bool]]:
+    """What pydantic says of its parameters, and which of them it needs."""
+    if not groups.theirs:
+        return {}, {}
+    schema = _made_by_pydantic(groups.theirs, name)
+    entries: dict[str, Schema] = schema["properties"]
+    renamed = _merge(cast(Schema, schema.get("$defs", {})), definitions)
+    for parameter in groups.theirs:
+        key = groups.keys[parameter.name]
+        entry = cast(Schema, _renamed(entries[key], renamed))
+        if entry.get("title") == key.replace("_", " ").title():
+            del entry["title"]  # made up by pydantic; says nothing to anybody
+        entries[key] = entry
+    required: list[str] = schema.get("required", [])
+    return entries, {key: key in required for key in entries}
+
+
+def _made_by_pydantic(parameters: list[Parameter], name: str) -> Schema:
+    try:
+        adapter = _adapter(parameters)
+        return cast(Schema, judge.guarded(lambda: adapter.json_schema(schema_generator=judge.generator())))
+    except MisuseError as error:
+        if len(parameters) > 1:
+            for parameter in parameters:
+                _made_by_pydantic([parameter], name)
+        raise MisuseError(f"{name}: parameter {parameters[0].name!r} has no JSON Schema: {error.message}") from None
+
+
+def _merge(theirs: Schema, definitions: Schema) -> dict[str, str]:
+    """Adds definitions to others; gives the references that have to change, because another has the name."""
+    renamed: dict[str, str] = {}
+    for name, definition in theirs.items():
+        free = name
+        while free in definitions and definitions[free] != definition:
+            free += "_"
+        if free != name:
+            renamed[judge.REF.format(name=name)] = judge.REF.format(name=free)
+    for name, definition in theirs.items():
+        reference = judge.REF.format(name=name)
+        definitions[renamed.get(reference, reference).removeprefix("#/$defs/")] = _renamed(definition, renamed)
+    return renamed
+
+
+def _renamed(schema: Any, renamed: dict[str, str]) -> Any:
+    if isinstance(schema, list):
+        return [_renamed(item, renamed) for item in cast("list[Any]", schema)]  # type: ignore[redundant-cast]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast(Schema, schema)
+    return {
+        key: renamed.get(item, item) if key == "$ref" and isinstance(item, str) else _renamed(item, renamed)
+        for key, item in members.items()
+    }
+
+
+_NOTES = ("title", "description", "examples", "deprecated")
+
+
+def _lifted(entry: Schema) -> Schema:
+    """A property with what is said of it where clients look: not within the branch beside null."""
+    branches: Any = entry.get("anyOf")
+    if not isinstance(branches, list):
+        return entry
+    several = cast("list[Schema]", branches)
+    others = [one for one in several if one.get("type") != "null"]
+    if len(others) != 1:
+        return entry
+    noted = {
+        key: item for key, item in others[0].items() if key in _NOTES and key not in entry and "$ref" not in others[0]
+    }
+    if not noted:
+        return entry
+    bare = {key: item for key, item in others[0].items() if key not in noted}
+    return {**entry, "anyOf": [bare if one is others[0] else one for one in several], **noted}
+
+
+def _rest(signature: Signature, definitions: Schema) -> tuple[judge.Judge, Schema] | None:
+    """Who judges the arguments that have no name of their own, and the schema of each."""
+    if not signature.open or signature.rest in (Any, object, inspect.Parameter.empty):
+        return None
+    try:
+        found, schema, others = judge.found(signature.rest, "validation")
+    except MisuseError as error:
+        raise MisuseError(f"{name_of(signature.call)}: its **arguments have no JSON Schema: {error.message}") from None
+    return found, cast(Schema, _renamed(schema, _merge(others, definitions)))
+
+
+def _adapter(parameters: list[Parameter]) -> Any:
+    """What judges parameters that are pydantic's: a `TypeAdapter` of a function that has them."""
+
+    def collect(**arguments: Any) -> dict[str, Any]:
+        return arguments
+
+    function: Any = collect
+    types = {p.name: judge.for_pydantic(p.type) for p in parameters}
+    function.__signature__ = inspect.Signature(
+        [
+            inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default, annotation=types[p.name])
+            for p in parameters
+        ]
+    )
+    function.__annotations__ = types
+    return judge.guarded(lambda: judge.pydantic().TypeAdapter(function))
+
+
+def _decoder(signature: Signature, groups: _Groups, rest: judge.Judge | None) -> Decode:
+    plain = _plain_decoder(groups.ours) if groups.ours else None
+    theirs = _pydantic_decoder(groups) if groups.theirs else None
+    if not signature.open:
+        if theirs is None:
+            return plain or (lambda _raw: {})
+        if plain is None:
+            return theirs
+    split = cast("Callable[[bytes], dict[str, msgspec.Raw]]", msgspec.json.Decoder(dict[str, msgspec.Raw]).decode)
+    keys = frozenset(groups.keys.values())
+    known = keys | {p.name for p in groups.ours}
 
     def decode(raw: bytes) -> dict[str, Any]:
-        try:
-            return decoded(plain, raw)
-        except msgspec.ValidationError as error:
-            if "got `float`" in str(error):
-                # JSON Schema counts 1.0 as an integer, and so did the check in the engine.
-                try:
-                    return plain(msgspec.json.encode(integral(decode_any(raw))))
-                except msgspec.ValidationError:
-                    pass
-            raise ArgumentError(_explain(str(error), raw)) from None
+        with judge.readable():
+            parts = decoded(split, raw)
+        arguments = {} if plain is None else plain(raw)
+        if theirs is not None:
+            arguments.update(theirs(_joined({name: part for name, part in parts.items() if name in keys})))
+        for name, part in parts.items():
+            if name not in known:
+                if not signature.open:
+                    raise ArgumentError(f"{judge.named(name)}: unknown")
+                arguments[name] = _read(rest, bytes(part), name)
+        return arguments
 
     return decode
 
 
-def integral(value: Any) -> Any:
-    """The value with whole numbers written as integers."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, dict):
-        return {key: integral(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [integral(item) for item in cast("list[Any]", value)]  # type: ignore[redundant-cast]
-    return value
+def _joined(parts: dict[str, msgspec.Raw]) -> bytes:
+    return b"{" + b",".join(msgspec.json.encode(name) + b":" + bytes(part) for name, part in parts.items()) + b"}"
 
 
-_WORDS = {"int": "integer", "str": "string", "float": "number", "bool": "boolean"}
-_EXPECTED = re.compile(r"^Expected `(.+?)`, got `")
-_MISSING = re.compile(r"^Object missing required field `(.+?)`")
-_STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+)\]")
-
-
-def _explain(message: str, raw: bytes) -> str:
-    text, _, at = message.partition(" - at `$")
-    path = at.rstrip("`").lstrip(".")
-    if missing := _MISSING.match(text):
-        path = f"{path}.{missing[1]}" if path else missing[1]
-        return f'argument "{path}": missing (required)'
-    value: Any = decode_any(raw)
+def _read(rest: judge.Judge | None, text: bytes, name: str) -> Any:
+    if rest is None:
+        return decode_any(text)
     try:
-        for step in _STEP.finditer("." + path):
-            value = value[step[1]] if step[1] is not None else value[int(step[2])]
-    except (KeyError, IndexError, TypeError):
-        return f'argument "{path}": {text[:1].lower()}{text[1:]}'
-    if expected := _EXPECTED.match(text):
-        words = " or ".join(_WORDS.get(word, word) for word in expected[1].split(" | "))
-        return f'argument "{path}": expected {words}, got {_shown(value)}'
-    return f'argument "{path}": {text[:1].lower()}{text[1:]}, got {_shown(value)}'
+        return rest.read(text)
+    except ValueError as error:
+        raise ArgumentError(rest.explain(error, decode_any(text), name)) from None
 
 
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    return text if len(text) <= 80 else text[:77] + "..."
+def _plain_decoder(parameters: list[Parameter]) -> Decode:
+    fields = {p.name: p.type for p in parameters}
+    record = cast(Any, typing).TypedDict("Arguments", fields)
+    record.__required_keys__ = frozenset(p.name for p in parameters if p.default is inspect.Parameter.empty)
+    record.__optional_keys__ = frozenset(fields) - record.__required_keys__
+    plain = cast(Decode, msgspec.json.Decoder(record, dec_hook=judge.decode_hook).decode)
+
+    def decode(raw: bytes) -> dict[str, Any]:
+        try:
+            return plain(raw)
+        except ValueError:
+            pass
+        try:
+            with judge.readable():
+                return cast("dict[str, Any]", judge.integral_too(plain, raw))
+        except msgspec.ValidationError as error:
+            raise ArgumentError(judge.explain(str(error), decode_any(raw))) from None
+
+    return decode
+
+
+def _pydantic_decoder(groups: _Groups) -> Decode:
+    validate = _adapter(groups.theirs).validator.validate_json
+    invalid = judge.pydantic().ValidationError
+    absent = [p.name for p in groups.theirs if p.default is ABSENT]
+
+    def decode(raw: bytes) -> dict[str, Any]:
+        try:
+            found = cast("dict[str, Any]", judge.with_surrogates(validate, raw))
+        except invalid as error:
+            raise ArgumentError(judge.explained(error)) from None
+        for one in absent:
+            if found[one] is ABSENT:
+                del found[one]
+        return found
+
+    return decode
 
 
 # -- results
 
 
-def result(hint: Any) -> tuple[Returns, Schema | None]:
-    """How a function's result is answered, and the output schema of its type when it has one."""
-    returns, made = _result(hint)
-    return returns, _writable(made)
+class Result(NamedTuple):
+    """How a function's result is answered."""
+
+    returns: Returns
+    schema: Schema | None
+    """The output schema of its type, when it has one."""
+    write: Callable[[Any], bytes]
+    """A value as JSON text: of what the type declares, and no more."""
 
 
-def _result(hint: Any) -> tuple[Returns, Schema | None]:
-    if hint is None or hint is type(None) or hint is typing.NoReturn:
-        return "nothing", None
-    if hint is str:
-        return "text", None
-    if hint in (inspect.Parameter.empty, Any, object):
-        return "any", None
-    if is_result(hint, "CallToolResult"):
-        return "result", None
-    if _is_content(hint):
-        return "any", None
-    if isinstance(hint, type) and hint in _SIMPLE:
-        return "value", {"type": _SIMPLE[hint]}
-    if is_pydantic(hint):
-        return "value", _pydantic().TypeAdapter(hint).json_schema(mode="serialization")
+def result(hint: Any, name: str = "") -> Result:
+    """How a function's result is answered. `MisuseError`: its type says what nobody understands."""
     try:
-        (schema,), definitions = _schemas([hint])
-    except (TypeError, NotImplementedError):
-        return "any", None
+        found = _result(hint)
+    except MisuseError as error:
+        raise MisuseError(f"{name or 'the function'}: its result: {error.message}") from None
+    return found._replace(schema=_writable(found.schema))
+
+
+def _result(hint: Any) -> Result:
+    if hint is None or hint is type(None) or hint in (typing.NoReturn, getattr(typing, "Never", None)):
+        return Result("nothing", None, encode)
+    if hint is str:
+        return Result("text", None, encode)
+    if hint in (inspect.Parameter.empty, Any, object):
+        return Result("any", None, encode)
+    if is_result(hint, "CallToolResult"):
+        return Result("result", None, encode)
+    if _is_content(hint):
+        return Result("any", None, _beside_content(hint))
+    if isinstance(hint, type) and hint in judge.SIMPLE:
+        return Result("value", {"type": judge.SIMPLE[hint]}, encode)
+    found = judge.made(hint)
+    try:
+        schema, definitions = found.components("serialization")
+    except judge.UNFIT:
+        try:
+            found, schema, definitions = judge.found(hint, "serialization")
+        except MisuseError:
+            return Result("any", None, encode)  # of a class that nobody knows: its values may be written all the same
+    schema = _rooted(schema, definitions)
+    if not schema:
+        return Result("any", None, found.write)
+    return Result("value", {**schema, "$defs": definitions} if definitions else schema, found.write)
+
+
+def _rooted(schema: Schema, definitions: Schema) -> Schema:
+    """The schema with what it refers to at its root: clients before 2026-07-28 want "type": "object" there."""
     reference = schema.get("$ref", "")
-    if reference.startswith("#/$defs/"):
-        # Clients before 2026-07-28 want "type": "object" at the root itself.
-        name = reference.removeprefix("#/$defs/")
-        schema = {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
-        if f'"{reference}"' not in json.dumps([schema, definitions]):
-            del definitions[name]
-    return ("value", {**schema, "$defs": definitions} if definitions else schema) if schema else ("any", None)
+    if not reference.startswith("#/$defs/"):
+        return schema
+    name = reference.removeprefix("#/$defs/")
+    schema = {**definitions[name], **{key: value for key, value in schema.items() if key != "$ref"}}
+    if f'"{reference}"' not in json.dumps([schema, definitions]):
+        del definitions[name]
+    return schema
+
+
+def _beside_content(hint: Any) -> Callable[[Any], bytes]:
+    """What writes the values of a type that has content blocks, too: those are written by themselves."""
+    plain = (str, type(None))
+    parts = [part for part in typing.get_args(hint) if part not in plain and not _is_content(part)]
+    if typing.get_origin(hint) not in _UNIONS or not parts:
+        return encode
+    return _result(Union[tuple(parts)]).write  # noqa: UP007 - there is no other way
 
 
 def is_result(hint: Any, name: str) -> bool:
@@ -398,75 +673,9 @@ def is_result(hint: Any, name: str) -> bool:
 
 
 def _is_content(hint: Any) -> bool:
-    if hint is CallToolResult or hint in BLOCKS:
+    """Whether values of a type are content blocks, or have some: they are no structured content."""
+    if isinstance(hint, type) and typing.get_origin(hint) is None and issubclass(hint, (CallToolResult, *BLOCKS)):
         return True
     if typing.get_origin(hint) in _UNIONS and set(typing.get_args(hint)) <= {str, type(None)}:
         return True
     return any(_is_content(part) for part in typing.get_args(hint) if part is not hint and not isinstance(part, str))
-
-
-# -- pydantic, only when the program uses it
-
-
-def _pydantic() -> Any:
-    return sys.modules["pydantic"]
-
-
-def is_pydantic(hint: Any) -> bool:
-    """Whether a type is pydantic's, or mentions it."""
-    if "pydantic" not in sys.modules:
-        return False
-    if isinstance(hint, type) and typing.get_origin(hint) is None:
-        return hasattr(hint, "__pydantic_core_schema__") or hasattr(hint, "__get_pydantic_core_schema__")
-    if typing.get_origin(hint) is Annotated:
-        inner, *extras = typing.get_args(hint)
-        return is_pydantic(inner) or any(type(extra).__module__.startswith("pydantic") for extra in extras)
-    return any(is_pydantic(part) for part in typing.get_args(hint) if not isinstance(part, str))
-
-
-def _is_pydantic_field(default: Any) -> bool:
-    return type(default).__module__ == "pydantic.fields"
-
-
-def _pydantic_arguments(signature: Signature) -> tuple[Schema, Callable[[], Decode]]:
-    def collect(**arguments: Any) -> dict[str, Any]:
-        return arguments
-
-    parameters = [
-        inspect.Parameter(p.name, inspect.Parameter.KEYWORD_ONLY, default=p.default, annotation=p.type)
-        for p in signature.parameters
-    ]
-    if signature.open:
-        parameters.append(inspect.Parameter("arguments", inspect.Parameter.VAR_KEYWORD, annotation=Any))
-    function: Any = collect
-    function.__signature__ = inspect.Signature(parameters)
-    function.__annotations__ = {p.name: p.type for p in signature.parameters}
-    pydantic = _pydantic()
-    try:
-        adapter = pydantic.TypeAdapter(function)
-        schema: Schema = adapter.json_schema()
-    except pydantic.errors.PydanticUserError as error:
-        raise MisuseError(f"{_name(signature.call)}: {error.message}") from None
-    for parameter in signature.parameters:
-        entry = schema["properties"].get(parameter.name, {})
-        if entry.get("title") == parameter.name.replace("_", " ").title():
-            del entry["title"]  # made up by pydantic; says nothing to anybody
-        if parameter.description and "description" not in entry:
-            entry["description"] = parameter.description
-    validate = adapter.validator.validate_json
-
-    def decode(raw: bytes) -> dict[str, Any]:
-        try:
-            return cast("dict[str, Any]", validate(raw))
-        except pydantic.ValidationError as error:
-            raise ArgumentError("; ".join(_pydantic_text(item) for item in error.errors())) from None
-
-    return schema, lambda: decode
-
-
-def _pydantic_text(item: dict[str, Any]) -> str:
-    path = ""
-    for step in item["loc"]:
-        path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
-    message = str(item["msg"])
-    return f'argument "{path}": {message[:1].lower()}{message[1:]}, got {_shown(msgspec.to_builtins(item["input"]))}'

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, overload
 
 import msgspec
@@ -17,15 +15,17 @@ from . import _core
 from .content import Icon
 from .context import Context
 from .deprecation import warn_options
-from .errors import MisuseError
+from .engine import Engine
+from .errors import ClosedError, MisuseError
 from .extension import Extension
 from .handler import options_text
 from .handlers import called
-from .host import Host, OnError
+from .host import NO_STATE, Host, OnError
 from .lifespan import Life, Lifespan
 from .middleware import Around, Builtin, wrap
 from .offer import Offer
 from .resources import CacheHints
+from .running import Ending, check_streams, ends, give_back_streams, pass_on_printed, patient_log
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -39,17 +39,20 @@ A = TypeVar("A", bound=Around[Context])
 BODY_LIMIT = 4 * 1024 * 1024
 """Bytes of an HTTP request body taken in, unless `max_message_bytes` says otherwise."""
 
+CLOSING = 2.0
+"""Seconds in which the engine closes a port that it has served."""
+
 
 class Identity(TypedDict, total=False):
     """How a server or client presents itself to the other side; what is not given is not told."""
 
-    title: str
+    title: str | None
     """The name to show to people."""
-    description: str
+    description: str | None
     """What it is for, in a sentence or two."""
-    website_url: str
+    website_url: str | None
     """Where people can read more."""
-    icons: Sequence[Icon | Mapping[str, Any]]
+    icons: Sequence[Icon | Mapping[str, Any]] | None
     """Images for user interfaces, such as `Icon("https://example.com/i.png", "image/png", ["48x48"])`."""
 
 
@@ -94,46 +97,48 @@ class ServerCache(CacheHints, total=False):
 class ServerOptions(Identity, total=False):
     """Options of a server; sizes in bytes, every limit has a safe default."""
 
-    instructions: str
+    instructions: str | None
     """What the model should know about this server; nothing."""
-    revision: str
+    revision: str | None
     """Speaks only this revision, such as `"2025-11-25"`, or only those with handshakes (`"legacy"`) or without
     (`"modern"`); all of them."""
-    auth: ServerAuth
+    auth: ServerAuth | None
     """Whose access tokens it takes over HTTP, such as `ServerAuth(issuer=..., resource=...)`; it asks for none."""
-    page_size: int
+    page_size: int | None
     """Entries on one page of a list; 250."""
-    max_message_bytes: int
+    max_message_bytes: int | None
     """Longest message accepted; 4 MiB."""
-    max_nesting: int
+    max_nesting: int | None
     """Deepest JSON accepted; 128."""
-    max_in_flight: int
+    max_decoded_bytes: int | None
+    """Memory that a message's values may take once decoded, in bytes and by estimate; 64 MiB."""
+    max_in_flight: int | None
     """Requests of one connection worked on at once; 256."""
-    max_queued_notifications: int
+    max_queued_notifications: int | None
     """Notifications waiting for a slow subscriber; 256."""
-    max_listeners: int
+    max_listeners: int | None
     """Listen streams (`subscriptions/listen`) of one connection; 64. Over HTTP each is a request of its own."""
-    ping_interval: float
+    ping_interval: float | None
     """Seconds without a message of a legacy client after which it is asked for a sign of life; 0, which is never."""
-    ping_timeout: float
+    ping_timeout: float | None
     """Seconds after which a client that does not answer that is taken for lost, and its session ends; 20."""
-    capabilities: Sequence[Literal["completions", "prompts", "resources"]] | Mapping[str, Mapping[str, Any]]
+    capabilities: Sequence[Literal["completions", "prompts", "resources"]] | Mapping[str, Mapping[str, Any]] | None
     """What is declared to clients besides what there is; nothing. Names: though there is none of it yet, because what a
     client was not told of as it connected it never asks for. A mapping can also declare `experimental` and capabilities
     that this library knows nothing of: `{"prompts": {}, "experimental": {"ours": {}}}`."""
-    tasks: TaskOptions | bool
+    tasks: TaskOptions | bool | None
     """Runs tool calls as tasks, where client and tool want that: in 2025-11-25 (experimental), and in 2026-07-28 by the
     extension `io.modelcontextprotocol/tasks`; no."""
-    request_state_keys: Sequence[str]
+    request_state_keys: Sequence[str] | None
     """Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds
     of questions (`requestState`); a secret of this process alone. The first one seals, all of them open, so that they
     can be changed one after the other. Servers that answer the same clients need the same. An empty list is refused: it
     is a setting that has got lost."""
-    request_state_ttl: float
+    request_state_ttl: float | None
     """Seconds for which such a state holds: as long as a user may take to answer; 600."""
-    max_request_state_bytes: int
+    max_request_state_bytes: int | None
     """The longest such state, which holds the answers so far; 16 KiB."""
-    cache: ServerCache
+    cache: ServerCache | None
     """How long clients may keep what is answered, and for whom, such as `{"ttl": 60, "tools": {"scope": "public"}}`;
     not at all."""
 
@@ -158,41 +163,47 @@ def _declared(settings: Mapping[str, Any]) -> Iterator[str]:
 class HttpOptions(TypedDict, total=False):
     """Options of an HTTP endpoint; times in seconds."""
 
-    path: str
+    path: str | None
     """Where the endpoint is when a port is listened on; `/mcp`."""
-    allowed_hosts: Sequence[str]
+    allowed_hosts: Sequence[str] | None
     """Values of the Host header accepted; by default the loopback names of the port."""
-    allowed_origins: Sequence[str]
+    allowed_origins: Sequence[str] | None
     """Values of the Origin header accepted; by default those of the loopback names."""
-    max_sessions: int
+    max_sessions: int | None
     """Legacy sessions kept; 10,000, then an idle one of whoever has the most goes."""
-    session_idle_timeout: float
+    session_idle_timeout: float | None
     """After which an idle legacy session goes; 1800."""
-    keep_alive_interval: float
+    keep_alive_interval: float | None
     """Between two keep-alive comments on a silent stream; 15."""
-    max_events: int
+    max_events: int | None
     """Events of one session kept for clients that lose a stream; 256, and 0 for none."""
-    max_event_bytes: int
+    max_event_bytes: int | None
     """Bytes of them; 1 MiB."""
-    sse_retry: float
+    sse_retry: float | None
     """After which a client that lost a stream asks for the rest; 1."""
-    sse: bool
+    stateless: bool | None
+    """Whether clients of the handshake revisions are served without sessions, so that any of several processes can
+    answer each request; what needs a session then fails with an error that says so. No."""
+    sse: bool | None
     """Whether the oldest transport, HTTP+SSE, is served, too; no.
 
     Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
     """
-    sse_path: str
+    sse_path: str | None
     """Where its stream is when a port is listened on; `/sse`.
 
     Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
     """
-    sse_message_path: str
+    sse_message_path: str | None
     """Where its messages are posted when a port is listened on; `/messages`.
 
     Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
     """
-    max_connections: int
+    max_connections: int | None
     """Sockets at once, and stateless requests at work at once; 4096."""
+    trusted_proxies: Sequence[str] | None
+    """Proxies whose X-Forwarded-For or Forwarded says where a request comes from, by which sockets, streams and
+    sessions are counted: addresses, or networks as `10.0.0.0/8`; none, so that all behind a proxy count as one."""
 
 
 class Server(Offer):
@@ -250,7 +261,7 @@ class Server(Offer):
         self.version = version or own_version
         self._host = Host(True, called("on_error", on_error))
         self._threads = self._host.threads = Threads(max_threads)
-        self._body_limit = int(options.get("max_message_bytes", BODY_LIMIT))
+        self._body_limit = int(options.get("max_message_bytes") or BODY_LIMIT)
         settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
         switched(settings)
         if settings.get("auth") is not None:
@@ -258,34 +269,75 @@ class Server(Offer):
 
             settings["auth"] = server_auth.settings(self._host, settings["auth"])
         source = self._host.source(self._event)
-        self._core = _core.Server(self._host.bridge, source, options_text(settings))
+        self._own_engine = Engine(self._host, source, options_text(settings))
         self._life: Life | None = None
         if lifespan is not None:
             if state is not None:
                 raise MisuseError("state: the lifespan gives it")
             self._life = Life(self._host, self, lifespan)
-            self._core.set_lifespan(*self._life.numbers())
+            self._engine.set_lifespan(*self._life.numbers())
         elif state is not None:
             self._host.state = state
         self._host.extensions.update(_declared(settings))
         for extension in extensions:
             self.add_extension(extension)
-        self._listening: list[Callable[[str], None]] = []
+        self._closed = False
+        self._listening: dict[int, Callable[[str], object]] = {}
         self._exchanges: dict[int, Callable[[str, dict[str, Any]], None]] = {}
+
+    @property
+    def state(self) -> Any:
+        """What `ctx.state` is: the value that was given, or that the lifespan has yielded; None before it has started.
+
+        It can be set where there is no lifespan, such as in a test.
+        """
+        state = self._host.state
+        return None if state is NO_STATE else state
+
+    @state.setter
+    def state(self, value: Any) -> None:
+        if self._life is not None:
+            raise MisuseError("state: the lifespan gives it")
+        self._host.state = value
+
+    @property
+    def _engine(self) -> Engine:
+        engine = self._own_engine
+        if engine.is_parents:
+            engine.renew()
+            self._listening, self._exchanges = {}, {}
+            if self._life is not None:
+                self._life.renew()
+            if self._closed:
+                engine.core.close()
+        return engine
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a Server cannot be copied or pickled: make one where it is needed, such as in each process")
 
     # -- serving
 
     async def serve_stdio(self) -> None:
         """Serves standard input and output until end of file; answers of running handlers are still written."""
-        user = self._host.attach()
+        await self._serve_stdio(None)
+
+    async def _serve_stdio(self, ending: Ending | None) -> None:
+        check_streams()
+        user, core = self._engine.attach(), self._core
+
+        def start(op: int) -> None:
+            core.serve_stdio(op)
+            if ending is not None:
+                # Nothing else is served here: what runs for the engine is over when the input is.
+                ending.watch_input(lambda: not self._closed and msgspec.json.decode(core.metrics())["bridge_ops"] == 0)
+
         try:
-            printed: object = sys.stdout
-            if isinstance(printed, io.TextIOWrapper):
-                # The engine sends what is printed from now on to standard error; let nothing of it wait in a buffer.
-                printed.reconfigure(line_buffering=True)
-            await self._host.wait(self._core.serve_stdio)
+            pass_on_printed()
+            with patient_log():
+                await self._host.wait(start)
         finally:
             await self._release(user)
+            give_back_streams()
 
     async def serve_http(
         self,
@@ -297,43 +349,102 @@ class Server(Offer):
     ) -> None:
         """Serves HTTP until cancelled or closed. Port 0 takes any free one; `on_listening` is told the URL."""
         warn_options(options)
-        await self._serve_http(host, port, on_listening, options)
+        await self._serve_http(host, port, on_listening, _http_options("serve_http", options))
 
     async def _serve_http(
         self, host: str, port: int, on_listening: Callable[[str], None] | None, options: HttpOptions
     ) -> None:
+        _check_host(host, port)
         settings = options_text({"host": host, "port": port, **options})
-        user = self._host.attach()
-        if on_listening is not None:
-            self._listening.append(on_listening)
+        user = self._engine.attach()
+        numbers: list[int] = []
+
+        def start(op: int) -> None:
+            numbers.append(op)
+            if on_listening is not None:
+                self._listening[op] = on_listening
+            self._core.serve_http(settings, op)
+
         try:
-            await self._host.wait(lambda op: self._core.serve_http(settings, op))
+            with patient_log():
+                await self._host.wait(start)
         finally:
-            if on_listening is not None and on_listening in self._listening:
-                self._listening.remove(on_listening)
-            await self._release(user)
+            try:
+                for op in numbers:
+                    self._listening.pop(op, None)
+                    await self._host.ended(op, CLOSING)
+            finally:
+                await self._release(user)
+
+    @asynccontextmanager
+    async def listen(
+        self, host: str = "127.0.0.1", port: int = 8000, **options: Unpack[HttpOptions]
+    ) -> AsyncGenerator[str]:
+        """Serves HTTP within a block, and gives the URL: `async with app.listen(port=0) as url: ...`.
+
+        What keeps it from serving is raised where the block begins: a port that is taken, a wrong option, a lifespan
+        that fails. At its end nothing new is accepted, running handlers are cancelled, and the lifespan is left. When
+        the server is closed, or fails, earlier, the block goes on; a failure is raised at its end. Port 0 takes any
+        free one.
+        """
+        warn_options(options)
+        loop = asyncio.get_running_loop()
+        started: asyncio.Future[str] = loop.create_future()
+
+        def listening(url: str) -> None:
+            if not started.done():
+                started.set_result(url)
+
+        serving = loop.create_task(
+            self._serve_http(host, port, listening, _http_options("listen", options)), name="listen"
+        )
+        try:
+            await asyncio.wait((serving, started), return_when=asyncio.FIRST_COMPLETED)
+            if not started.done():
+                await serving
+                raise ClosedError("the server was closed before it listened")
+            yield started.result()
+        finally:
+            if not serving.done():
+                serving.cancel()
+                await asyncio.wait((serving,))
+        if not serving.cancelled():
+            serving.result()
 
     def run(self, http: str | int | bool | None = None, **options: Unpack[HttpOptions]) -> None:
         """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.
 
         HTTP is asked for by `http` (`True`, a port, `"host:port"`) or on the command line by `--http [HOST:PORT]`;
-        `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130; SIGTERM closes and
-        returns.
+        `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130, SIGHUP with 129;
+        SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is called then, and decides
+        that instead; one for SIGHUP is left alone, and what is ignored is ignored. After either, and after the end of
+        input, other threads keep the process for a second only.
         """
         warn_options(options)
         address = _address(http if http is not None else _asked(sys.argv[1:]))
-        try:
-            asyncio.run(self._run(address, options))
-        except KeyboardInterrupt:
-            raise SystemExit(130) from None
+        _run_options(options, address)
+        _refuse_loop()
+        with ends(self._core.close) as ending:
+            try:
+                asyncio.run(self._run(address, options, ending))
+            except KeyboardInterrupt:
+                raise SystemExit(130) from None
+        if ending.error is not None:
+            raise ending.error
+        if ending.status:
+            raise SystemExit(ending.status)
 
-    async def _run(self, address: tuple[str, int] | None, options: HttpOptions) -> None:
-        if threading.current_thread() is threading.main_thread() and os.name == "posix":
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.close)
-        if address is None:
-            await self.serve_stdio()
-        else:
-            await self._serve_http(*address, _ready, options)
+    async def _run(self, address: tuple[str, int] | None, options: HttpOptions, ending: Ending) -> None:
+        try:
+            with ending.on_loop():
+                if address is None:
+                    await self._serve_stdio(ending)
+                    if not self._closed:
+                        ending.watch()
+                else:
+                    await self._serve_http(*address, _ready, options)
+        finally:
+            ending.served()
 
     def asgi(self, **options: Unpack[HttpOptions]) -> Application:
         """An ASGI application: mount it in any framework, at any path, with no lifespan needed.
@@ -343,7 +454,7 @@ class Server(Offer):
         from .asgi import Application
 
         warn_options(options)
-        return Application(self, options)
+        return Application(self, _http_options("asgi", options))
 
     async def _release(self, user: object) -> None:
         try:
@@ -354,6 +465,7 @@ class Server(Offer):
 
     def close(self) -> None:
         """Stops serving everywhere, from any thread: nothing new is accepted, running handlers are cancelled."""
+        self._closed = True
         self._core.close()
 
     # -- around requests
@@ -379,7 +491,7 @@ class Server(Offer):
         `context.values` is shared with the handler. A plain function runs on the event loop and must not block. Built
         in are those of `tricorn.middleware`: `app.middleware(rate_limit(5))`.
         """
-        wrap(self._core, self._host, middleware)
+        wrap(self._engine, self._host, middleware)
         return middleware
 
     def metrics(self) -> dict[str, Any]:
@@ -395,8 +507,10 @@ class Server(Offer):
             sink = self._exchanges.get(part["op"])
             if sink is not None:
                 sink(name, part)
-        elif name == "listening" and self._listening:
-            self._listening.pop(0)(msgspec.json.decode(params)["url"])
+        elif name == "listening":
+            told = msgspec.json.decode(params)
+            if (listening := self._listening.pop(told["op"], None)) is not None:
+                listening(told["url"])
         elif name == "failed":
             failed = msgspec.json.decode(params)
             self._host.report(MisuseError(failed["message"]), failed["name"])
@@ -444,6 +558,60 @@ def _address(http: str | int | bool | None) -> tuple[str, int] | None:
         raise MisuseError(f"http: expected a port or host:port, got {http!r}") from None
 
 
+def _check_host(host: object, port: object) -> None:
+    """`MisuseError` for what `run` takes in one argument, with what to write where they are two."""
+    if isinstance(host, int):
+        raise MisuseError(f"host: expected a name or an address, got {host}: a port is given as port={host}")
+    if not isinstance(host, str):
+        return
+    if "/" in host:
+        raise MisuseError(f"host: expected a name or an address, got the URL {host!r}")
+    name, _, number = host.rpartition(":")
+    if number.isdigit() and name and (":" not in name or name.endswith("]")):
+        raise MisuseError(f"host: {host!r} has a port in it, besides port={port}: host={name!r}, port={number}")
+
+
+def _refuse_loop() -> None:
+    """`MisuseError` where an event loop runs already, as in a notebook or an `async def`."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return
+    raise MisuseError(
+        "run: an event loop is running here already: `await app.serve_stdio()`, `await app.serve_http()`, or "
+        "`async with app.listen() as url`"
+    )
+
+
+def _http_options(what: str, options: HttpOptions) -> HttpOptions:
+    """`MisuseError` for what is no option of HTTP, by its name."""
+    if unknown := options.keys() - HttpOptions.__annotations__.keys():
+        if unknown & {"host", "port"}:
+            name = sorted(unknown)[0]
+            raise MisuseError(f"{what}: option {name!r} means nothing here: whoever mounts the server listens")
+        from .handlers import known_options  # a client's module, which a server needs for this message only
+
+        known_options(what, options, HttpOptions)
+    return options
+
+
+def _run_options(given: HttpOptions, address: tuple[str, int] | None) -> None:
+    """`MisuseError` for what `run` does not know, or what means nothing for the way it serves, with what to write."""
+    options = cast("dict[str, Any]", given)
+    if foreign := [name for name in ("transport", "host", "port") if name in options]:
+        where = address or ("127.0.0.1", 8000)
+        host, port = options.get("host", where[0]), options.get("port", where[1])
+        spelled = f"app.run({port!r})" if host == "127.0.0.1" else f'app.run("{host}:{port}")'
+        if options.get("transport") == "stdio":
+            raise MisuseError('run: unknown option "transport": standard input and output are what app.run() serves')
+        raise MisuseError(f'run: unknown option "{foreign[0]}": HTTP is asked for by {spelled}')
+    _http_options("run", given)
+    if address is None and (named := next(iter(options), None)):
+        raise MisuseError(
+            f'run: option "{named}" is of HTTP, and standard input and output are served: '
+            f"app.run(8000, {named}={options[named]!r}) serves HTTP"
+        )
+
+
 def _ready(url: str) -> None:
-    sys.stderr.write(f"ready {url}\n")
-    sys.stderr.flush()
+    _core.write_stderr(f"ready {url}\n")

@@ -32,7 +32,7 @@ class Session(Offering):
         """Shows or hides something from this client alone; as `ctx.set_enabled`."""
         return Context[object](self._host, self._key).set_enabled(kind, name, enabled)
 
-    def _tell(self, kind: Kind, definition: str, options: str, number: int) -> None:
+    def _tell(self, kind: Kind, name: str, definition: str, options: str, number: int) -> None:
         with self._asking():
             self._host.bridge.session_add(self._key, kind, definition, options, number)
 

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
+from . import _core
+
 if TYPE_CHECKING:
     import contextvars
 
@@ -17,17 +19,21 @@ log = logging.getLogger("tricorn")
 
 MAX_GIVEN_UP = 256
 """Functions of one pool that go on although nobody waits for them, and have a thread besides the others."""
+PATIENCE = 60.0
+"""Seconds for which a function waits for a thread; after that its call fails."""
 
 
 class ThreadCall:
     """A plain function waiting for a worker thread, or at work in one. It cannot be interrupted, only told."""
 
-    __slots__ = ("_starts", "cancelled", "waits")
+    __slots__ = ("_starts", "cancelled", "give_up", "waits")
 
     def __init__(self, starts: bool = False) -> None:
         self._starts = starts
         self.cancelled = False
         self.waits: set[futures.Future[Any]] = set()
+        self.give_up: Callable[[], None] | None = None
+        """Lets another function have the thread of this one, which nobody waits for any more."""
 
     def cancel(self, msg: Any | None = None) -> bool:
         """Keeps it from starting, unless it always does; one that runs sees `ctx.cancelled`, its `ctx.wait` raises."""
@@ -35,6 +41,8 @@ class ThreadCall:
         self.cancelled = not self._starts
         for future in list(self.waits):
             future.cancel()
+        if self.cancelled and self.give_up is not None:
+            self.give_up()
         return True
 
     def wait(self, future: futures.Future[Any]) -> Any:
@@ -51,11 +59,12 @@ class ThreadCall:
 class Job:
     """A function that waits for a worker thread, is at work in one, or is over."""
 
-    __slots__ = ("context", "is_given_up", "is_over", "work")
+    __slots__ = ("context", "is_given_up", "is_over", "is_started", "work")
 
     def __init__(self, context: contextvars.Context, work: Callable[[], None]) -> None:
         self.context = context
         self.work = work
+        self.is_started = False
         self.is_given_up = False
         self.is_over = False
 
@@ -82,14 +91,27 @@ class Threads:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._shared = _Shared()
+        self._forks = _core.forks()
         self._warned = False
 
     def __del__(self) -> None:
         for _ in range(self._shared.workers):
             self._shared.jobs.put(None)
 
+    @property
+    def limit(self) -> int:
+        """How many threads there are at most."""
+        return self._limit
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is submitted now has to wait for a thread."""
+        return self._shared.spare < 0
+
     def submit(self, context: contextvars.Context, work: Callable[[], None]) -> Job:
         """Runs `work` in a worker thread with `context`'s variables."""
+        if self._forks != _core.forks():  # none of the parent's threads are here
+            self._forks, self._shared = _core.forks(), _Shared()
         job, shared = Job(context, work), self._shared
         shared.jobs.put(job)
         with shared.lock:
@@ -105,7 +127,7 @@ class Threads:
         """
         shared, number = self._shared, 0
         with shared.lock:
-            if job.is_over or job.is_given_up:
+            if job.is_over or job.is_given_up or not job.is_started:
                 return
             is_full = shared.given_up >= MAX_GIVEN_UP
             if not is_full:
@@ -137,6 +159,8 @@ def _work(shared: _Shared) -> None:
         job = shared.jobs.get()
         if job is None:
             return
+        with shared.lock:
+            job.is_started = True
         job.context.run(job.work)
         with shared.lock:
             if job.is_given_up:

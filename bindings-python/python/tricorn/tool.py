@@ -16,22 +16,25 @@ from .schema import Returns
 Json = dict[str, Any]
 
 _NOTHING = b'{"content":[]}'
-_SPECIAL = frozenset((CallToolResult, *BLOCKS))
+_SPECIAL: tuple[type[Any], ...] = (CallToolResult, *BLOCKS)
 
 
-def answering(host: Host, returns: Returns, declared: bool) -> Answer:
-    """What turns a function's value into the call's answer; `declared` means that there is an output schema."""
+def answering(host: Host, returns: Returns, declared: bool, write: Callable[[Any], bytes] = encode) -> Answer:
+    """What turns a function's value into the call's answer; `declared` means that there is an output schema.
+
+    `write` makes the text of what is no content: of what the function's type declares, and no more.
+    """
     bridge = host.bridge
 
     def anything(key: int, value: object) -> object:
         kind = type(value)
-        if kind is CallToolResult:
-            return bridge.result(key, cast(CallToolResult, value).to_wire())
-        if kind in _SPECIAL:
+        if isinstance(value, CallToolResult):
+            return bridge.result(key, value.to_wire())
+        if isinstance(value, BLOCKS):
             return bridge.result(key, encode({"content": [value]}))
         if kind in (list, tuple):
             items = cast("list[object]", value)
-            if any(type(item) in _SPECIAL for item in items):
+            if any(isinstance(item, BLOCKS) for item in items):
                 blocks = [Text(item) if isinstance(item, str) else item for item in items]
                 return bridge.result(key, encode({"content": blocks}))
         if not declared:
@@ -39,12 +42,12 @@ def answering(host: Host, returns: Returns, declared: bool) -> Answer:
                 return bridge.result(key, _NOTHING)
             if isinstance(value, str):
                 return bridge.text(key, unicode(value))
-        return bridge.value(key, encode(value))
+        return bridge.value(key, write(value))
 
     def plain(key: int, value: Any) -> object:
-        if type(value) in _SPECIAL:
+        if isinstance(value, _SPECIAL):
             return anything(key, value)
-        return bridge.value(key, encode(value))
+        return bridge.value(key, write(value))
 
     def text(key: int, value: Any) -> object:
         if type(value) is str:
@@ -66,35 +69,35 @@ def answering(host: Host, returns: Returns, declared: bool) -> Answer:
 class ToolOptions(TypedDict, total=False):
     """Options of a tool; everything not given is read off the function."""
 
-    name: str
+    name: str | None
     """What clients call it by; the function's name."""
-    title: str
+    title: str | None
     """The name to show to people; none."""
-    description: str
+    description: str | None
     """What it does, for the model; the function's docstring."""
-    annotations: ToolAnnotations | Mapping[str, Any]
+    annotations: ToolAnnotations | Mapping[str, Any] | None
     """Hints about its behaviour, such as `ToolAnnotations(read_only_hint=True)`; none."""
-    icons: Sequence[Icon | Mapping[str, Any]]
+    icons: Sequence[Icon | Mapping[str, Any]] | None
     """Images for user interfaces; none."""
-    meta: Mapping[str, Any]
+    meta: Mapping[str, Any] | None
     """The definition's `_meta`; none."""
-    input_schema: Mapping[str, Any]
+    input_schema: Mapping[str, Any] | None
     """JSON Schema of the arguments, instead of the one made from the signature."""
     output_schema: Mapping[str, Any] | None
     """JSON Schema of the structured content, instead of the one of the return type; None for a tool without."""
-    definition: Mapping[str, Any]
+    definition: Mapping[str, Any] | None
     """The whole Tool object as clients shall see it; nothing is read off the function then."""
-    task_support: TaskSupport
+    task_support: TaskSupport | None
     """Whether clients may or must call it as a task, where the server has `tasks`; `"forbidden"`. In 2026-07-28 either
     answers with a task who declares the extension `io.modelcontextprotocol/tasks`; see `Context.run_as_task`, too."""
-    run_in_thread: bool
+    run_in_thread: bool | None
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
-    scopes: Sequence[str]
+    scopes: Sequence[str] | None
     """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
     listed to those who have them. None."""
-    enabled: bool
+    enabled: bool | None
     """False hides it until `set_enabled` shows it. True."""
-    replace: bool
+    replace: bool | None
     """True puts it in the place of the tool of this name, if there is one.
 
     It is hidden when that was, unless `enabled` is given. False.

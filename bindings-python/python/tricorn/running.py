@@ -1,0 +1,312 @@
+"""What a program that is a server has to see to: its signals, what its forked children inherit of them, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import io
+import logging
+import os
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager, suppress
+from types import FrameType
+from typing import Any, TextIO, cast
+
+from . import _core
+from .errors import TransportError
+
+STUBBORN = 1.0
+"""Seconds that what runs in the event loop may go on after a signal has told it to end."""
+
+REST = 1.0
+"""Seconds that other threads may go on when the program has come to its end."""
+
+LAST = 10.0
+"""Seconds that the functions of `atexit` may take."""
+
+LOOK = 1.0
+"""Seconds between two looks at whether the input is over, of which a blocked event loop does not hear."""
+
+_replaced: dict[signal.Signals, Any] = {}
+"""The handlers that stand aside while a server runs, by their signals."""
+
+
+_forking = threading.local()
+"""What a thread that forks has blocked before, so that no signal gets to a child that still has our handlers."""
+
+
+def _forks() -> None:
+    if _replaced:
+        _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, set(_replaced))
+
+
+def _forked() -> None:
+    """In a child of `fork()` signals do what they did before: they are not about this server."""
+    if _replaced:
+        signal.set_wakeup_fd(-1)
+        _restore()
+    _unblock()
+
+
+def _unblock() -> None:
+    mask = _forking.__dict__.pop("mask", None)
+    if mask is not None:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_forks, after_in_parent=_unblock, after_in_child=_forked)
+
+
+def _restore() -> None:
+    while _replaced:
+        number, handler = _replaced.popitem()
+        # What the program has put there meanwhile stays.
+        if getattr(signal.getsignal(number), "__func__", None) is Ending.told:
+            signal.signal(number, handler)
+
+
+def check_streams() -> None:
+    """Refuses standard streams that were closed when the interpreter began: others may stand in their places now."""
+    for stream, name in ((sys.__stdin__, "input"), (sys.__stdout__, "output")):
+        if stream is None:
+            raise TransportError(f"standard {name} is closed, and a client speaks over it")
+
+
+def pass_on_printed() -> None:
+    """Sends to standard error what was printed and not written yet: the client would take it for a message."""
+    printed: object = sys.stdout
+    if not isinstance(printed, io.TextIOWrapper):
+        return
+    with suppress(OSError, ValueError):  # closed, detached, or no file
+        if os.name == "posix" and printed.fileno() == 1 and not printed.isatty():
+            _core.write_stderr(_unwritten(sys.stdout))
+    # The engine sends what is printed from now on to standard error; let nothing of it wait in a buffer.
+    with suppress(ValueError):
+        printed.reconfigure(line_buffering=True)
+
+
+def _unwritten(printed: TextIO) -> str:
+    """Empties the buffers of standard output: into a pipe, as nobody can look into them."""
+    near, far = os.pipe()
+    with closing(os.fdopen(near, "rb")) as reader:
+        before = os.dup(1)
+        try:
+            os.set_blocking(far, False)
+            os.dup2(far, 1)
+            os.close(far)
+            with suppress(BlockingIOError):  # more than a pipe takes
+                printed.flush()
+        finally:
+            os.dup2(before, 1)
+            os.close(before)
+        return reader.read().decode(printed.encoding, "replace")
+
+
+def give_back_streams() -> None:
+    """Standard input and output are the program's again; what was printed before goes to standard error."""
+    with suppress(Exception):  # closed, or not there
+        sys.stdout.flush()
+    _core.give_back_streams()
+
+
+class LastResort(logging.Handler):
+    """What `logging` does with records that nobody handles, without waiting for who reads standard error."""
+
+    def __init__(self, before: logging.Handler) -> None:
+        super().__init__(before.level)
+        self.before = before
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes one record."""
+        if sys.stderr is sys.__stderr__:
+            _core.write_stderr(f"{self.format(record)}\n")
+        else:
+            self.before.emit(record)
+
+
+_patient: list[object] = []
+
+
+@contextmanager
+def patient_log() -> Generator[None]:
+    """Meanwhile records of `logging` for which the program has no handler hold nothing up."""
+    before = logging.lastResort
+    if before is not None and not isinstance(before, LastResort):
+        logging.lastResort = cast("Any", LastResort(before))
+    user = object()
+    _patient.append(user)
+    try:
+        yield
+    finally:
+        _patient.remove(user)
+        last: object = logging.lastResort
+        if not _patient and isinstance(last, LastResort):
+            logging.lastResort = cast("Any", last.before)
+
+
+class Ending:
+    """What a signal, or the end of input, has begun: the program ends, whatever else of it is alive."""
+
+    def __init__(self, close: Callable[[], object]) -> None:
+        self.status: int | None = None
+        self.loop: asyncio.AbstractEventLoop | None = None
+        self._close = close
+        self._served = threading.Event()
+        self._left = threading.Event()
+        self._over = threading.Event()
+        self._alone = threading.Event()
+        # A signal's handler starts no thread and takes no lock: it may have come in the middle of just that.
+        self._asked: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._watched = False
+        self.error: BaseException | None = None
+        """What a handler of the program's has raised, to be raised when the server has ended in order."""
+        self._is_main = threading.current_thread() is threading.main_thread()
+
+    def told(self, number: int, frame: FrameType | None) -> None:
+        """Closes the server; the next signal does what it always does, and a handler of the program's does it now."""
+        own = _replaced.get(signal.Signals(number))
+        _restore()
+        self.status = STATUS[signal.Signals(number)]
+        self.watch()
+        self._close()
+        if callable(own) and own is not signal.default_int_handler:
+            self.status = 0
+            try:
+                own(number, frame)
+            except SystemExit as error:
+                self.status = error.code if isinstance(error.code, int) else int(error.code is not None)
+                self.error = error
+            except KeyboardInterrupt as error:
+                self.status, self.error = 130, error
+
+    @contextmanager
+    def on_loop(self) -> Generator[None]:
+        """While the running loop serves, signals wake it: one that comes as it falls asleep would wait for an event."""
+        self.loop = loop = asyncio.get_running_loop()
+        if not _replaced or not self._is_main:
+            yield
+            return
+        near, far = socket.socketpair()
+        with near, far:
+            near.setblocking(False)
+            far.setblocking(False)
+            before = signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
+            if before != -1:  # somebody sees to it
+                signal.set_wakeup_fd(before)
+            loop.add_reader(near, near.recv, 4096)
+            try:
+                yield
+            finally:
+                loop.remove_reader(near)
+                now = signal.set_wakeup_fd(-1)
+                if now != far.fileno():
+                    signal.set_wakeup_fd(now)
+
+    def served(self) -> None:
+        """Nobody is served any more, and what the lifespan has begun is stopped."""
+        self._served.set()
+
+    def left(self) -> None:
+        """The event loop is closed, and the rest is the program's own."""
+        self._left.set()
+
+    def begin(self) -> None:
+        """Makes ready what `watch` wakes."""
+        if self._is_main:
+            threading.Thread(target=self._watch, name="tricorn-end", daemon=True).start()
+
+    def watch(self) -> None:
+        """Sees to it that the process ends; also in a signal's handler."""
+        self._watched = self._is_main
+        self._asked.put(True)
+
+    def watch_input(self, is_over: Callable[[], bool]) -> None:
+        """Sees to it that the process ends after its input, when something in the event loop does not let it hear."""
+
+        def look() -> None:
+            while not self._served.wait(LOOK):
+                if is_over():
+                    self.watch()
+                    return
+
+        if self._is_main:
+            threading.Thread(target=look, name="tricorn-input", daemon=True).start()
+
+    def at_end(self) -> None:
+        """To be told when the program has nothing left to do: before any thread is waited for, and after that."""
+        self._asked.put(False)  # unless it was told before
+        if self._watched:
+            atexit.register(self._alone.set)
+            with suppress(AttributeError, RuntimeError):
+                threading._register_atexit(self._over.set)  # type: ignore[attr-defined]
+                return
+            self._over.set()
+
+    def _watch(self) -> None:
+        if not self._asked.get():
+            return
+        if not self._is_stuck():
+            self._served.wait()
+            if self._left.wait(STUBBORN):
+                self._over.wait()
+                if self._alone.wait(REST):
+                    # What the program has registered for its end runs, and nothing else.
+                    threading.Event().wait(LAST)
+                    os._exit(self.status or 0)
+        last = threading.Thread(target=atexit._run_exitfuncs, name="tricorn-atexit", daemon=True)
+        last.start()
+        last.join(LAST)
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(Exception):
+                stream.flush()
+        os._exit(self.status or 0)
+
+    def _is_stuck(self) -> bool:
+        """Whether something in the event loop does not let it go on."""
+        turn = threading.Event()
+        try:
+            if self.loop is not None:
+                self.loop.call_soon_threadsafe(turn.set)
+        except RuntimeError:  # closed
+            turn.set()
+        return not turn.wait(STUBBORN)
+
+
+HANGUP = 129
+
+STATUS = {
+    getattr(signal, name): status
+    for name, status in (("SIGINT", 130), ("SIGTERM", 0), ("SIGHUP", HANGUP))
+    if hasattr(signal, name)
+}
+"""The signals that end a server, and the status of the program then."""
+
+
+@contextmanager
+def ends(close: Callable[[], object]) -> Generator[Ending]:
+    """While a server runs, Ctrl-C, SIGTERM and SIGHUP `close` it, unless the program ignores them, as under `nohup`.
+
+    A program that handles SIGHUP reads its configuration anew then.
+    """
+    ending = Ending(close)
+    ending.begin()
+    here = threading.current_thread() is threading.main_thread() and os.name == "posix"
+    if here:
+        for number in STATUS:
+            there = signal.getsignal(number)
+            is_ours = there is signal.SIG_DFL if STATUS[number] == HANGUP else there is not signal.SIG_IGN
+            if is_ours and there is not None:  # a handler that is not Python's
+                _replaced[number] = signal.signal(number, ending.told)
+    try:
+        yield ending
+    finally:
+        if here:
+            _restore()
+        ending.at_end()
+        ending.left()

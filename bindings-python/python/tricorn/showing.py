@@ -1,0 +1,177 @@
+"""Values as their declared type shows them: a subclass has no more to say than what was declared."""
+
+# What is looked at here is of any type.
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, cast
+
+import msgspec
+
+from . import look
+
+Show = Callable[[Any], Any]
+
+
+def of(hint: Any) -> Show | None:
+    """What shows values of a type; None: msgspec writes all of them as they are."""
+    return _Shows({}).of(hint)
+
+
+class _Shows:
+    def __init__(self, known: dict[Any, Show]) -> None:
+        self._known = known
+
+    def of(self, hint: Any) -> Show | None:
+        while True:
+            origin, inner = typing.get_origin(hint), typing.get_args(hint)
+            if origin is typing.Annotated:
+                hint = inner[0]
+            elif isinstance(hint, typing.NewType):
+                hint = hint.__supertype__
+            elif look.is_alias(hint):
+                hint = look.alias_value(hint)
+            else:
+                break
+        if origin in look.UNIONS:
+            return self._union(inner)
+        owner = origin or hint
+        if not isinstance(owner, type):
+            return None
+        if look.members(owner):
+            return self._record(hint, owner, inner)
+        if not inner:
+            return None
+        if issubclass(owner, Mapping):
+            return _each_member(self.of(inner[-1]))
+        if issubclass(owner, tuple) and inner[-1] is not Ellipsis:
+            return _pairs([self.of(part) for part in inner])
+        return _each(self.of(inner[0])) if issubclass(owner, Collection) else None
+
+    def _union(self, parts: tuple[Any, ...]) -> Show | None:
+        shows = [(_class(part), found) for part in parts if (found := self.of(part)) is not None]
+        if not shows:
+            return None
+        exact = dict(shows)
+
+        def show(value: Any) -> Any:
+            found = exact.get(type(value)) or next((s for cls, s in shows if cls and isinstance(value, cls)), None)
+            return value if found is None else found(value)
+
+        return show
+
+    def _record(self, hint: Any, cls: type, inner: tuple[Any, ...]) -> Show:
+        if hint in self._known:
+            return self._known[hint]
+        later: list[Show] = []
+        self._known[hint] = lambda value: later[0](value)
+        inside = {name: show for name, one in look.filled(cls, inner).items() if (show := self.of(one)) is not None}
+        later.append(_typed_dict(cls, inside) if look.is_typed_dict(cls) else _fields(cls, inside))
+        return later[0]
+
+
+def _class(hint: Any) -> type | None:
+    origin = typing.get_origin(hint)
+    if origin is typing.Annotated:
+        return _class(typing.get_args(hint)[0])
+    owner = dict if look.is_typed_dict(hint) else origin or hint
+    return owner if isinstance(owner, type) else None
+
+
+def _each(show: Show | None) -> Show | None:
+    if show is None:
+        return None
+
+    def several(value: Any) -> Any:
+        is_list = isinstance(value, Collection) and not isinstance(value, (str, bytes, Mapping))
+        return [show(item) for item in cast("Collection[Any]", value)] if is_list else value
+
+    return several
+
+
+def _pairs(shows: list[Show | None]) -> Show | None:
+    if not any(shows):
+        return None
+
+    def several(value: Any) -> Any:
+        if not isinstance(value, (tuple, list)) or len(cast("list[Any]", value)) != len(shows):
+            return value
+        return [item if show is None else show(item) for show, item in zip(shows, cast("list[Any]", value))]
+
+    return several
+
+
+def _each_member(show: Show | None) -> Show | None:
+    if show is None:
+        return None
+
+    def several(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        return {name: show(item) for name, item in value.items()}
+
+    return several
+
+
+def _typed_dict(cls: type, inside: dict[str, Show]) -> Show:
+    names = look.members(cls).keys()
+
+    def show(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            return value
+        members = cast("Mapping[str, Any]", value)
+        if not inside and members.keys() <= names:
+            return members
+        return {name: inside[name](item) if name in inside else item for name, item in members.items() if name in names}
+
+    return show
+
+
+def _fields(cls: type, inside: dict[str, Show]) -> Show:
+    def show(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return _made(cls, value)
+        if not isinstance(value, cls):
+            return value
+        changed = {
+            name: shown
+            for name, one in inside.items()
+            if (shown := one(item := getattr(value, name, None))) is not item
+        }
+        return value if type(value) is cls and not changed else _written(cls, value, changed)
+
+    return show
+
+
+def _made(cls: type, value: Any) -> Any:
+    """A dictionary that stands for an instance: with its defaults, and no more than it has."""
+    try:
+        return msgspec.convert(value, cls)
+    except (ValueError, TypeError):
+        return value  # the engine says what does not fit the schema
+
+
+def _written(cls: Any, value: Any, changed: dict[str, Any]) -> Any:
+    """What an instance of a subclass has of a class."""
+    names: Any = look.members(cls)
+    if isinstance(value, tuple):
+        return [changed.get(name, getattr(value, name)) for name in names]
+    members = {name: changed.get(name, getattr(value, name, msgspec.UNSET)) for name in names}
+    if not hasattr(cls, "__struct_fields__"):
+        return {name: item for name, item in members.items() if item is not msgspec.UNSET}
+    config = cls.__struct_config__
+    if config.array_like:
+        return list(members.values()) if config.tag is None else [config.tag, *members.values()]
+    written: dict[str, Any] = {} if config.tag is None else {config.tag_field: config.tag}
+    own: Any = msgspec.structs.fields(cls)
+    for field in own:
+        item = members[field.name]
+        is_default = config.omit_defaults and (
+            item is field.default or (field.default_factory is not msgspec.NODEFAULT and item in ([], {}, set()))
+        )
+        if item is not msgspec.UNSET and not is_default:
+            written[field.encode_name] = item
+    return written
