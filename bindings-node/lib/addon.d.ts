@@ -34,7 +34,7 @@ export declare class Bridge {
   setEnabled(key: number, kind: string, name: string, enabled: boolean): boolean;
   sessionAdd(key: number, kind: string, definition: string, options: string, handler: number): void;
   sessionRemove(key: number, kind: string, name: string): boolean;
-  settle(op: number): void;
+  settle(op: number): boolean;
   close(): void;
   metrics(): string;
   panic(message: string): void;
@@ -46,6 +46,13 @@ export declare function answerText(bridge: BridgeHandle, key: number, text: stri
 export declare function answerValue(bridge: BridgeHandle, key: number, json: string): boolean;
 export declare function answerResult(bridge: BridgeHandle, key: number, json: string): boolean;
 export declare function answerFailed(bridge: BridgeHandle, key: number, text: string): boolean;
+export declare function answerUnsupported(
+  bridge: BridgeHandle,
+  key: number,
+  message: string,
+  refusal?: number | undefined | null,
+): boolean;
+export declare function answerGone(bridge: BridgeHandle, key: number): boolean;
 export declare function answerError(
   bridge: BridgeHandle,
   key: number,
@@ -73,6 +80,7 @@ export declare class Server {
   listChanged(kind: string): void;
   serveStdio(op: number): void;
   serveHttp(options: string, op: number): void;
+  endHttp(op: number): void;
   http(options: string): HttpEndpoint;
   close(): void;
   metrics(): string;
@@ -137,3 +145,7 @@ export declare function checkPages(pages: string): void;
 
 /** Whether a client may load an icon's `src`. */
 export declare function isSafeIcon(src: string): boolean;
+export declare function giveBackStreams(): void;
+export declare function watchSignals(patience: number): void;
+export declare function heardSignal(): void;
+export declare function writeStderr(text: string): void;

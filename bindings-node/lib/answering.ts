@@ -64,17 +64,22 @@ export interface Answers {
    */
   readonly sampling?:
     | SamplingHandler
-    | { readonly answer: SamplingHandler; readonly tools?: boolean; readonly context?: boolean };
+    | { readonly answer: SamplingHandler; readonly tools?: boolean | undefined; readonly context?: boolean | undefined }
+    | undefined;
   /** Lets the user fill in forms and, with `url`, visit pages: only after consent, and not fetched in advance. */
   readonly elicitation?:
     | ElicitationHandler
-    | { readonly form?: ElicitationHandler; readonly url?: ElicitationHandler<ElicitRequestURLParams> };
+    | {
+        readonly form?: ElicitationHandler | undefined;
+        readonly url?: ElicitationHandler<ElicitRequestURLParams> | undefined;
+      }
+    | undefined;
   /**
    * The folders and files that the server may look at. {@link Client.setRoots} changes a list.
    *
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
-  readonly roots?: readonly RootLike[] | ((ctx: RequestContext) => Rooted | Promise<Rooted>);
+  readonly roots?: readonly RootLike[] | ((ctx: RequestContext) => Rooted | Promise<Rooted>) | undefined;
 }
 
 /**
@@ -90,13 +95,13 @@ export interface Listeners {
    *
    * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
-  readonly onLog?: (message: LoggingMessageNotificationParams) => void;
+  readonly onLog?: ((message: LoggingMessageNotificationParams) => void) | undefined;
   /** Hears that a resource has changed that was subscribed to, or a part of one. */
-  readonly onResourceUpdated?: (uri: string) => void;
+  readonly onResourceUpdated?: ((uri: string) => void) | undefined;
   /** Hears that a list has changed; that of templates changes with that of resources. */
-  readonly onListChanged?: (kind: Exclude<Kind, "resource_template">) => void;
+  readonly onListChanged?: ((kind: Exclude<Kind, "resource_template">) => void) | undefined;
   /** Hears every notification of the server, those with a listener of their own as well. */
-  readonly onNotification?: (method: string, params: unknown) => void;
+  readonly onNotification?: ((method: string, params: unknown) => void) | undefined;
 }
 
 /** The options that have to be functions. */
@@ -144,7 +149,10 @@ export function answerWith(client: Addon.Client, answers: Answers, home: Home): 
   };
   if (sampling) {
     const whole = typeof sampling === "function" ? { answer: sampling.bind(answers) } : sampling;
-    const { tools, context } = whole as { readonly tools?: boolean; readonly context?: boolean };
+    const { tools, context } = whole as {
+      readonly tools?: boolean | undefined;
+      readonly context?: boolean | undefined;
+    };
     if (typeof whole.answer !== "function")
       throw new MisuseError("sampling: expected a function, or an object with answer");
     set("sampling/createMessage", { ...(tools && { tools: {} }), ...(context && { context: {} }) }, (params, ctx) => {
@@ -156,7 +164,7 @@ export function answerWith(client: Addon.Client, answers: Answers, home: Home): 
     const { form, url } = modes as { readonly [mode: string]: AnyFunction | undefined };
     if (!form && !url) throw new MisuseError("elicitation: expected a function, or an object with form or url");
     // What is not declared does not get here.
-    const call: AnyFunction = (params: { readonly mode?: string }, ctx) =>
+    const call: AnyFunction = (params: { readonly mode?: string | undefined }, ctx) =>
       (params.mode === "url" ? url : form)?.call(modes, params, ctx);
     set("elicitation/create", { ...(form && { form: {} }), ...(url && { url: {} }) }, call);
   }

@@ -43,52 +43,52 @@ const EVERYBODY: readonly Visibility[] = ["model", "app"];
 /** The user interface of a tool: `_meta.ui` of its definition. */
 export interface ToolUi {
   /** Where it is, a `ui://` URI. Without one the tool has none, and `visibility` alone counts. */
-  readonly resourceUri?: string;
+  readonly resourceUri?: string | undefined;
   /** Who may call the tool. Default: both. Hosts keep tools without `model` from the model. */
-  readonly visibility?: readonly Visibility[];
+  readonly visibility?: readonly Visibility[] | undefined;
 }
 
 /** The origins that a user interface may use, such as `https://api.example.com`. The host blocks all others. */
 export interface UiCsp {
   /** Of requests and WebSockets. Default: none. */
-  readonly connectDomains?: readonly string[];
+  readonly connectDomains?: readonly string[] | undefined;
   /** Of images, scripts, styles, fonts and media. Default: none. */
-  readonly resourceDomains?: readonly string[];
+  readonly resourceDomains?: readonly string[] | undefined;
   /** Of frames. Default: none. */
-  readonly frameDomains?: readonly string[];
+  readonly frameDomains?: readonly string[] | undefined;
   /** Of base URIs. Default: its own. */
-  readonly baseUriDomains?: readonly string[];
+  readonly baseUriDomains?: readonly string[] | undefined;
 }
 
 /** What a user interface would like to use; the host may refuse. All false by default. */
 export interface UiPermissions {
   /** The camera. */
-  readonly camera?: boolean;
+  readonly camera?: boolean | undefined;
   /** The microphone. */
-  readonly microphone?: boolean;
+  readonly microphone?: boolean | undefined;
   /** Where the device is. */
-  readonly geolocation?: boolean;
+  readonly geolocation?: boolean | undefined;
   /** Writing to the clipboard. */
-  readonly clipboardWrite?: boolean;
+  readonly clipboardWrite?: boolean | undefined;
 }
 
 /** How a host is to show a user interface: `_meta.ui` of its contents. All optional. */
 export interface ResourceUi {
   /** The origins that it may use. Default: none. */
-  readonly csp?: UiCsp;
+  readonly csp?: UiCsp | undefined;
   /** What it would like to use. Default: nothing. */
-  readonly permissions?: UiPermissions;
+  readonly permissions?: UiPermissions | undefined;
   /** The origin that it is to have, in the host's own form. Default: the host's choice. */
-  readonly domain?: string;
+  readonly domain?: string | undefined;
   /** Whether a border around it is wanted. Default: the host's choice. */
-  readonly prefersBorder?: boolean;
+  readonly prefersBorder?: boolean | undefined;
 }
 
 /** What a user interface is as a resource, and how it is to be shown. All optional. */
 export interface UiResourceOptions<Names extends string = string, State = unknown>
   extends Omit<ResourceOptions<undefined, Names, State>, "mimeType" | "input" | "inputSchema"> {
   /** How it is to be shown. */
-  readonly ui?: ResourceUi;
+  readonly ui?: ResourceUi | undefined;
 }
 
 /** Makes a user interface when it is read: HTML. Gets the variables of a URI template, else `{ uri }`. */

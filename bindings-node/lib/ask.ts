@@ -14,7 +14,7 @@ import type {
 /** What the user did with a question: only who accepted has answered. */
 export type Elicited<T> =
   | { readonly action: "accept"; readonly content: T }
-  | { readonly action: "decline" | "cancel"; readonly content?: undefined };
+  | { readonly action: "decline" | "cancel"; readonly content?: undefined | undefined };
 
 /** What a message for {@link Context.sample} may be: text is the user's, and what a model wrote goes on as it is. */
 export type SampleMessage =
@@ -26,7 +26,7 @@ export type SampleMessage =
 /** How the client's model is to answer. */
 export type SampleOptions = Omit<CreateMessageRequestParams, "messages" | "task" | "_meta"> & {
   /** The request's `_meta`. */
-  readonly meta?: MetaObject;
+  readonly meta?: MetaObject | undefined;
 };
 
 /** What the client's model wrote. The bare object of the schema, which is {@link raw}, has the same name in `tricorn/types`. */

@@ -10,7 +10,7 @@ import {
   TricornError,
 } from "./errors.js";
 import { type Home, typeName } from "./handler.js";
-import { addon, type Cancellable, calls, type Handler, handle, register } from "./host.js";
+import { addon, type Cancellable, calls, type Handler, handle, type Origin, register } from "./host.js";
 import { toJson } from "./json.js";
 
 /** What every function of authorization gets besides its first argument. */
@@ -42,17 +42,18 @@ class Answering implements Handler {
     this.#heard = heard;
   }
 
-  run(params: unknown, key: number): void {
+  run(params: unknown, key: number, origin: Origin | undefined): void {
     const away = new AbortController();
     const waiting: Cancellable = {
       cancel: (reason) => away.abort(new DOMException(reason ?? "nobody waits for the answer any more", "AbortError")),
     };
     calls.set(key, waiting);
-    void this.#answer(params as never, key, away.signal).finally(() => calls.delete(key));
+    void this.#answer(params as never, key, away.signal, origin?.scope ?? this.#home.scope).finally(() =>
+      calls.delete(key),
+    );
   }
 
-  async #answer(params: never, key: number, signal: AbortSignal): Promise<void> {
-    const { scope } = this.#home;
+  async #answer(params: never, key: number, signal: AbortSignal, scope: Home["scope"]): Promise<void> {
     try {
       const asked = (): object | PromiseLike<object> => this.#call(params, { signal });
       const answer = await (scope ? scope.runInAsyncScope(asked) : asked());

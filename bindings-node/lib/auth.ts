@@ -158,9 +158,9 @@ export interface AuthStep {
   /** What was wanted: `resource metadata`, `authorization server metadata`, `registration`, `token`, … */
   readonly step: string;
   /** Where, without what may be secret in it. */
-  readonly url?: string;
+  readonly url?: string | undefined;
   /** The HTTP status, if there was an answer. */
-  readonly status?: number;
+  readonly status?: number | undefined;
   /** What followed from it. */
   readonly decision: string;
 }

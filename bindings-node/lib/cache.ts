@@ -8,9 +8,9 @@ import { checkShapes, type Shape, typeOf } from "./options.js";
 /** How long what is answered keeps, and for whom. What is left out is said by what is more general. */
 export interface CacheHints {
   /** Milliseconds for which it keeps after it was received. Default 0: not at all. */
-  readonly ttl?: number;
+  readonly ttl?: number | undefined;
   /** For whom: `public` is everybody, also under other authorization. Default `private`. */
-  readonly scope?: "public" | "private";
+  readonly scope?: "public" | "private" | undefined;
 }
 
 /**
@@ -19,47 +19,47 @@ export interface CacheHints {
  */
 export interface ServerCache extends CacheHints {
   /** `server/discover`. */
-  readonly discover?: CacheHints;
+  readonly discover?: CacheHints | undefined;
   /** The list of tools. */
-  readonly tools?: CacheHints;
+  readonly tools?: CacheHints | undefined;
   /** The list of prompts. */
-  readonly prompts?: CacheHints;
+  readonly prompts?: CacheHints | undefined;
   /** The list of resources. */
-  readonly resources?: CacheHints;
+  readonly resources?: CacheHints | undefined;
   /** The list of resource templates. */
-  readonly resourceTemplates?: CacheHints;
+  readonly resourceTemplates?: CacheHints | undefined;
   /** What is read, where neither the resource nor the result says it. */
-  readonly read?: CacheHints;
+  readonly read?: CacheHints | undefined;
 }
 
 /** What a client keeps of its server's answers, as long as these say that they keep. All optional. */
 export interface ClientCache {
   /** Whether anything is kept. Default true. */
-  readonly enabled?: boolean;
+  readonly enabled?: boolean | undefined;
   /** Answers that are kept; those that were used longest ago make room. Default 1,000. */
-  readonly maxEntries?: number;
+  readonly maxEntries?: number | undefined;
   /** Bytes of them. Default 16 MiB. */
-  readonly maxBytes?: number;
+  readonly maxBytes?: number | undefined;
   /**
    * When the server cannot be asked, gives the last answer although it is no longer fresh, with `tricorn/stale` in its
    * `_meta`. Default false.
    */
-  readonly staleOnError?: boolean;
+  readonly staleOnError?: boolean | undefined;
   /**
    * Keeps them together with the other clients of this process that do: of one HTTP server, and private answers only
    * under the same authorization. Default false.
    */
-  readonly shared?: boolean;
+  readonly shared?: boolean | undefined;
   /**
    * The authorization under which private answers are kept, such as a user's id, where that is not what the HTTP headers
    * and the address say.
    */
-  readonly scope?: string;
+  readonly scope?: string | undefined;
   /**
    * Keeps them in a store of the program's own, which other processes may share: of HTTP servers, what is private only
    * under the same authorization. What other servers say is kept in the client's memory. Default: all is.
    */
-  readonly store?: CacheStore;
+  readonly store?: CacheStore | undefined;
 }
 
 /**

@@ -61,8 +61,9 @@ import type {
  * Connects to a server, whichever era it speaks.
  *
  * ```ts
- * await using client = await connect("npx -y @modelcontextprotocol/server-everything");
+ * const client = await connect("npx -y @modelcontextprotocol/server-everything");
  * const sum = await client.callTool("add", { a: 1, b: 2 });
+ * await client.close();
  * ```
  */
 export async function connect(target: Target, options: ClientOptions = {}): Promise<Client> {
@@ -260,7 +261,7 @@ export class Client {
   async callToolTask<T = unknown>(
     name: string,
     args: Readonly<Record<string, unknown>> = {},
-    options: Omit<CallOptions, "task"> & { readonly ttl?: number } = {},
+    options: Omit<CallOptions, "task"> & { readonly ttl?: number | undefined } = {},
   ): Promise<TaskHandle<T>> {
     checkTypes("callToolTask", ["ttl", options.ttl, "number", "optional"]);
     const isModern = this.era === "modern"; // There the engine says whether both sides have tasks.

@@ -13,9 +13,9 @@ export type Completion =
   | {
       readonly values: readonly string[];
       /** How many there are. Default: as many as `values` has. */
-      readonly total?: number;
+      readonly total?: number | undefined;
       /** Whether there are more. Default: when `total` says so. */
-      readonly hasMore?: boolean;
+      readonly hasMore?: boolean | undefined;
     };
 
 /**

@@ -14,6 +14,7 @@ import { userPackage } from "./package.js";
 import type { RequestContext } from "./request-context.js";
 import { limit } from "./requesting.js";
 import { nativeServer, Server } from "./server.js";
+import { checkSignal } from "./signals.js";
 import { resolve, type Target } from "./target.js";
 import type { TaskOptions } from "./tasks.js";
 import type { TraceSource } from "./trace.js";
@@ -37,97 +38,123 @@ export interface ClientOptions extends Answers, Listeners {
    * An object that answers and hears for many clients: its methods and members that are called like the options
    * (`sampling`, `elicitation`, `roots`, `onLog`, …). What is given beside it counts more.
    */
-  readonly policy?: Policy;
+  readonly policy?: Policy | undefined;
   /** Default: the name in your package.json. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Default: the version in your package.json. */
-  readonly version?: string;
+  readonly version?: string | undefined;
   /** A name for people. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** What the program is, for people. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Where to read about it. */
-  readonly websiteUrl?: string;
+  readonly websiteUrl?: string | undefined;
   /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /**
    * Speak exactly this protocol revision, or only those with handshakes (`legacy`) or without (`modern`). Default: the
    * newest the server knows.
    */
-  readonly revision?: string;
+  readonly revision?: string | undefined;
   /** Longest wait for an answer, counted anew at each sign of progress; null or 0: no limit. Default one minute. */
-  readonly requestTimeout?: number | null;
+  readonly requestTimeout?: number | null | undefined;
   /** Longest wait for the first sign of a modern server. Default 5 seconds. */
-  readonly probeTimeout?: number;
-  /** Largest message accepted. Default 4 MiB. */
-  readonly maxMessageBytes?: number;
+  readonly probeTimeout?: number | undefined;
+  /** Largest message accepted. Default 32 MiB. */
+  readonly maxMessageBytes?: number | undefined;
   /** Deepest JSON accepted. Default 128. */
-  readonly maxNesting?: number;
+  readonly maxNesting?: number | undefined;
+  /** Memory that a message's values may take once decoded, in bytes and by estimate. Default 64 MiB. */
+  readonly maxDecodedBytes?: number | undefined;
   /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
-  readonly maxInFlight?: number;
+  readonly maxInFlight?: number | undefined;
   /**
    * How it gets past a server that protects itself (https, or http on this machine): true finds out everything, and lets
    * the user log in when the server asks for it. `headers` must not have an `Authorization` then. Default: only `headers`
    * are sent.
    */
-  readonly auth?: boolean | ClientAuth;
+  readonly auth?: boolean | ClientAuth | undefined;
   /** Aborted before the connection is there, it gives that up, also while a user logs in. Later it means nothing. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Sent with every HTTP request. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  /**
+   * The proxy for all that is asked over HTTP, logins included: a URL with `http://` or `socks5://`; empty for none.
+   * Default: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+   */
+  readonly proxy?: string | undefined;
+  /**
+   * Authorities whose certificates are trusted besides those of this machine, which `SSL_CERT_FILE`, `SSL_CERT_DIR` and
+   * `NODE_EXTRA_CA_CERTS` may name: PEM, or the path of a file with that. Default: none.
+   */
+  readonly ca?: string | undefined;
+  /** The client's own certificate: PEM, or the path of a file with that. Default: none. */
+  readonly cert?: string | undefined;
+  /** The private key that it belongs to: PEM, or the path of a file with that. Default: it is in `cert`. */
+  readonly key?: string | undefined;
   /** How long a server that was started gets to end by itself. Default 2 seconds. */
-  readonly shutdownGrace?: number;
+  readonly shutdownGrace?: number | undefined;
   /** Time without a message of the server after which it is asked for a sign of life. Default 0: never. */
-  readonly pingInterval?: number;
+  readonly pingInterval?: number | undefined;
   /** Time after which a server that does not answer that is taken for lost, and the connection ends. Default 20 seconds. */
-  readonly pingTimeout?: number;
+  readonly pingTimeout?: number | undefined;
   /**
    * Called where a request is made, for the trace that it belongs to. Default: what the first of `middleware` says that
    * has a method `traceContext`, as that of `tricorn/otel` has; else nothing.
    */
-  readonly traceContext?: TraceSource;
+  readonly traceContext?: TraceSource | undefined;
   /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
-  readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[];
+  readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[] | undefined;
   /**
    * Runs sampling and elicitation as tasks, where the server wants that (revision 2025-11-25, experimental). In 2026-07-28
    * it declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which are
    * followed to their end. Default: no tasks.
    */
-  readonly tasks?: boolean | TaskOptions;
+  readonly tasks?: boolean | TaskOptions | undefined;
   /** What is kept of the server's answers. Default: what they say may be; false is nothing. */
-  readonly cache?: boolean | ClientCache;
+  readonly cache?: boolean | ClientCache | undefined;
   /**
    * Extensions of the protocol to declare, each with its settings: `{ "com.example/search": {} }`. What belongs to them may
    * be asked for and listened to. That for tasks is the option `tasks`. Default: none.
    */
-  readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+  readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined;
   /**
    * Whether a tool's structured content is checked against the output schema that this client has listed; what does not
    * fit is a {@link PeerMisbehavedError}. Default true.
    */
-  readonly validateOutput?: boolean;
+  readonly validateOutput?: boolean | undefined;
   /**
    * Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at most
    * five times within a minute; in others the client ends with it. Default true.
    */
-  readonly restart?: boolean;
+  readonly restart?: boolean | undefined;
+  /**
+   * What a program finds of this one's environment, besides the `env` of its target: all of it (true), a short list of
+   * what programs need, in which no secret is (false), or that list and these names. Default true.
+   */
+  readonly inheritEnv?: boolean | readonly string[] | undefined;
+  /**
+   * What the placeholders of an `mcp.json` stand for, by what is between their braces: `{ "input:key": "…" }`. They come
+   * before the environment. Default: none.
+   */
+  readonly variables?: Readonly<Record<string, string>> | undefined;
   /** Capabilities to declare, as in the protocol. */
-  readonly capabilities?: ClientCapabilities;
+  readonly capabilities?: ClientCapabilities | undefined;
   /** Which entry of an `mcp.json`; not needed when there is only one. */
-  readonly server?: string;
+  readonly server?: string | undefined;
   /** Hears why the connection ended, when it was not by {@link Client.close}. */
-  readonly onClose?: (reason: string) => void;
+  readonly onClose?: ((reason: string) => void) | undefined;
   /**
    * Hears the stderr of a program line by line, unless the target itself says where that goes. Default: it goes to ours.
    */
-  readonly onStderr?: (line: string) => void;
+  readonly onStderr?: ((line: string) => void) | undefined;
   /**
    * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`, and the functions of `auth`, other
    * than `AuthError`: name `token`, `browser`, `store`, …; and of all that the cache's store throws, name `cache`.
-   * Default: `console.error`, but for that store, of which a warning of the process tells. The server only ever learns
+   * Default: a line on stderr, but for that store, of which a warning of the process tells. The server only ever learns
    * the type of such an error, and so does who waits for a login.
    */
-  readonly onError?: (error: unknown, name: string) => void;
+  readonly onError?: ((error: unknown, name: string) => void) | undefined;
 }
 
 /** The options that have to be functions. */
@@ -155,9 +182,7 @@ export const OWN = [
  */
 export function withPolicy<Options extends ClientOptions>(options: Options): Options {
   const { policy, ...beside } = options;
-  if (options.signal !== undefined && !(options.signal instanceof AbortSignal)) {
-    throw new MisuseError("signal: expected an AbortSignal");
-  }
+  checkSignal("", options.signal);
   if (policy === undefined) return options;
   if (typeof policy !== "object" || policy === null) throw new MisuseError("policy: expected an object");
   if (!POLICY.some((name) => policy[name] !== undefined)) {
@@ -217,9 +242,9 @@ export interface Connected {
   readonly protocolVersion: string;
   readonly era: "legacy" | "modern";
   readonly transport: "stdio" | "http" | "memory";
-  readonly serverInfo?: Implementation;
-  readonly capabilities?: ServerCapabilities;
-  readonly instructions?: string;
+  readonly serverInfo?: Implementation | undefined;
+  readonly capabilities?: ServerCapabilities | undefined;
+  readonly instructions?: string | undefined;
   readonly initializeResult: Readonly<Record<string, unknown>>;
-  readonly sessionId?: string;
+  readonly sessionId?: string | undefined;
 }

@@ -1,5 +1,7 @@
 /** What handlers can answer besides plain values. */
 
+import { MisuseError } from "./errors.js";
+import { typeOf } from "./options.js";
 import type {
   Annotations,
   AudioContent,
@@ -16,9 +18,9 @@ import type {
 /** Options of every content block. */
 export interface ContentOptions {
   /** Whom it is for, how much it matters, when it changed. */
-  readonly annotations?: Annotations;
+  readonly annotations?: Annotations | undefined;
   /** The block's `_meta`. */
-  readonly meta?: MetaObject;
+  readonly meta?: MetaObject | undefined;
 }
 
 const BLOCK: unique symbol = Symbol("tricorn.content");
@@ -35,11 +37,16 @@ function block<T extends ContentBlock>(value: T, options: ContentOptions | undef
   return Object.defineProperty(made, BLOCK, { value: true });
 }
 
-/** Bytes as base64; text is that already. */
+/**
+ * Bytes as base64; text is that already.
+ *
+ * @throws {MisuseError} for anything else
+ */
 export function base64(data: string | Uint8Array): string {
-  return typeof data === "string"
-    ? data
-    : Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
+  if (typeof data === "string") return data;
+  if (data instanceof Uint8Array) return Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
+  if ((data as unknown) instanceof ArrayBuffer) return Buffer.from(data as ArrayBuffer).toString("base64");
+  throw new MisuseError(`data: expected bytes, or base64 text, got ${typeOf(data)}`);
 }
 
 /** A text block. */
@@ -104,13 +111,13 @@ export interface CompleteResult extends CallToolResult {
 /** Makes a whole tool result: what the model reads, and besides it what programs read. */
 export function result(parts: {
   /** The blocks for the model. Default: none. */
-  readonly content?: ContentBlock[];
+  readonly content?: ContentBlock[] | undefined;
   /** The value for programs (`structuredContent`), anything that is JSON. Default: none. */
   readonly structured?: unknown;
   /** True for a failure that the content explains. Default false. */
-  readonly isError?: boolean;
+  readonly isError?: boolean | undefined;
   /** The result's `_meta`. */
-  readonly meta?: MetaObject;
+  readonly meta?: MetaObject | undefined;
 }): CompleteResult {
   const made: CallToolResult = {
     content: parts.content ?? [],
@@ -136,7 +143,7 @@ export function completeResult(value: object, typed: boolean): CallToolResult | 
   if (Array.isArray(value)) {
     return value.length > 0 && value.every(isBlock) ? { content: value } : undefined;
   }
-  return !typed && looksComplete(value) ? (value as CallToolResult) : undefined;
+  return !typed && looksComplete(value) ? wholeBlocks(value) : undefined;
 }
 
 function isBlock(value: unknown): value is ContentBlock {
@@ -148,11 +155,60 @@ function isResult(value: object): value is CompleteResult {
 }
 
 /** `{content: [{type, …}]}` and nothing beside it but what results have. */
-function looksComplete(value: object): boolean {
+function looksComplete(value: object): value is CallToolResult {
   const { content } = value as { content?: unknown };
   return (
     Array.isArray(content) &&
-    content.every((item: unknown) => typeof item === "object" && item !== null && "type" in item) &&
+    content.every(
+      (item: unknown) => typeof item === "object" && item !== null && "type" in item && isKnown(item.type),
+    ) &&
     Object.keys(value).every((key) => RESULT_KEYS.has(key))
   );
+}
+
+/** The members that each kind of block has to have, all of them text. */
+const MEMBERS: Readonly<Record<string, readonly string[]>> = {
+  text: ["text"],
+  image: ["data", "mimeType"],
+  audio: ["data", "mimeType"],
+  resource_link: ["uri", "name"],
+  resource: [],
+};
+
+function isKnown(type: unknown): boolean {
+  return typeof type === "string" && Object.hasOwn(MEMBERS, type);
+}
+
+/**
+ * A result whose blocks were made by hand, with bytes as base64.
+ *
+ * @throws {MisuseError} naming what a block has to have
+ */
+function wholeBlocks(result: CallToolResult): CallToolResult {
+  const { content } = result as unknown as { readonly content: readonly Readonly<Record<string, unknown>>[] };
+  let blocks: object[] | undefined;
+  for (const [index, block] of content.entries()) {
+    let checked = block;
+    if (block["data"] instanceof Uint8Array) checked = { ...block, data: base64(block["data"]) };
+    const wrong = (name: string, expected: string, got: unknown): MisuseError =>
+      new MisuseError(`content[${index}].${name}: expected ${expected}, got ${typeOf(got)}`);
+    for (const name of MEMBERS[String(block["type"])] ?? []) {
+      const value = checked[name];
+      if (typeof value !== "string") throw wrong(name, name === "data" ? "bytes, or base64 text" : "text", value);
+    }
+    if (block["type"] === "resource") {
+      const inner = block["resource"] as Readonly<Record<string, unknown>> | null | undefined;
+      if (typeof inner !== "object" || inner === null) throw wrong("resource", "an object", inner);
+      if (typeof inner["uri"] !== "string") throw wrong("resource.uri", "text", inner["uri"]);
+      const { blob, text } = inner;
+      if (blob instanceof Uint8Array) checked = { ...block, resource: { ...inner, blob: base64(blob) } };
+      else if (typeof blob !== "string" && typeof text !== "string")
+        throw wrong("resource.text", "text, or a blob", text);
+    }
+    if (checked !== block) {
+      blocks ??= [...content];
+      blocks[index] = checked;
+    }
+  }
+  return blocks ? ({ ...result, content: blocks } as unknown as CallToolResult) : result;
 }

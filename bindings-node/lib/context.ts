@@ -26,6 +26,10 @@ import { stringify } from "./unicode.js";
 // biome-ignore lint/suspicious/noExplicitAny: see above.
 export type AnyState = any;
 
+/** What any web framework may give with a request: functions say which they want. */
+// biome-ignore lint/suspicious/noExplicitAny: see above.
+export type AnyHost = any;
+
 /** What came of a round that a handler asked by hand. */
 interface Given {
   readonly inputResponses: { readonly [key: string]: unknown };
@@ -40,17 +44,23 @@ interface Given {
  * with `RpcError` when it refuses, and with the reason of {@link signal} when this call is cancelled. In revision
  * 2026-07-28 it rejects with `InputRequired` when the client has not answered yet: the handler runs again when it has.
  */
-export class Context<State = unknown> extends RequestContext {
+export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   readonly #key: number;
   readonly #home: Home;
   /** What the server's lifespan started, or its option `state`. */
   readonly state: State;
+  /**
+   * What the web framework knows of the request, of a mounted server: the very `context` that was given with it to `fetch`
+   * or `listener`. Undefined where none was.
+   */
+  readonly host: Host;
   #logger: Logger | undefined;
   #input: Given | undefined;
 
   /** @internal */
-  constructor(key: number, home: Home) {
+  constructor(key: number, home: Home, host?: unknown) {
     super(key);
+    this.host = host as Host;
     this.#key = key;
     this.#home = home;
     this.state = home.state as State;
@@ -240,8 +250,8 @@ export class Context<State = unknown> extends RequestContext {
     options: RequestOptions | undefined,
     together: readonly string[] = [],
   ): Promise<T> {
-    const { method, params, read } = question();
-    return read(await heardOf(this.#ask(method, params, options ?? {}, together)));
+    const { method, params, read, judged } = question();
+    return read(await heardOf(this.#ask(method, params, options ?? {}, together, judged)));
   }
 
   /**
@@ -340,13 +350,14 @@ export class Context<State = unknown> extends RequestContext {
     params: Readonly<Record<string, unknown>> | undefined,
     options: RequestOptions,
     together: readonly string[] = [],
+    judged = false,
   ): Promise<Record<string, unknown>> {
     checkNames(method, options, REQUEST_OPTIONS);
     const { signal } = options;
     const either = signal ? AbortSignal.any([signal, this.signal]) : this.signal;
     try {
       return await requested(method, { ...options, signal: either }, params, (op, text, engine) =>
-        bridge.ask(this.#key, op, method, text, together.length > 1 ? togetherWith(engine, together) : engine),
+        bridge.ask(this.#key, op, method, text, questionOptions(engine, together, judged)),
       );
     } catch (error) {
       own(error, this.#key);
@@ -405,8 +416,9 @@ export class Context<State = unknown> extends RequestContext {
   }
 }
 
-/** The options of one of several questions that are asked at the same time. */
-function togetherWith(engine: string, together: readonly string[]): string {
-  const members = engine.slice(1, -1);
-  return `{${members}${members && ","}"together":[${together.join(",")}]}`;
+/** The options of a question, with all that are asked at the same time, and that a schema library judges its answer. */
+function questionOptions(engine: string, together: readonly string[], judged: boolean): string {
+  const members = [engine.slice(1, -1), together.length > 1 && `"together":[${together.join(",")}]`];
+  if (judged) members.push('"judged":true');
+  return members.some(Boolean) ? `{${members.filter(Boolean).join(",")}}` : engine;
 }

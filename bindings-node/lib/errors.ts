@@ -284,8 +284,31 @@ const classes = {
 export interface ErrorRecord {
   readonly kind: ErrorKind;
   readonly message: string;
-  readonly code?: number;
+  readonly code?: number | undefined;
   readonly data?: unknown;
+  /** Of a question that was not sent: its number. */
+  readonly refusal?: number | undefined;
+}
+
+/** Numbers of questions that were not sent, by their errors. */
+const refusals = new WeakMap<object, number>();
+
+/** How far causes are followed. */
+const MAX_CAUSES = 16;
+
+/**
+ * The number of the refused question that an error is about, or the one that it was made of (`cause`).
+ *
+ * @internal
+ */
+export function refusalOf(error: unknown): number | undefined {
+  let found: unknown = error;
+  for (let n = 0; n < MAX_CAUSES && typeof found === "object" && found !== null; n++) {
+    const number = refusals.get(found);
+    if (number !== undefined) return number;
+    found = (found as { readonly cause?: unknown }).cause;
+  }
+  return undefined;
 }
 
 /** The options of `auth` that the engine calls otherwise. */
@@ -294,8 +317,36 @@ const OPTIONS =
 
 /** What the engine says of options, in their names here; what others have said, which is quoted, stays. */
 function namedHere(message: string): string {
+  return outsideQuotes(message, (part) => part.replace(OPTIONS, camel));
+}
+
+/** Limits that the engine names at the end of what it says, and times, which are milliseconds here. */
+const LIMIT = /(?:(\d[\d.e-]*) s )?(\((?:[a-z]+(?:_[a-z_]+|[A-Z][A-Za-z]*)|timeout)(?:, [A-Za-z_]+)*\))/g;
+
+/** The engine's words for a time that an option cannot be. */
+const SECONDS = /seconds( of at least 0, got )(-?\d[\d.e-]*)/;
+
+function milliseconds(seconds: string): number {
+  return Number((Number(seconds) * 1000).toPrecision(12));
+}
+
+/** The same of what has run over a limit. */
+function limitedHere(message: string): string {
+  return outsideQuotes(message, (part) => {
+    const timed = part.replace(
+      SECONDS,
+      (_match, got: string, time: string) => `milliseconds${got}${milliseconds(time)}`,
+    );
+    return timed.replace(LIMIT, (_match, seconds: string | undefined, options: string) => {
+      const time = seconds === undefined ? "" : `${milliseconds(seconds)} ms `;
+      return time + camel(options);
+    });
+  });
+}
+
+function outsideQuotes(message: string, change: (part: string) => string): string {
   const parts = message.split(/("(?:[^"\\]|\\.)*")/);
-  return parts.map((part, at) => (at % 2 ? part : part.replace(OPTIONS, camel))).join("");
+  return parts.map((part, at) => (at % 2 ? part : change(part))).join("");
 }
 
 function camel(name: string): string {
@@ -307,7 +358,7 @@ export function errorFrom(record: ErrorRecord): TricornError {
   if (record.kind === "rpc") {
     const { code = -32603, message, data } = record;
     const { elicitations, uri } = (data ?? {}) as {
-      readonly elicitations?: readonly UrlElicitation[];
+      readonly elicitations?: readonly UrlElicitation[] | undefined;
       readonly uri?: unknown;
     };
     if (code === NOT_FOUND) return new ResourceNotFoundError(typeof uri === "string" ? uri : "", message, data ?? null);
@@ -319,7 +370,9 @@ export function errorFrom(record: ErrorRecord): TricornError {
   if (record.kind === "auth") return new AuthError(namedHere(record.message));
   const Class = classes[record.kind] as typeof MisuseError | undefined;
   // A kind this version does not know yet is still an error with a message.
-  return Class ? new Class(record.message) : new TricornError(record.kind, record.message);
+  const error = Class ? new Class(limitedHere(record.message)) : new TricornError(record.kind, record.message);
+  if (record.refusal !== undefined) refusals.set(error, record.refusal);
+  return error;
 }
 
 /**

@@ -7,17 +7,17 @@ import { type AnyFunction, type Home, invalidParams, Runner, validated } from ".
 import { addon, handle, register } from "./host.js";
 import { toJson } from "./json.js";
 import { checkNames, checkTypes } from "./options.js";
-import { type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
+import { checkSchema, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Arguments } from "./tool.js";
 
 /** What holds for a request of an extension. All optional. */
 export interface MethodOptions<Input extends Schema | undefined = undefined> {
   /** It may be sent again when nobody knows whether it was carried out. Default false. */
-  readonly idempotent?: boolean;
+  readonly idempotent?: boolean | undefined;
   /** The parameters, as the input of a tool. What does not fit is refused (-32602). Default: any object. */
-  readonly schema?: Input;
+  readonly schema?: Input | undefined;
   /** The JSON Schema of the parameters, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema;
+  readonly inputSchema?: JsonSchema | undefined;
 }
 
 /**
@@ -119,9 +119,12 @@ export class Extension<State = unknown> {
   #register(home: Home): { readonly definition: string; readonly runners: readonly object[] } {
     const runners: Method[] = [];
     const methods = this.#methods.map(({ name, options, handler }) => {
-      const { schema: given, inputSchema = given, idempotent = false } = options;
+      const { schema: given, inputSchema, idempotent = false } = options;
       const what = `extension "${this.id}": "${name}" schema`;
-      const schema = inputSchema && (JSON.parse(toJsonSchema(inputSchema, "input", what, "schema")) as unknown);
+      checkSchema(what, given);
+      // Nobody else sees what a library judges: it is not listed anywhere.
+      const json = inputSchema ?? (isStandard(given) ? undefined : given);
+      const schema = json && (JSON.parse(toJsonSchema(json, "input", what, "schema")) as unknown);
       const runner = new Method(name, validated(given, handler, invalidParams, "parameter"), home);
       runners.push(runner);
       return { name, handler: register(runner), idempotent, schema };

@@ -11,6 +11,8 @@ type Json = Readonly<Record<string, unknown>>;
 /** A form's schema, and how its answer becomes the value that the schema describes. */
 interface Made {
   readonly schema: JsonSchema;
+  /** The library judges what an answer holds: it has transforms, checks and words that a JSON Schema has not. */
+  readonly judged: boolean;
   read(content: Json): Promise<unknown>;
 }
 
@@ -27,6 +29,12 @@ interface Made {
 export class Form<const S extends Schema = Schema> {
   /** The `requestedSchema`. */
   readonly schema: JsonSchema;
+  /**
+   * A schema library judges what an answer holds.
+   *
+   * @internal
+   */
+  readonly judged: boolean;
   readonly #read: Made["read"];
 
   /**
@@ -35,9 +43,10 @@ export class Form<const S extends Schema = Schema> {
    * @throws {MisuseError} that names the property, for a schema that no form can be made of
    */
   constructor(schema: S) {
-    const { schema: json, read } = formOf(schema);
+    const { schema: json, read, judged } = formOf(schema);
     native(() => addon.checkForm(stringify(json)));
     this.schema = json;
+    this.judged = judged;
     this.#read = read;
   }
 
@@ -59,10 +68,13 @@ const SINGLE = "value";
 function formOf(schema: Schema): Made {
   const json = JSON.parse(toJsonSchema(schema, "input", "elicit")) as JsonSchema;
   // The engine checks that it is a form, and the answer.
-  if (!isStandard(schema)) return { schema: json, read: async (content) => content };
+  if (!isStandard(schema)) return { schema: json, judged: false, read: async (content) => content };
   const whole = isObject(json["properties"]);
   const asked = whole ? json : { properties: { [SINGLE]: single(json) }, required: [SINGLE] };
-  const { properties, required } = asked as { readonly properties: Json; readonly required?: readonly string[] };
+  const { properties, required } = asked as {
+    readonly properties: Json;
+    readonly required?: readonly string[] | undefined;
+  };
   const fields = Object.entries(properties).map(([name, property]) => [name, field(property, json)] as const);
   // What may be null need not be answered.
   const nullable = (required ?? []).filter((name) => allowsNull(properties[name], json));
@@ -70,6 +82,7 @@ function formOf(schema: Schema): Made {
   const standard = schema["~standard"];
   return {
     schema: { type: "object", properties: Object.fromEntries(fields), ...(needed && { required: needed }) },
+    judged: true,
     read: async (content) => {
       const given: Json = { ...Object.fromEntries(nullable.map((name) => [name, null])), ...content };
       const outcome = await standard.validate(whole ? given : given[SINGLE]);

@@ -7,7 +7,7 @@ import { type ClientOptions, type Connected, engineOptions, OWN, type ServerPoli
 import type { AnyState } from "./context.js";
 import { deprecated } from "./deprecation.js";
 import { type ErrorRecord, errorFrom, MisuseError, type TricornError, traceOf } from "./errors.js";
-import { addon, bridge, wait, warn } from "./host.js";
+import { addon, bridge, say, wait, warn } from "./host.js";
 import type { Kind } from "./kind.js";
 import { checkNames, withOptions } from "./options.js";
 import * as paramsOf from "./params.js";
@@ -34,11 +34,11 @@ export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;
 /** Options of every client of a group, and of the group. All optional. */
 export interface GroupOptions extends Omit<ClientOptions, "server"> {
   /** Longest wait for one server to connect, in milliseconds; 0: no limit. Default 30 seconds. */
-  readonly connectTimeout?: number;
+  readonly connectTimeout?: number | undefined;
   /** Whether the server's name comes before a name that several servers have (`clash`, the default) or before all. */
-  readonly prefix?: "clash" | "always";
+  readonly prefix?: "clash" | "always" | undefined;
   /** What answers and hears the server of this name, in place of the same members of the options. */
-  readonly forServer?: (name: string) => ServerPolicy;
+  readonly forServer?: ((name: string) => ServerPolicy) | undefined;
 }
 
 /** Something that a server lists: `server` is its name in the group. */
@@ -75,8 +75,9 @@ type Failures = Readonly<Record<string, ErrorRecord>>;
  * Connects to many servers at once. One that fails is among {@link ClientGroup.failures} and does not disturb the others.
  *
  * ```ts
- * await using group = await connectMany("mcp.json");
+ * const group = await connectMany("mcp.json");
  * for (const tool of await group.listTools()) console.error(tool.server, tool.name);
+ * await group.close();
  * ```
  *
  * @throws {MisuseError} for a file that cannot be read, a wrong option, more than 64 servers
@@ -396,19 +397,30 @@ export class ClientGroup {
   }
 }
 
+/** What hosts keep their servers under, and what a target has, and not a table of them. */
+const ROOTS = ["mcpServers", "servers", "mcp", "mcp.servers", "context_servers"];
+const ENTRY = ["command", "url", "serverUrl", "httpUrl", "transport", "file", "text", "type"];
+
 function isConfig(servers: object): servers is ConfigTarget {
-  return "mcpServers" in servers;
+  return ROOTS.some((name) => {
+    const root = (servers as Readonly<Record<string, unknown>>)[name];
+    const isTable = typeof root === "object" && root !== null && Object.getPrototypeOf(root) === Object.prototype;
+    return isTable && !ENTRY.some((member) => member in root);
+  });
 }
 
 /** A configuration as the engine takes it. */
 function listed(servers: string | ConfigTarget, { onStderr, forServer }: GroupOptions): string {
   const hears = onStderr !== undefined || forServer !== undefined;
-  if (typeof servers !== "string") return resolve(servers, undefined, hears).wire;
+  if (typeof servers !== "string") {
+    if ("mcpServers" in servers) return resolve(servers, undefined, hears).wire;
+    return stringify({ ...(hears && { stderr: "event" }), ...(servers as object) });
+  }
   return stringify({ file: servers, ...(hears && { stderr: "event" }) });
 }
 
 function toStderr(line: string): void {
-  console.error(line);
+  say(line);
 }
 
 function failuresOf(records: Failures): ReadonlyMap<string, TricornError> {

@@ -9,18 +9,19 @@ import {
   MisuseError,
   PeerMisbehavedError,
   RpcError,
+  refusalOf,
   TimeoutError,
   ToolError,
   TricornError,
   UnsupportedError,
 } from "./errors.js";
-import { addon, bridge, calls, type Handler, handle } from "./host.js";
+import { addon, bridge, calls, type Handler, handle, type Origin, say } from "./host.js";
 import { toJson } from "./json.js";
 import { toEngine } from "./options.js";
 import { passingThrough } from "./passing.js";
 import { isForeign } from "./received.js";
 import type { RequestContext } from "./request-context.js";
-import { describe, isStandard, type Schema } from "./schema.js";
+import { describe, isStandard, judge, type Schema, type StandardResult } from "./schema.js";
 import { stringify } from "./unicode.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
@@ -28,7 +29,7 @@ export type AnyFunction = (args: any, ctx: any) => unknown;
 
 /** What the handlers of a server or a client share. */
 export interface Home {
-  /** Where serving or connecting began: what `AsyncLocalStorage` held there, it holds in handlers. */
+  /** Where the server was made, or connecting began: what `AsyncLocalStorage` held there, it holds in what no request causes. */
   scope: AsyncResource | undefined;
   /** Handlers that have not settled yet. */
   running: number;
@@ -38,6 +39,8 @@ export interface Home {
   session?: (key: number) => unknown;
   /** Whether an endpoint is mounted somewhere: there nobody here hears why it cannot answer. */
   mounted?: boolean;
+  /** Settles when that has been stopped; undefined where there is nothing to stop. */
+  life?: { readonly stopped: Promise<void> } | undefined;
   /** What starts or stops that. */
   ending?: Promise<void>;
   /** Whether a function of the user stands around requests. */
@@ -77,13 +80,19 @@ export abstract class Runner implements Handler {
     return this;
   }
 
-  run(args: unknown, key: number): void {
-    const ctx = this.context(key);
+  run(args: unknown, key: number, origin: Origin | undefined): void {
+    const ctx = this.context(key, origin?.host);
+    const passing = this.#home.around ? passingThrough(key) : undefined;
+    ctx.around = passing?.context;
+    const scope = passing?.scope ?? origin?.scope ?? this.#home.scope;
+    // All of it, so that what hears of errors is inside, too.
+    if (scope) scope.runInAsyncScope(this.#run, this, args, key, ctx);
+    else this.#run(args, key, ctx);
+  }
+
+  #run(args: unknown, key: number, ctx: RequestContext): void {
     try {
-      const passing = this.#home.around ? passingThrough(key) : undefined;
-      ctx.around = passing?.context;
-      const scope = passing?.scope ?? this.#home.scope;
-      const value = scope ? scope.runInAsyncScope(this.#call, undefined, args, ctx) : this.#call(args, ctx);
+      const value = this.#call(args, ctx);
       if (!isThenable(value)) {
         this.#done(key, value);
         return;
@@ -100,8 +109,8 @@ export abstract class Runner implements Handler {
   }
 
   /** What the function gets as its second argument. */
-  protected context(key: number): RequestContext {
-    return new Context(key, this.#home);
+  protected context(key: number, host: unknown): RequestContext {
+    return new Context(key, this.#home, host);
   }
 
   /** Answers with what the function returned. */
@@ -151,13 +160,16 @@ export abstract class Runner implements Handler {
     if (isByHand && error === undefined) return undefined;
     // What another peer said is no more for this one than any other error.
     const hidden = error instanceof TricornError && !this.#proxy && isForeign(error, key);
-    if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
+    if (!hidden && error instanceof UnsupportedError) {
+      addon.answerUnsupported(handle, key, error.message, refusalOf(error));
+    } else if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
       addon.answerFailed(handle, key, error.message);
     } else if (!hidden && error instanceof RpcError) {
       const data = error.data === undefined ? undefined : toJson(error.data);
       addon.answerError(handle, key, error.code, error.message, data);
     } else {
-      const isWanted = addon.answerFailed(handle, key, `${this.#subject} failed: ${typeName(error)}`);
+      const why = error instanceof WrongResult ? WRONG_RESULT : typeName(error);
+      const isWanted = addon.answerFailed(handle, key, `${this.#subject} failed: ${why}`);
       // Giving up after a cancel, which may not have come here yet, is what a handler should do, and at a question.
       const isOver = ctx.cancelled || (!isWanted && error instanceof CancelledError);
       if (!isOver && !ctx.stopped) return { error };
@@ -199,14 +211,27 @@ export class Whose extends Runner {
   }
 }
 
-/** What the console shows when nobody asked to hear of errors. */
+/** What stderr shows when nobody asked to hear of errors. */
 export function logError(error: unknown, _name: string, subject: string): void {
-  console.error(`${subject} failed:`, error);
+  say(`${subject} failed:`, error);
 }
 
+/** A result that does not fit what its tool declares: the client is told no more than that. */
+export class WrongResult extends MisuseError {
+  constructor(message: string) {
+    super(`${WRONG_RESULT}: ${message}`);
+  }
+
+  override get name(): string {
+    return "MisuseError";
+  }
+}
+
+const WRONG_RESULT = "the result does not fit the outputSchema";
+
 /**
- * `handler` behind the checks that only the schema library knows: defaults, transforms, refinements.
- * The engine has checked the JSON Schema.
+ * `handler` behind its schema library, which judges alone: types, defaults, transforms, refinements. Plain JSON Schema is
+ * the engine's to check.
  *
  * @param wrong makes the error of what does not fit
  * @param part what a member of it is called
@@ -218,14 +243,12 @@ export function validated(
   part = "argument",
 ): AnyFunction {
   if (schema === undefined || !isStandard(schema)) return handler;
-  const standard = schema["~standard"];
-  type Outcome = Awaited<ReturnType<typeof standard.validate>>;
-  const checked = (outcome: Outcome, ctx: RequestContext): unknown => {
+  const checked = (outcome: StandardResult<unknown>, ctx: RequestContext): unknown => {
     if (outcome.issues) throw wrong(describe(outcome.issues, part, `${part}s`));
     return handler(outcome.value, ctx);
   };
   return (args, ctx) => {
-    const outcome = standard.validate(args);
+    const outcome = judge(schema, args);
     return isThenable(outcome) ? outcome.then((later) => checked(later, ctx)) : checked(outcome, ctx);
   };
 }
@@ -235,13 +258,13 @@ export function invalidParams(message: string): RpcError {
   return new RpcError(-32602, message);
 }
 
-function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
   return typeof (value as PromiseLike<T> | null | undefined)?.then === "function";
 }
 
 /** What became of a question to the peer is no secret: nobody there, no answer, or one that does not fit. */
 function isAboutQuestion(error: unknown): error is Error {
-  return error instanceof UnsupportedError || error instanceof TimeoutError || error instanceof PeerMisbehavedError;
+  return error instanceof TimeoutError || error instanceof PeerMisbehavedError;
 }
 
 /** What the peer learns of an error that is none of its business. */
@@ -263,6 +286,7 @@ export function addOptions(parts: {
   readonly replace?: boolean | undefined;
   readonly cache?: CacheHints | undefined;
   readonly scopes?: readonly string[] | undefined;
+  readonly judged?: readonly string[] | undefined;
 }): string {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
@@ -271,5 +295,6 @@ export function addOptions(parts: {
   if (parts.replace !== undefined) members.push(`"replace":${parts.replace}`);
   if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
   if (parts.scopes !== undefined) members.push(`"scopes":${stringify(parts.scopes)}`);
+  if (parts.judged?.length) members.push(`"judged":${stringify(parts.judged)}`);
   return members.length > 0 ? `{${members.join()}}` : "";
 }

@@ -1,37 +1,29 @@
 /** This side of the bridge: what the integers mean that the engine deals in. */
 
+import { AsyncResource } from "node:async_hooks";
 import { randomUUID } from "node:crypto";
-import { createRequire } from "node:module";
+import { format } from "node:util";
 import type * as Addon from "./addon.js";
-import { checkPagesWith, type ErrorRecord, errorFrom, MisuseError } from "./errors.js";
+import { checkPagesWith, type ErrorRecord, errorFrom } from "./errors.js";
+import { loaded } from "./native.js";
 import { received } from "./received.js";
+import { onAbort } from "./signals.js";
 
 /** The compiled module. Loaded once per JavaScript environment. */
-export const addon: typeof Addon = load();
+export const addon: typeof Addon = loaded();
 checkPagesWith((pages) => addon.checkPages(pages));
-
-function load(): typeof Addon {
-  const require = createRequire(import.meta.url);
-  const { platform, arch } = process;
-  // Which C library a Linux has is not worth asking: only one of the two files will be there.
-  const abis = platform === "linux" ? ["-gnu", "-musl"] : platform === "win32" ? ["-msvc"] : [""];
-  const failures: unknown[] = [];
-  for (const abi of abis) {
-    try {
-      return require(`./tricorn.${platform}-${arch}${abi}.node`) as typeof Addon;
-    } catch (error) {
-      failures.push(error);
-    }
-  }
-  throw new MisuseError(
-    `tricorn has no compiled module for ${platform}-${arch}. In a checkout, "npm install" builds it (with cargo).`,
-    { cause: failures.length === 1 ? failures[0] : new AggregateError(failures) },
-  );
-}
 
 /** Something that runs when the engine delivers a call. */
 export interface Handler {
-  run(params: unknown, key: number): void;
+  run(params: unknown, key: number, origin: Origin | undefined): void;
+}
+
+/** What is known here of an operation: what the engine calls for it runs inside of that. */
+export interface Origin {
+  /** Where it was started: what `AsyncLocalStorage` held there, it holds in what it causes. */
+  readonly scope: AsyncResource;
+  /** What the web framework gave with a request. */
+  readonly host: unknown;
 }
 
 /** A call that has not answered yet and can be told that it need not. */
@@ -46,16 +38,16 @@ interface Op {
   readonly resolve: (value: never) => void;
   readonly reject: (error: unknown) => void;
   readonly listener: OpListener | undefined;
-  readonly signal: AbortSignal | undefined;
-  readonly onAbort: (() => void) | undefined;
+  /** Takes back that its signal ends it. */
+  readonly off: (() => void) | undefined;
 }
 
 type Delivery =
-  | readonly [kind: 0, handler: number, key: number, params: unknown]
+  | readonly [kind: 0, handler: number, key: number, params: unknown, origin?: number]
   | readonly [kind: 1, key: number, reason: string | null]
   | readonly [kind: 2, op: number, result: never]
   | readonly [kind: 3, op: number, error: ErrorRecord]
-  | readonly [kind: 4, source: number, name: string, params: never]
+  | readonly [kind: 4, source: number, name: string, params: never, origin?: number]
   | readonly [kind: 5, op: number, params: never];
 
 /** The source of events that are about the bridge itself. */
@@ -73,14 +65,26 @@ const forgotten = new FinalizationRegistry<number>((id) => {
 });
 const calls = new Map<number, Cancellable>();
 const ops = new Map<number, Op>();
-const sources = new Map<number, (name: string, params: never) => void>();
+const sources = new Map<number, Source>();
+
+/** Who hears of something, and where they said so. */
+interface Source {
+  readonly hear: (name: string, params: never) => void;
+  readonly scope: AsyncResource;
+}
+
+/** What operations were started in, until they are over and nothing runs for them any more. */
+const origins = new Map<number, Origin>();
+/** Operations that are over, or about to be, for which something still runs. */
+const lasting = new Set<number>();
 
 let lastHandler = 0;
 let lastOp = 0;
 let lastSource = 0;
 let holds = 0;
 let turns = 0;
-let keepAlive: NodeJS.Timeout | undefined;
+// Made here: a timer keeps what is current where it is made, which is not for all times that of the first request.
+const keepAlive = setInterval(() => {}, 0x7fffffff).unref();
 
 /** The engine's view of this environment, to be given to the addon's constructors and answers. */
 export { bridge, calls, handle };
@@ -92,7 +96,7 @@ export function newSource(): number {
 
 /** Sends the events of `source` to `listener` until called again with undefined. */
 export function listen(source: number, listener: ((name: string, params: never) => void) | undefined): void {
-  if (listener) sources.set(source, listener);
+  if (listener) sources.set(source, { hear: listener, scope: new AsyncResource("tricorn.source") });
   else sources.delete(source);
 }
 
@@ -112,9 +116,8 @@ export function register(handler: Handler): number {
 /** Handlers that nobody else keeps: those of sessions, and of what has to be brought to its end. */
 const held = new Map<number, Handler>();
 
-/** As {@link register}, and keeps it until the engine releases it. */
-export function keep(handler: Handler): number {
-  const id = register(handler);
+/** As {@link register}, if it was not registered yet, and keeps it until the engine releases it, or {@link letGo}. */
+export function keep(handler: Handler, id: number = register(handler)): number {
   held.set(id, handler);
   return id;
 }
@@ -152,20 +155,21 @@ export function letGo(id: number): void {
  * Starts an operation of the engine and waits for its outcome.
  *
  * While it is pending the event loop stays alive. Aborting `signal` gives it up here at once and
- * cancels it at the peer.
+ * cancels it at the peer. What it causes runs in the asynchronous context that is current here, and is told of `host`.
  */
 export function wait<T>(
   start: (op: number) => void,
   signal?: AbortSignal | undefined,
   listener?: OpListener | undefined,
+  host?: unknown,
 ): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     signal?.throwIfAborted();
     const op = ++lastOp;
-    const onAbort = signal && (() => abandon(op, signal.reason));
-    ops.set(op, { resolve, reject, listener, signal, onAbort });
+    const off = signal && onAbort(signal, () => abandon(op, signal.reason));
+    ops.set(op, { resolve, reject, listener, off });
+    origins.set(op, { scope: new AsyncResource("tricorn.call"), host });
     hold();
-    if (onAbort) signal.addEventListener("abort", onAbort, { once: true });
     try {
       start(op);
     } catch (error) {
@@ -176,19 +180,32 @@ export function wait<T>(
 
 /** Gives up operation `op`: rejects it with `error` and cancels it at the peer. */
 export function abandon(op: number, error: unknown): void {
+  const goesOn = lasting.has(op);
+  lasting.add(op);
   const entry = finish(op);
-  if (!entry) return;
-  bridge.settle(op);
-  entry.reject(error);
+  if (entry) {
+    // Something may still run for it, whose end is told.
+    if (!bridge.settle(op) && !goesOn) free(op);
+    entry.reject(error);
+  } else if (!goesOn) {
+    lasting.delete(op);
+  }
 }
 
 function finish(op: number): Op | undefined {
   const entry = ops.get(op);
   if (!entry) return undefined;
   ops.delete(op);
+  if (!lasting.has(op)) origins.delete(op);
   release();
-  if (entry.onAbort) entry.signal?.removeEventListener("abort", entry.onAbort);
+  entry.off?.();
   return entry;
+}
+
+/** Nothing runs for operation `op` any more. */
+function free(op: number): void {
+  lasting.delete(op);
+  if (!ops.has(op)) origins.delete(op);
 }
 
 // The wake-up is weak, so that an idle bridge never keeps a program running. What does is one
@@ -197,13 +214,12 @@ function finish(op: number): Op | undefined {
 /** Keeps the event loop alive until {@link release} has been called as often. */
 export function hold(): void {
   if (holds++ > 0) return;
-  keepAlive ??= setInterval(() => {}, 0x7fffffff);
   keepAlive.ref();
 }
 
 /** Takes a {@link hold} back. */
 export function release(): void {
-  if (--holds === 0) keepAlive?.unref();
+  if (--holds === 0) keepAlive.unref();
 }
 
 function wake(): void {
@@ -253,8 +269,9 @@ function deliver(delivery: Delivery): void {
   switch (delivery[0]) {
     case 0: {
       const handler = handlers.get(delivery[1])?.deref();
-      if (handler) handler.run(delivery[3], delivery[2]);
-      else addon.answerFailed(handle, delivery[2], "the tool is gone");
+      if (handler) handler.run(delivery[3], delivery[2], originOf(delivery[4]));
+      // Its server was collected, or it was removed just now.
+      else addon.answerGone(handle, delivery[2]);
       return;
     }
     case 1:
@@ -267,20 +284,39 @@ function deliver(delivery: Delivery): void {
       finish(delivery[1])?.reject(outcome(delivery[2]));
       return;
     case 4: {
-      const params = delivery[3] as { readonly op?: number };
+      const params = delivery[3] as { readonly op?: number | undefined };
       if (delivery[1] === OWN) {
         if (delivery[2] === "released") letGo((params as { readonly handler: number }).handler);
+        else if (delivery[2] === "held") lasting.add(params.op as number);
+        else if (delivery[2] === "freed") free(params.op as number);
         return;
       }
-      const listener = params.op === undefined ? sources.get(delivery[1]) : ops.get(params.op)?.listener;
-      if (listener) listener(delivery[2], delivery[3]);
+      const source = params.op === undefined ? sources.get(delivery[1]) : undefined;
+      const listener = params.op === undefined ? source?.hear : ops.get(params.op)?.listener;
+      const scope = originOf(params.op ?? delivery[4])?.scope ?? source?.scope;
+      if (listener && scope) scope.runInAsyncScope(tell, undefined, listener, delivery[2], delivery[3]);
+      else if (listener) listener(delivery[2], delivery[3]);
       else if (delivery[2] === "warning") warn((params as { message?: string }).message ?? "");
       return;
     }
     case 5:
-      ops.get(delivery[1])?.listener?.("progress", delivery[2]);
+      progress(delivery[1], delivery[2]);
       return;
   }
+}
+
+function progress(op: number, params: never): void {
+  const listener = ops.get(op)?.listener;
+  if (listener) originOf(op)?.scope.runInAsyncScope(tell, undefined, listener, "progress", params);
+}
+
+function tell(listener: OpListener, name: string, params: unknown): void {
+  listener(name, params as never);
+}
+
+/** What is known of the operation that caused something. */
+function originOf(op: number | undefined): Origin | undefined {
+  return op === undefined ? undefined : origins.get(op);
 }
 
 /** What middleware of this program threw, until it gets to who waits for it: by a name that nobody else can know. */
@@ -316,6 +352,11 @@ function uncaught(error: unknown): void {
 /** Shows a warning of the engine the way Node shows its own. */
 export function warn(message: string): void {
   process.emitWarning(message, "TricornWarning");
+}
+
+/** Says something on stderr, which may be closed, full or unread: that ends nothing, and holds nothing up. */
+export function say(...parts: unknown[]): void {
+  addon.writeStderr(`${format(...parts)}\n`);
 }
 
 /** What is between the engine and JavaScript at present. */

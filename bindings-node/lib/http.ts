@@ -1,65 +1,96 @@
 /** Mounting a server in an HTTP server somebody else runs: `fetch` style and `node:http` style. */
 
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type * as Addon from "./addon.js";
-import { MisuseError } from "./errors.js";
-import { wait } from "./host.js";
+import { bodyOf, fetchedBody, givenBody, type NodeRequest } from "./body.js";
+import { say, wait } from "./host.js";
 import { stringify } from "./unicode.js";
 
 /** What may reach an endpoint. All optional. */
 export interface MountOptions {
   /** Host names accepted in the Host header. Default: the loopback names. */
-  readonly allowedHosts?: readonly string[];
+  readonly allowedHosts?: readonly string[] | undefined;
   /** Origins accepted in the Origin header of browsers. Default: the loopback ones. */
-  readonly allowedOrigins?: readonly string[];
+  readonly allowedOrigins?: readonly string[] | undefined;
   /** Legacy sessions kept; then an idle one of whoever has the most goes. Default 10,000. */
-  readonly maxSessions?: number;
+  readonly maxSessions?: number | undefined;
   /** Milliseconds until an idle legacy session goes. Default 30 minutes. */
-  readonly sessionIdleTimeout?: number;
+  readonly sessionIdleTimeout?: number | undefined;
   /** Milliseconds between signs of life on a silent stream. Default 15 seconds. */
-  readonly keepAliveInterval?: number;
+  readonly keepAliveInterval?: number | undefined;
   /** Events of one session kept for clients that lose a stream. Default 256; 0 keeps none. */
-  readonly maxEvents?: number;
+  readonly maxEvents?: number | undefined;
   /** Bytes of them. Default 1 MiB. */
-  readonly maxEventBytes?: number;
+  readonly maxEventBytes?: number | undefined;
   /** Milliseconds after which a client that lost a stream asks for the rest. Default 1000. */
-  readonly sseRetry?: number;
+  readonly sseRetry?: number | undefined;
+  /**
+   * Whether clients of the handshake revisions are served without sessions, so that any of several processes can answer
+   * each request. What needs a session then fails with an error that says so. Default false.
+   */
+  readonly stateless?: boolean;
   /**
    * Whether the oldest transport, HTTP+SSE, is served, too. Default false.
    *
    * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
    */
-  readonly sse?: boolean;
+  readonly sse?: boolean | undefined;
   /** Sockets at once, and stateless requests running at once. Default 4096. */
-  readonly maxConnections?: number;
+  readonly maxConnections?: number | undefined;
 }
 
 /** Where to listen, and what may reach it. All optional. */
 export interface HttpOptions extends MountOptions {
   /** Default 127.0.0.1. */
-  readonly host?: string;
+  readonly host?: string | undefined;
   /** Default 8000; 0 takes any that is free. */
-  readonly port?: number;
+  readonly port?: number | undefined;
   /** Default `/mcp`. */
-  readonly path?: string;
+  readonly path?: string | undefined;
+  /**
+   * Proxies whose `X-Forwarded-For` or `Forwarded` says where a request comes from, by which sockets, streams and sessions
+   * are counted: addresses, or networks as `10.0.0.0/8`. Default none: all clients behind a proxy count as one.
+   */
+  readonly trustedProxies?: readonly string[];
   /**
    * Where the stream of HTTP+SSE is. Default `/sse`.
    *
    * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
    */
-  readonly ssePath?: string;
+  readonly ssePath?: string | undefined;
   /**
    * Where its messages are posted. Default `/messages`.
    *
    * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
    */
-  readonly sseMessagePath?: string;
+  readonly sseMessagePath?: string | undefined;
   /** Hears the URL once connections are accepted. */
-  readonly onListening?: (url: string) => void;
+  readonly onListening?: ((url: string) => void) | undefined;
 }
 
-/** A listener as `node:http` and Express know it. */
-export type NodeListener = (request: IncomingMessage, response: ServerResponse) => void;
+/** A port that a server listens on: {@link Server.listen}. */
+export interface Listener extends AsyncDisposable {
+  /** The URL of the endpoint, such as `http://127.0.0.1:8000/mcp`. */
+  readonly url: string;
+  /** Stops listening and ends what runs over HTTP; the server goes on elsewhere. */
+  readonly close: () => Promise<void>;
+}
+
+/** What may be given with a request. */
+export interface ExchangeOptions {
+  /** What the web framework knows of it, such as who is signed in: `ctx.host` of all functions that run for it. */
+  readonly context?: unknown;
+  /** Its body, where that was read before: text, bytes, or what was parsed of it. */
+  readonly body?: unknown;
+}
+
+/** A listener as `node:http`, `node:http2` and Express know it. What Express gives as the third argument means nothing here. */
+export type NodeListener = (
+  request: IncomingMessage | Http2ServerRequest,
+  response: ServerResponse | Http2ServerResponse,
+  given?: ExchangeOptions | ((...of: never[]) => unknown),
+) => void;
 
 /** The protected-resource metadata (RFC 9728) of a mounted server, for everybody to read: where tokens are to be had. */
 export interface ResourceMetadata {
@@ -76,7 +107,7 @@ export interface ResourceMetadata {
 /** An endpoint without a socket. Which paths lead to it is for its host to decide. */
 export interface HttpMount {
   /** Answers one request. Aborting its signal or cancelling the body cancels what runs for it. */
-  readonly fetch: (request: Request) => Promise<Response>;
+  readonly fetch: (request: Request, given?: ExchangeOptions) => Promise<Response>;
   /** The same for `node:http`. Mount it before what reads bodies, or leave the body in `request.body`. */
   readonly listener: NodeListener;
   /**
@@ -104,7 +135,7 @@ interface Sink {
 
 /** @param owner is kept as long as the endpoint: its handlers are only weakly referred to */
 export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: object): HttpMount {
-  const exchange = (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal): Promise<unknown> =>
+  const exchange: Kept["exchange"] = (head, body, sink, signal, host) =>
     wait(
       (op) => endpoint.exchange(op, stringify(head), body),
       signal,
@@ -112,12 +143,22 @@ export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: obj
         if (name === "http_head") sink.head(params);
         else if (name === "http_chunk") sink.chunk(params.text, () => endpoint.written(params.op));
       },
-    );
+      host,
+      // Nobody else may refer to the server while it answers.
+    ).finally(() => void owner);
   const document = endpoint.resourceMetadata();
   const kept = { owner, exchange, maxBytes, isProtected: document !== null };
   const at = (target?: string): Pick<HttpMount, "fetch" | "listener"> => ({
-    fetch: (request) => answerFetch(kept, request, target),
-    listener: (request, response) => void answerNode(kept, request, response, target),
+    fetch: (request, given) => answerFetch(kept, request, target, given),
+    listener: (request, response, given) =>
+      void answerNode(
+        kept,
+        request as IncomingMessage,
+        // It has what is used here.
+        response as ServerResponse,
+        target,
+        typeof given === "object" ? given : undefined,
+      ),
   });
   if (document === null) return { ...at(), resourceMetadata: undefined };
   const { path, text } = JSON.parse(document) as Pick<ResourceMetadata, "path" | "text">;
@@ -125,7 +166,13 @@ export function mount(endpoint: Addon.HttpEndpoint, maxBytes: number, owner: obj
 }
 
 interface Kept {
-  readonly exchange: (head: object, body: Uint8Array, sink: Sink, signal: AbortSignal) => Promise<unknown>;
+  readonly exchange: (
+    head: object,
+    body: Uint8Array,
+    sink: Sink,
+    signal: AbortSignal,
+    host: unknown,
+  ) => Promise<unknown>;
   readonly maxBytes: number;
   /** The server has `auth`. */
   readonly isProtected: boolean;
@@ -138,39 +185,20 @@ function isRead({ isProtected }: Kept, headers: readonly [string, string][]): bo
   return shown.length === 1 && /^\s*bearer /i.test(shown[0]?.[1] ?? "");
 }
 
-/**
- * A body, as far as it matters: what is larger than the engine accepts is not read to its end, but
- * read so far that the engine sees it and says so.
- */
-class Body {
-  readonly #parts: Uint8Array[] = [];
-  readonly #maxBytes: number;
-  #size = 0;
-
-  constructor(maxBytes: number) {
-    this.#maxBytes = maxBytes;
-  }
-
-  /** False when that was more than enough. */
-  add(part: Uint8Array): boolean {
-    this.#parts.push(part);
-    this.#size += part.byteLength;
-    return this.#size <= this.#maxBytes;
-  }
-
-  get bytes(): Uint8Array {
-    return this.#parts.length === 1 ? (this.#parts[0] as Uint8Array) : Buffer.concat(this.#parts);
-  }
-}
-
 /** @param target what is asked for, when that is not what the request says */
-async function answerFetch(kept: Kept, request: Request, target: string | undefined): Promise<Response> {
+async function answerFetch(
+  kept: Kept,
+  request: Request,
+  target: string | undefined,
+  given: ExchangeOptions | undefined,
+): Promise<Response> {
   const url = new URL(request.url);
   const headers: [string, string][] = [...request.headers];
   // `Request` objects made by hand have no Host header; the URL says what it would have been.
   if (!request.headers.has("host")) headers.push(["host", url.host]);
-  const body = new Body(kept.maxBytes);
-  if (isRead(kept, headers)) for await (const part of request.body ?? []) if (!body.add(part)) break;
+  const body = isRead(kept, headers)
+    ? await bodyGiven(given, () => fetchedBody(request, kept.maxBytes))
+    : new Uint8Array();
   const away = new AbortController();
   const onAbort = (): void => away.abort(request.signal.reason);
   request.signal.addEventListener("abort", onAbort, { once: true });
@@ -206,7 +234,7 @@ async function answerFetch(kept: Kept, request: Request, target: string | undefi
     };
     const head = { method: request.method, headers, target: target ?? url.pathname + url.search };
     kept
-      .exchange(head, body.bytes, sink, away.signal)
+      .exchange(head, body, sink, away.signal, given?.context)
       .then(
         () => controller?.close(),
         (error: unknown) => {
@@ -219,28 +247,39 @@ async function answerFetch(kept: Kept, request: Request, target: string | undefi
   });
 }
 
+/** What was read before, else what `read` reads. */
+function bodyGiven(
+  given: ExchangeOptions | undefined,
+  read: () => Promise<Uint8Array>,
+): Promise<Uint8Array> | Uint8Array {
+  return given?.body === undefined ? read() : givenBody(given.body);
+}
+
 async function answerNode(
   kept: Kept,
-  request: IncomingMessage & { readonly body?: unknown; readonly originalUrl?: unknown },
+  request: NodeRequest & { readonly originalUrl?: unknown },
   response: ServerResponse,
   target: string | undefined,
+  given: ExchangeOptions | undefined,
 ): Promise<void> {
   const away = new AbortController();
   const onClose = (): void => away.abort(new DOMException("the client went away", "AbortError"));
   if (response.destroyed) onClose();
   else response.once("close", onClose);
-  const headers: [string, string][] = [];
-  for (let index = 0; index < request.rawHeaders.length; index += 2) {
-    headers.push([request.rawHeaders[index] as string, request.rawHeaders[index + 1] as string]);
-  }
+  const headers = headersOf(request);
   try {
-    const body = isRead(kept, headers) ? await bodyOf(request, kept.maxBytes) : new Uint8Array();
+    const body = isRead(kept, headers)
+      ? await bodyGiven(given, () => bodyOf(request, kept.maxBytes))
+      : new Uint8Array();
     // Frameworks take the prefix off that they mount at.
     const asked = typeof request.originalUrl === "string" ? request.originalUrl : (request.url ?? "/");
     const head = { method: request.method ?? "GET", headers, target: target ?? asked };
     const sink: Sink = {
       head({ status, headers }) {
-        response.writeHead(status, headers.flat());
+        // Not all at once: session and compression middleware that wraps `writeHead` misreads an array.
+        for (const [name, values] of byName(headers))
+          response.setHeader(name, values.length === 1 ? values[0] : values);
+        response.writeHead(status);
         response.flushHeaders();
       },
       chunk(text, written) {
@@ -248,45 +287,71 @@ async function answerNode(
         else response.once("drain", written);
       },
     };
-    await kept.exchange(head, body, sink, away.signal);
+    await kept.exchange(head, body, sink, away.signal, given?.context);
     response.end();
   } catch (error) {
     if (response.destroyed) return;
     if (!response.headersSent) response.writeHead(500);
     response.end();
-    if (!away.signal.aborted) console.error("tricorn: an HTTP exchange failed:", error);
+    if (!away.signal.aborted) say("tricorn: an HTTP exchange failed:", error);
+  }
+}
+/** Headers with all the values of each name. */
+function byName(headers: readonly (readonly [string, string])[]): Map<string, [string, ...string[]]> {
+  const all = new Map<string, [string, ...string[]]>();
+  for (const [name, value] of headers) {
+    const values = all.get(name);
+    if (values === undefined) all.set(name, [value]);
+    else values.push(value);
+  }
+  return all;
+}
+
+/** Headers of which Node keeps the first where one comes twice. */
+const ONCE = new Set(
+  (
+    "age authorization content-length content-type etag expires from host if-modified-since if-unmodified-since " +
+    "last-modified location max-forwards proxy-authorization referer retry-after server user-agent"
+  ).split(" "),
+);
+
+/** The headers as they came; where what stands before has changed them, as they are now. */
+function headersOf(request: IncomingMessage): [string, string][] {
+  const raw = new Map<string, string[]>();
+  for (let index = 0; index < request.rawHeaders.length; index += 2) {
+    const name = (request.rawHeaders[index] as string).toLowerCase();
+    const values = raw.get(name) ?? [];
+    values.push(request.rawHeaders[index + 1] as string);
+    raw.set(name, values);
+  }
+  const headers: [string, string][] = [];
+  for (const [name, now] of Object.entries(request.headers)) {
+    if (now === undefined) continue;
+    // What HTTP/2 has in place of a request line and of `Host`.
+    if (name.startsWith(":")) {
+      if (name === ":authority" && request.headers.host === undefined) headers.push(["host", `${now}`]);
+      continue;
+    }
+    const came = raw.get(name.toLowerCase()) ?? [];
+    const values = isAsCame(name, now, came) ? came : Array.isArray(now) ? now : [now];
+    for (const value of values) headers.push([name, readable(`${value}`)]);
+  }
+  return headers;
+}
+
+const UTF8 = new TextDecoder("utf-8", { fatal: true });
+
+/** A header's value: Node shows each byte as a character, and proxies write names in UTF-8. */
+function readable(value: string): string {
+  if (!/[\x80-\xff]/.test(value) || /[^\x00-\xff]/.test(value)) return value;
+  try {
+    return UTF8.decode(Buffer.from(value, "latin1"));
+  } catch {
+    return value;
   }
 }
 
-/** The body, also when a framework has read (and parsed) it already. */
-async function bodyOf(request: IncomingMessage & { readonly body?: unknown }, maxBytes: number): Promise<Uint8Array> {
-  if (request.readableEnded) return bodyRead(request);
-  // Neither `end` nor `close` would come any more.
-  if (request.destroyed) throw gone();
-  return new Promise((resolve, reject) => {
-    const read = new Body(maxBytes);
-    // Not `for await`: leaving that early would close the socket before anything is answered.
-    request.on("data", (part: Uint8Array) => {
-      if (read.add(part)) return;
-      request.pause();
-      resolve(read.bytes);
-    });
-    request.once("end", () => resolve(read.bytes));
-    request.once("close", () => reject(gone()));
-    request.once("error", reject);
-  });
-}
-
-function bodyRead({ body, headers }: IncomingMessage & { readonly body?: unknown }): Uint8Array {
-  if (body instanceof Uint8Array) return body;
-  if (body !== undefined) return Buffer.from(typeof body === "string" ? body : JSON.stringify(body));
-  const { "content-length": length = "0", "transfer-encoding": coding } = headers;
-  if (coding === undefined && Number(length) === 0) return new Uint8Array();
-  throw new MisuseError(
-    "the body was read before the request came here, and it is not in `request.body`: mount the listener before what reads bodies",
-  );
-}
-
-function gone(): Error {
-  return new Error("the client went away in the middle of its request");
+function isAsCame(name: string, now: string | string[], came: readonly string[]): boolean {
+  if (Array.isArray(now)) return now.length === came.length && now.every((value, index) => value === came[index]);
+  return now === came.join(name === "cookie" ? "; " : ", ") || (ONCE.has(name) && now === came[0]);
 }

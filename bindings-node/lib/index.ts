@@ -62,7 +62,15 @@ export {
   type Listing,
   type Targets,
 } from "./group.js";
-export type { HttpMount, HttpOptions, MountOptions, NodeListener, ResourceMetadata } from "./http.js";
+export type {
+  ExchangeOptions,
+  HttpMount,
+  HttpOptions,
+  Listener,
+  MountOptions,
+  NodeListener,
+  ResourceMetadata,
+} from "./http.js";
 export type { RequestInfo } from "./info.js";
 export type { Kind } from "./kind.js";
 export type { Lifespan } from "./lifespan.js";

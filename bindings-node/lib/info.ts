@@ -52,8 +52,8 @@ export interface RequestInfo {
 type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "principal" | "raw">> &
   Pick<RequestInfo, "method" | "protocolVersion" | "era" | "transport"> & {
     readonly requestId: RequestId;
-    readonly principal?: WirePrincipal;
-    readonly headers?: readonly (readonly [name: string, value: string])[];
+    readonly principal?: WirePrincipal | undefined;
+    readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
   };
 
 /** What the engine knows of call `key`. */

@@ -1,9 +1,11 @@
 /** What a server has from its first use to its last: a pool of connections, a cache. */
 
+import { AsyncLocalStorage } from "node:async_hooks";
 import type * as Addon from "./addon.js";
+import { Life } from "./ending.js";
 import { MisuseError } from "./errors.js";
 import { type Home, typeName } from "./handler.js";
-import { addon, type Handler, handle, register, thrownHere } from "./host.js";
+import { addon, type Handler, handle, type Origin, register, thrownHere } from "./host.js";
 
 /** Starts and stops what the functions of a server share. */
 export interface Lifespan<State> {
@@ -13,8 +15,20 @@ export interface Lifespan<State> {
    * connecting fails; the next use calls it again.
    */
   readonly start: () => State | Promise<State>;
-  /** Called once when the last use has ended, also by Ctrl-C and SIGTERM. */
-  readonly stop?: (state: State) => unknown;
+  /**
+   * Called once when the last use has ended, also by Ctrl-C and SIGTERM. A mounted server is used until it is closed, nobody
+   * refers to it any more, or the program ends: by itself, or by a signal that nothing else listens to. A program that
+   * calls `process.exit` calls `await server.close()` before.
+   */
+  readonly stop?: ((state: State) => unknown) | undefined;
+}
+
+/** What runs as one end of a lifespan, until it has. */
+const within = new AsyncLocalStorage<{ home: Home | undefined }>();
+
+/** Whether the lifespan of that server is what calls this: nothing that waits for it may be waited for. */
+export function isWithin(home: Home): boolean {
+  return within.getStore()?.home === home;
 }
 
 /** Runs one end of a lifespan. */
@@ -27,9 +41,17 @@ class End implements Handler {
     this.#call = call;
   }
 
-  run(_params: unknown, key: number): void {
-    const { scope } = this.#home;
-    const begun = async (): Promise<unknown> => (scope ? scope.runInAsyncScope(this.#call) : this.#call());
+  run(_params: unknown, key: number, origin: Origin | undefined): void {
+    const scope = origin?.scope ?? this.#home.scope;
+    const running: { home: Home | undefined } = { home: this.#home };
+    const call = (): unknown => within.run(running, this.#call);
+    const begun = async (): Promise<unknown> => {
+      try {
+        return await (scope ? scope.runInAsyncScope(call) : call());
+      } finally {
+        running.home = undefined;
+      }
+    };
     this.#home.ending = begun().then(
       () => void addon.answerResult(handle, key, "{}"),
       (error: unknown) => {
@@ -41,23 +63,36 @@ class End implements Handler {
   }
 }
 
+/** The other end, which is called once for each that has begun. */
+class Stop extends End {
+  id = 0;
+}
+
 /** Gives a server a lifespan. Returns what keeps that alive. */
 export function liveBy<State>(engine: Addon.Server, { start, stop }: Lifespan<State>, home: Home): object[] {
   if (typeof start !== "function" || (stop !== undefined && typeof stop !== "function")) {
     throw new MisuseError("lifespan: expected an object with the function start, and as a rule stop");
   }
+  let life: Life | undefined;
   const starts = new End(home, async () => {
     home.state = await start();
+    if (stop) home.life = life = new Life(engine, stops);
   });
-  const stops = new End(home, async () => {
+  const stops: Stop = new Stop(home, async () => {
     const { state } = home;
-    home.state = undefined;
+    const begun = life;
+    home.state = home.life = life = undefined;
     try {
-      await stop?.(state as State);
+      const stopping = stop?.(state as State);
+      begun?.called();
+      await stopping;
     } catch (error) {
       home.onError(error, "lifespan", "the end of the lifespan");
+    } finally {
+      begun?.over();
     }
   });
-  engine.setLifespan(register(starts), register(stops));
+  stops.id = register(stops);
+  engine.setLifespan(register(starts), stops.id);
   return [starts, stops];
 }

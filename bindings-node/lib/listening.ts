@@ -5,6 +5,7 @@ import type * as Addon from "./addon.js";
 import { CancelledError, MisuseError, TricornError } from "./errors.js";
 import { wait } from "./host.js";
 import { checkNames, checkTypes } from "./options.js";
+import { onAbort } from "./signals.js";
 import type { TaskHandle } from "./tasks.js";
 import type { SubscriptionFilter, Task } from "./types.js";
 import { stringify } from "./unicode.js";
@@ -46,26 +47,26 @@ export interface ExtensionNotification {
 /** What is listened to: at least one of these. */
 export interface ListenOptions {
   /** Changes of the list of tools. Default false. */
-  readonly tools?: boolean;
+  readonly tools?: boolean | undefined;
   /** Changes of the list of prompts. Default false. */
-  readonly prompts?: boolean;
+  readonly prompts?: boolean | undefined;
   /** Changes of the lists of resources and resource templates. Default false. */
-  readonly resources?: boolean;
+  readonly resources?: boolean | undefined;
   /** Changes of the resources with these URIs, and of what is a part of them. Default: of none. */
-  readonly uris?: readonly (string | URL)[];
+  readonly uris?: readonly (string | URL)[] | undefined;
   /**
    * How these tasks are, by id or as handles: the client's option `tasks`; in 2025-11-25 where the server tells of them.
    * Default: of none.
    */
-  readonly tasks?: readonly (string | TaskHandle)[];
+  readonly tasks?: readonly (string | TaskHandle)[] | undefined;
   /**
    * Members of the filter that belong to extensions that the client declares, each true, or the keys of what is wanted:
    * `{ "com.example/queries": ["a"] }`. Older revisions have no filters: there all notifications of these extensions come.
    * Default: none.
    */
-  readonly extensions?: Readonly<Record<string, boolean | readonly string[]>>;
+  readonly extensions?: Readonly<Record<string, boolean | readonly string[]>> | undefined;
   /** Aborting it ends the loop, with its reason, and the stream at the server. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
 }
 
 /** What a server tells of, of all that was asked for. */
@@ -87,9 +88,9 @@ export interface Honoured {
 /** A change as the engine tells it. */
 interface Told {
   readonly method: string;
-  readonly uri?: string;
+  readonly uri?: string | undefined;
   /** Of a task, and of an extension's notification. */
-  readonly params?: Readonly<Record<string, unknown>>;
+  readonly params?: Readonly<Record<string, unknown>> | undefined;
 }
 
 const TYPES: Readonly<Record<string, ListChanged["type"]>> = {
@@ -112,16 +113,14 @@ class Listener {
   readonly #number = nextNumber();
   /** Aborted, nothing is waited for any more. */
   readonly #over = new AbortController();
-  readonly #signal: AbortSignal | undefined;
-  readonly #onAbort = (): void => this.#end(this.#signal?.reason);
+  #off: (() => void) | undefined;
   #done = false;
 
   /** @param asked is where it was asked for. */
   constructor(engine: Addon.Client, filter: object, signal: AbortSignal | undefined, asked: Error) {
     this.#engine = engine;
-    this.#signal = signal;
     if (signal?.aborted) this.#over.abort(signal.reason);
-    else signal?.addEventListener("abort", this.#onAbort, { once: true });
+    else if (signal) this.#off = onAbort(signal, () => this.#end(signal.reason));
     this.honoured = this.#begin(stringify(filter), asked);
     // Whoever takes the changes is told as well.
     this.honoured.catch(() => {});
@@ -176,7 +175,7 @@ class Listener {
   #end(why: unknown): void {
     // The reason has a stack, which refers to what is on it: that could be who listens.
     forgotten.unregister(this);
-    this.#signal?.removeEventListener("abort", this.#onAbort);
+    this.#off?.();
     this.#over.abort(why);
     this.#engine.endListening(this.#number);
   }

@@ -45,8 +45,8 @@ const LEVELS: { readonly [Method in Exclude<keyof Logger, "child">]: LoggingLeve
 
 /** What a logger adds to every message. */
 interface Part {
-  readonly name?: string;
-  readonly members?: Readonly<Record<string, unknown>>;
+  readonly name?: string | undefined;
+  readonly members?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** Makes a logger of a function that sends. */

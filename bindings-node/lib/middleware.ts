@@ -4,7 +4,7 @@ import type { CacheUsage } from "./cache.js";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError, ToolError } from "./errors.js";
 import { type Home, Runner, typeName, type Untold } from "./handler.js";
-import { addon, bridge, handle, register, thrownHere, wait } from "./host.js";
+import { addon, bridge, handle, register, say, thrownHere, wait } from "./host.js";
 import { toJson } from "./json.js";
 import { toEngine, withOptions } from "./options.js";
 import { enter, goOn, leave } from "./passing.js";
@@ -40,7 +40,7 @@ export type MiddlewareRequest =
 export type Next<C extends RequestContext = Context> = (
   request: Request,
   context: C,
-  options?: { readonly signal?: AbortSignal },
+  options?: { readonly signal?: AbortSignal | undefined },
 ) => Promise<Result>;
 
 /**
@@ -88,11 +88,11 @@ export interface RequestRecord {
   /** Its method, such as `tools/call`. */
   readonly method: string;
   /** What it was about: the tool's or prompt's name, or the resource's URI. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** Seconds until its answer. */
   readonly seconds: number;
   /** The error that it was answered with; a tool's own failure is none. */
-  readonly error?: string;
+  readonly error?: string | undefined;
   /** It was cancelled, and not answered. */
   readonly cancelled: boolean;
 }
@@ -122,7 +122,7 @@ export function logging(to: ((record: RequestRecord) => void) | RecordLogger = t
 }
 
 function toStderr(record: RequestRecord): void {
-  console.error(`tricorn: ${line(record)}`);
+  say(`tricorn: ${line(record)}`);
 }
 
 function line({ method, name, seconds, error, cancelled }: RequestRecord): string {
@@ -150,12 +150,12 @@ export interface ClientMetrics {
   /** What was kept of the server's answers, and what that was good for. */
   readonly cache: CacheUsage;
   /** What the middleware {@link timing} counted, by method. */
-  readonly timing?: Readonly<Record<string, MethodTiming>>;
+  readonly timing?: Readonly<Record<string, MethodTiming>> | undefined;
 }
 
 /** What the engine tells a client. */
 export type ClientEvent = RequestRecord & {
-  readonly params: { readonly taskId?: string } | undefined;
+  readonly params: { readonly taskId?: string | undefined } | undefined;
   readonly line: string;
   readonly message: string;
   readonly reason: string;
@@ -177,7 +177,7 @@ export function timing(): BuiltinMiddleware {
  */
 export function rateLimit(
   perSecond: number,
-  options: { readonly burst?: number; readonly perSession?: boolean } = {},
+  options: { readonly burst?: number | undefined; readonly perSession?: boolean | undefined } = {},
 ): BuiltinMiddleware {
   return new BuiltinMiddleware({ ...options, kind: "rate_limit", perSecond });
 }
@@ -187,7 +187,10 @@ export function rateLimit(
  *
  * @param options.maxWaiting beyond so many an error (-32603, before 2026-07-28 -32000) answers them. Default 256
  */
-export function concurrencyLimit(max: number, options: { readonly maxWaiting?: number } = {}): BuiltinMiddleware {
+export function concurrencyLimit(
+  max: number,
+  options: { readonly maxWaiting?: number | undefined } = {},
+): BuiltinMiddleware {
   return new BuiltinMiddleware({ ...options, kind: "concurrency_limit", max });
 }
 
@@ -240,7 +243,7 @@ function codeAndMessage(error: unknown): [code: number, message: string] {
 
 async function around<C extends RequestContext>(
   middleware: Middleware<C>,
-  given: { readonly method: string; readonly params?: Request["params"] | null },
+  given: { readonly method: string; readonly params?: Request["params"] | null | undefined },
   ctx: C,
 ): Promise<Result> {
   const key = keyOf(ctx);

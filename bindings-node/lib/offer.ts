@@ -5,7 +5,7 @@ import { type Completes, completersOf } from "./completion.js";
 import type { AnyState } from "./context.js";
 import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, addOptions, type Home, type Runner } from "./handler.js";
-import type { Handler } from "./host.js";
+import { type Handler, warn } from "./host.js";
 import type { Kind } from "./kind.js";
 import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
 import {
@@ -18,7 +18,7 @@ import {
   type ResourceOptions,
   type ResourceValue,
 } from "./resources.js";
-import { type Schema, toJsonSchema } from "./schema.js";
+import { judged, type Schema, toJsonSchema, withSchemas } from "./schema.js";
 import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tool.js";
 
 /** Where things are added. */
@@ -62,13 +62,16 @@ export abstract class Offer<State> {
   /** Adds a tool that takes any object and says nothing about itself. */
   tool(name: string, handler: ToolHandler<undefined, undefined, State>): this;
   tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
-    const [options, run] = typeof first === "function" ? [{} as AnyOptions, first] : [first, second];
+    const [given, run] = withoutOptions(first, second) ? [{} as AnyOptions, first] : [first as AnyOptions, second];
+    const options = withSchemas(`tool "${name}"`, given);
     if (typeof run !== "function") {
       throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
     }
+    checkToolName(name);
     const { enabled, replace, scopes } = options;
     const definition = define(name, options);
-    return this.#add("tool", name, definition, new Tool(name, options, run, this.#home), { enabled, replace, scopes });
+    const runner = new Tool(name, options, run as AnyFunction, this.#home);
+    return this.#add("tool", name, definition, runner, { enabled, replace, scopes, judged: judged(options) });
   }
 
   /**
@@ -96,7 +99,14 @@ export abstract class Offer<State> {
     body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
   ): this;
   resource(uri: string, ...rest: [unknown, unknown?]): this {
-    const [options, body] = rest.length === 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
+    const [given, body] = rest.length >= 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
+    const second: unknown = given;
+    if (typeof second === "string" && !uri.includes(":") && second.includes(":")) {
+      throw new MisuseError(
+        `resource "${uri}": the URI comes first, the name is an option: ("${second}", { name: "${uri}" }, …)`,
+      );
+    }
+    const options = withSchemas(`resource "${uri}"`, given);
     if (body === undefined || (rest.length === 1 && !isBody(body))) {
       throw new MisuseError(
         `resource "${uri}": the last argument must be the function that reads it, or what it holds`,
@@ -104,7 +114,8 @@ export abstract class Offer<State> {
     }
     const definition = defineResource(uri, options, body);
     const kind = isTemplate(uri) ? "resource_template" : "resource";
-    return this.#add(kind, uri, definition, new Resource(uri, options, body, this.#home), options);
+    const runner = new Resource(uri, options, body, this.#home);
+    return this.#add(kind, uri, definition, runner, { ...options, judged: judged(options) });
   }
 
   /**
@@ -127,12 +138,16 @@ export abstract class Offer<State> {
   /** Adds a prompt that says nothing about itself. */
   prompt(name: string, handler: PromptHandler<undefined, State>): this;
   prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
-    const [options, run] = typeof first === "function" ? [{} as AnyPromptOptions, first] : [first, second];
+    const [given, run] = withoutOptions(first, second)
+      ? [{} as AnyPromptOptions, first]
+      : [first as AnyPromptOptions, second];
+    const options = withSchemas(`prompt "${name}"`, given);
     if (typeof run !== "function") {
       throw new MisuseError(`prompt "${name}": the last argument must be the function that makes it`);
     }
     const definition = definePrompt(name, options);
-    return this.#add("prompt", name, definition, new Prompt(name, options, run, this.#home), options);
+    const runner = new Prompt(name, options, run as AnyFunction, this.#home);
+    return this.#add("prompt", name, definition, runner, { ...options, judged: judged(options) });
   }
 
   /** Removes a tool. Returns false when there is none of that name. */
@@ -162,8 +177,8 @@ export abstract class Offer<State> {
     const more = (register: (handler: Handler) => number): string => {
       const numbers = completers.map(([argument, completer]) => [argument, register(completer)]);
       const completions = numbers.length > 0 ? (Object.fromEntries(numbers) as Record<string, number>) : undefined;
-      const { enabled, replace, cache, scopes } = options;
-      return addOptions({ parameters, completions, enabled, replace, cache, scopes });
+      const { enabled, replace, cache, scopes, judged } = options;
+      return addOptions({ parameters, completions, enabled, replace, cache, scopes, judged });
     };
     const runners = [runner, ...completers.map(([, completer]) => completer)] as const;
     native(() => this.#place.add(kind, name, definition, more, runners));
@@ -181,9 +196,26 @@ interface Added {
   readonly replace?: boolean | undefined;
   readonly cache?: CacheHints | undefined;
   readonly scopes?: readonly string[] | undefined;
+  readonly judged?: readonly string[] | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
   readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;
+}
+
+/** True if the function is all there is. A schema that is a function has something behind it. */
+function withoutOptions(first: unknown, second: unknown): boolean {
+  return typeof first === "function" && second === undefined;
+}
+
+/** Names that all clients take (specification 2025-11-25, "Tool Names"). */
+const TOOL_NAME = /^[\w.-]{1,128}$/;
+
+function checkToolName(name: string): void {
+  if (typeof name !== "string" || TOOL_NAME.test(name)) return;
+  warn(
+    `tool "${name.slice(0, 150)}": some clients refuse names other than 1 to 128 letters, digits, "_", "-" and "." ` +
+      "(specification, Tool Names)",
+  );
 }
 
 /** Whether something without options is what a resource holds, and not options without a function. */

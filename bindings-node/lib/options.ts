@@ -116,13 +116,16 @@ export function withOptions<T>(call: () => T, others: readonly string[] = []): T
     return native(call);
   } catch (error) {
     if (!(error instanceof MisuseError)) throw error;
-    const message = error.message.replace(/(["`])([a-z]+(?:_[a-z]+)+)\1/g, (_match, quote: string, name: string) => {
+    const named = error.message.replace(/(["`])([a-z]+(?:_[a-z]+)+)\1/g, (_match, quote: string, name: string) => {
       return quote + camel(name) + quote;
     });
     throw new MisuseError(
-      message.replace(UNKNOWN, (_match, name: string, near: string | undefined, all: string | undefined) => {
-        const known = near === undefined ? (all ?? "").split(", ").map(camel) : [near];
-        return `unknown option "${name}", ${hint(name, [...known, ...others])}`;
+      named.replace(UNKNOWN, (_match, name: string, near: string | undefined, all: string | undefined) => {
+        if (near === undefined)
+          return `unknown option "${name}", ${hint(name, [...(all ?? "").split(", ").map(camel), ...others])}`;
+        // The engine knows all but those.
+        const [nearest = near] = [camel(near), ...others].sort((a, b) => distance(name, a) - distance(name, b));
+        return `unknown option "${name}", did you mean "${nearest}"?`;
       }),
     );
   }

@@ -45,9 +45,9 @@ const MOST_BAGGAGE = 8192;
 /** What may be said to {@link telemetry}. */
 export interface TelemetryOptions {
   /** Default: the global one. */
-  readonly tracerProvider?: TracerProvider;
+  readonly tracerProvider?: TracerProvider | undefined;
   /** Default: the global one. */
-  readonly meterProvider?: MeterProvider;
+  readonly meterProvider?: MeterProvider | undefined;
 }
 
 /** Middleware of servers and clients that also says in which trace a client's request is made. */
@@ -218,8 +218,8 @@ function more(request: MiddlewareRequest, { request: known }: RequestContext, se
 
 interface Failure {
   readonly type: string;
-  readonly code?: string;
-  readonly message?: string;
+  readonly code?: string | undefined;
+  readonly message?: string | undefined;
 }
 
 /** How a request failed that ended with this; undefined when it goes on with the client's answer. */

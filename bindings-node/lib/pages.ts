@@ -9,9 +9,9 @@ export interface ToolPage {
   /** In the server's order. */
   readonly tools: readonly Tool[];
   /** Where the next page starts; undefined on the last. */
-  readonly nextCursor?: string;
+  readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject;
+  readonly _meta?: MetaObject | undefined;
 }
 
 /** One page of `resources/list`. */
@@ -19,9 +19,9 @@ export interface ResourcePage {
   /** In the server's order. */
   readonly resources: readonly Resource[];
   /** Where the next page starts; undefined on the last. */
-  readonly nextCursor?: string;
+  readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject;
+  readonly _meta?: MetaObject | undefined;
 }
 
 /** One page of `resources/templates/list`. */
@@ -29,9 +29,9 @@ export interface ResourceTemplatePage {
   /** In the server's order. */
   readonly resourceTemplates: readonly ResourceTemplate[];
   /** Where the next page starts; undefined on the last. */
-  readonly nextCursor?: string;
+  readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject;
+  readonly _meta?: MetaObject | undefined;
 }
 
 /** One page of `prompts/list`. */
@@ -39,9 +39,9 @@ export interface PromptPage {
   /** In the server's order. */
   readonly prompts: readonly Prompt[];
   /** Where the next page starts; undefined on the last. */
-  readonly nextCursor?: string;
+  readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject;
+  readonly _meta?: MetaObject | undefined;
 }
 
 /** One page of `tasks/list`. */
@@ -49,9 +49,9 @@ export interface TaskPage {
   /** In the server's order. */
   readonly tasks: readonly Task[];
   /** Where the next page starts; undefined on the last. */
-  readonly nextCursor?: string;
+  readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject;
+  readonly _meta?: MetaObject | undefined;
 }
 
 /** What the lists hold, by method. */
@@ -135,6 +135,8 @@ async function* pages(send: Send, method: keyof Lists) {
     yield { listed, anew };
     cursor = nextCursor ?? undefined;
     if (cursor === undefined) return;
+    // An empty cursor is one like any other, but one that comes again is the end of a server that has none.
+    if (cursor === "" && seen.has(cursor)) return;
     if (seen.has(cursor))
       throw received(new PeerMisbehavedError(`${method} never ends: the cursor "${cursor}" came twice`));
     if (seen.add(cursor).size < MAX_PAGES) continue;

@@ -34,6 +34,6 @@ export function leave(key: number): void {
 export function passingThrough(key: number): Passing | undefined {
   if (passing.size === 0) return undefined;
   const text = bridge.context(key);
-  const through = text === null ? undefined : (JSON.parse(text) as { readonly through?: number }).through;
+  const through = text === null ? undefined : (JSON.parse(text) as { readonly through?: number | undefined }).through;
   return through === undefined ? undefined : passing.get(through);
 }

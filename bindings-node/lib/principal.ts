@@ -46,12 +46,12 @@ class Told implements PrincipalDetails {
 /** How the engine tells it. */
 export interface WirePrincipal {
   readonly subject: string;
-  readonly issuer?: string | null;
-  readonly clientId?: string | null;
+  readonly issuer?: string | null | undefined;
+  readonly clientId?: string | null | undefined;
   readonly scopes: readonly string[];
-  readonly impliedScopes?: readonly string[];
+  readonly impliedScopes?: readonly string[] | undefined;
   readonly claims: Readonly<Record<string, unknown>>;
-  readonly expiresAt?: number | null;
+  readonly expiresAt?: number | null | undefined;
 }
 
 /**

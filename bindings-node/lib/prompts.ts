@@ -16,31 +16,31 @@ import { stringify } from "./unicode.js";
 /** What a prompt is, beside its name and its function. All optional. */
 export interface PromptOptions<Input extends Schema | undefined = undefined, State = unknown> {
   /** What it is for. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** A name for people. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** The arguments: they come as text, and what the schema wants otherwise is converted. */
-  readonly input?: Input;
+  readonly input?: Input | undefined;
   /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema;
+  readonly inputSchema?: JsonSchema | undefined;
   /** The arguments as clients see them. Default: made of the schema. */
-  readonly arguments?: readonly PromptArgument[];
+  readonly arguments?: readonly PromptArgument[] | undefined;
   /** Suggestions for the arguments: functions, or all values that there are. */
-  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completes<State> };
+  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completes<State> | undefined } | undefined;
   /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /** The prompt's `_meta`. */
-  readonly meta?: MetaObject;
+  readonly meta?: MetaObject | undefined;
   /**
    * What the caller's access token needs, all of them: who lacks one neither sees it in a list nor may use it, which is
    * nobody's over HTTP where the server has no `auth`. In one process and over standard streams nobody is asked. Default:
    * nothing beyond what every request needs.
    */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /** False hides it until {@link Server.setEnabled}. Default true. */
-  readonly enabled?: boolean;
+  readonly enabled?: boolean | undefined;
   /** True puts it in the place of the prompt of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
-  readonly replace?: boolean;
+  readonly replace?: boolean | undefined;
 }
 
 /** A message, or what stands for one: text and blocks are the user's. */

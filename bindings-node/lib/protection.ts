@@ -59,8 +59,8 @@ export interface IssuerProtection extends Protection {
   readonly issuer: string;
   /** Where the issuer's keys are, for one that publishes no metadata. Default: where its metadata says. */
   readonly jwksUri?: string | undefined;
-  readonly introspection?: undefined;
-  readonly verifier?: undefined;
+  readonly introspection?: undefined | undefined;
+  readonly verifier?: undefined | undefined;
 }
 
 /** Asks the authorization server about each token (RFC 7662). What is active has to say for whom it is (`aud`). */
@@ -68,18 +68,18 @@ export interface IntrospectionProtection extends Protection {
   /** Its endpoint, and this server as its client (`client_secret_basic`). An answer is believed for 30 seconds. */
   readonly introspection: { readonly url: string; readonly clientId: string; readonly clientSecret: string };
   readonly authorizationServers: readonly string[];
-  readonly issuer?: undefined;
-  readonly jwksUri?: undefined;
-  readonly verifier?: undefined;
+  readonly issuer?: undefined | undefined;
+  readonly jwksUri?: undefined | undefined;
+  readonly verifier?: undefined | undefined;
 }
 
 /** Asks a function about each token. */
 export interface VerifierProtection extends Protection {
   readonly verifier: Verifier;
   readonly authorizationServers: readonly string[];
-  readonly issuer?: undefined;
-  readonly jwksUri?: undefined;
-  readonly introspection?: undefined;
+  readonly issuer?: undefined | undefined;
+  readonly jwksUri?: undefined | undefined;
+  readonly introspection?: undefined | undefined;
 }
 
 /**

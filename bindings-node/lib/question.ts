@@ -29,11 +29,23 @@ export class Question<out T = unknown> {
   readonly params: Json | undefined;
   /** @internal */
   readonly read: (result: Json) => T | Promise<T>;
+  /**
+   * A schema library judges what the answer holds.
+   *
+   * @internal
+   */
+  readonly judged: boolean;
 
-  private constructor(method: string, params: Json | undefined, read: (result: Json) => T | Promise<T>) {
+  private constructor(
+    method: string,
+    params: Json | undefined,
+    read: (result: Json) => T | Promise<T>,
+    judged = false,
+  ) {
     this.method = method;
     this.params = params;
     this.read = read;
+    this.judged = judged;
   }
 
   /**
@@ -47,7 +59,7 @@ export class Question<out T = unknown> {
   ): Question<Elicited<Arguments<S>> & Whole> {
     const form = asked(schema as Schema | Form);
     const params = { mode: "form", message, requestedSchema: form.schema };
-    return new Question("elicitation/create", params, (result) => elicited<Arguments<S>>(form, result));
+    return new Question("elicitation/create", params, (result) => elicited<Arguments<S>>(form, result), form.judged);
   }
 
   /** A page for the user to visit: {@link Context.elicitUrl}. */

@@ -4,6 +4,7 @@ import { TricornError } from "./errors.js";
 import { wait } from "./host.js";
 import { checkObject, paramsJson } from "./json.js";
 import { checkNames, toEngine } from "./options.js";
+import { checkSignal } from "./signals.js";
 import type { TraceContext } from "./trace.js";
 import type { MetaObject } from "./types.js";
 
@@ -12,9 +13,9 @@ export interface Progress {
   /** Grows with every report. */
   readonly progress: number;
   /** Where progress ends, when the peer knows. */
-  readonly total?: number;
+  readonly total?: number | undefined;
   /** What the peer is doing, for people. */
-  readonly message?: string;
+  readonly message?: string | undefined;
 }
 
 /** What holds for one request. All optional. */
@@ -23,38 +24,38 @@ export interface RequestOptions {
    * Milliseconds without an answer or progress; null or 0: no limit. Default: the client's; of a server that asks its
    * client: no limit, as people take their time.
    */
-  readonly timeout?: number | null;
+  readonly timeout?: number | null | undefined;
   /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
-  readonly maxTimeout?: number | null;
+  readonly maxTimeout?: number | null | undefined;
   /**
    * It may be sent again although nobody knows whether it was carried out: after a lost HTTP session, and in revision
    * 2026-07-28 once when the connection breaks off before the answer. Lists, reads and the like always may.
    */
-  readonly idempotent?: boolean;
+  readonly idempotent?: boolean | undefined;
   /**
    * Runs as a task of the peer, whose result is waited for: a tool's call, or what a server asks for by `sample` or
    * `elicit`. `ttl`: for so many milliseconds task and result are wanted; true leaves that to the peer. Experimental.
    */
-  readonly task?: true | { readonly ttl?: number };
+  readonly task?: true | { readonly ttl?: number | undefined } | undefined;
   /**
    * What it has to do with the answers that a client keeps: `refresh` asks the server and keeps its answer, `bypass` asks
    * and leaves what is kept as it is. Default: `default`.
    */
-  readonly cache?: "default" | "refresh" | "bypass";
+  readonly cache?: "default" | "refresh" | "bypass" | undefined;
   /**
    * Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is. Default
    * false: it is a `PeerMisbehavedError`.
    */
-  readonly anyResult?: boolean;
+  readonly anyResult?: boolean | undefined;
   /**
    * The trace that it belongs to. Default: what the client's `traceContext` says, and of what a handler asks that of its
    * call. What `_meta` says comes first.
    */
-  readonly traceContext?: TraceContext;
+  readonly traceContext?: TraceContext | undefined;
   /** Aborting it rejects with its reason and cancels the request at the peer. */
-  readonly signal?: AbortSignal;
+  readonly signal?: AbortSignal | undefined;
   /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
-  readonly onProgress?: (progress: Progress) => void;
+  readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
 
 /** @internal */
@@ -73,7 +74,7 @@ export const REQUEST_OPTIONS: Readonly<Record<keyof RequestOptions, true>> = {
 /** What holds for one request with a `_meta` of the caller's. All optional. */
 export interface CallOptions extends RequestOptions {
   /** The request's `_meta`. */
-  readonly meta?: MetaObject;
+  readonly meta?: MetaObject | undefined;
 }
 
 /** The methods whose options have a `_meta`. */
@@ -86,15 +87,16 @@ const CALLS = new Set(["tools/call", "resources/read", "prompts/get"]);
  */
 export function checkRequest(method: string, options: object): void {
   checkObject(`${method}: options`, options);
+  checkSignal(`${method}: `, (options as RequestOptions).signal);
   checkNames(method, options, CALLS.has(method) ? { ...REQUEST_OPTIONS, meta: true } : REQUEST_OPTIONS);
 }
 
 /** When a look at a task is answered, if not at once. */
 export interface Looks {
   /** When the task is finished; of its result, however often the way there breaks off. */
-  readonly wait?: true;
+  readonly wait?: true | undefined;
   /** At its next change, of those that have this number, beginning with how it is; its questions are answered until the end. */
-  readonly follow?: number;
+  readonly follow?: number | undefined;
 }
 
 /**

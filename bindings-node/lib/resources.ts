@@ -22,47 +22,47 @@ export interface ResourceOptions<
   State = unknown,
 > {
   /** Default: the function's name, else the URI. */
-  readonly name?: string;
+  readonly name?: string | undefined;
   /** A name for people. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** What it is, for the model. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** What kind of contents: `text/plain`, `image/png`, … */
-  readonly mimeType?: string;
+  readonly mimeType?: string | undefined;
   /** Bytes, when known. Not of a template. */
-  readonly size?: number;
+  readonly size?: number | undefined;
   /** Whom it is for, how much it matters, when it changed. */
-  readonly annotations?: Annotations;
+  readonly annotations?: Annotations | undefined;
   /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /** The resource's `_meta`. */
-  readonly meta?: MetaObject;
+  readonly meta?: MetaObject | undefined;
   /**
    * What the caller's access token needs, all of them: who lacks one neither sees it in a list nor may use it, which is
    * nobody's over HTTP where the server has no `auth`. In one process and over standard streams nobody is asked. Default:
    * nothing beyond what every request needs.
    */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /** False hides it until {@link Server.setEnabled}. Default true. */
-  readonly enabled?: boolean;
+  readonly enabled?: boolean | undefined;
   /** True puts it in the place of what has this URI, if there is something; hidden when that is, unless `enabled` says otherwise. Default false. */
-  readonly replace?: boolean;
+  readonly replace?: boolean | undefined;
   /** How long what is read keeps, and for whom. Default: what the server's option `cache` says. */
-  readonly cache?: CacheHints;
+  readonly cache?: CacheHints | undefined;
   /** The variables of a template: they come as text, and what the schema wants otherwise is converted. Default: text. */
-  readonly input?: Input;
+  readonly input?: Input | undefined;
   /** The JSON Schema of the variables, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema;
+  readonly inputSchema?: JsonSchema | undefined;
   /** Suggestions for the variables of a template: functions, or all values that there are. */
-  readonly complete?: { readonly [Name in Names]?: Completes<State> };
+  readonly complete?: { readonly [Name in Names]?: Completes<State> | undefined } | undefined;
 }
 
 /** Contents of a resource; the URI and the MIME type are the resource's unless they say otherwise. */
 export type Contents = {
-  readonly uri?: string;
-  readonly mimeType?: string;
+  readonly uri?: string | undefined;
+  readonly mimeType?: string | undefined;
   /** The contents' `_meta`. */
-  readonly _meta?: MetaObject;
+  readonly _meta?: MetaObject | undefined;
 } & ({ readonly text: string } | { /** Bytes, or base64 text. */ readonly blob: Uint8Array | string });
 
 /** A resource that is not computed: text, bytes, contents, several of those, or anything that is JSON. */

@@ -1,8 +1,9 @@
-/** What a program that is a server has to see to: its command line, its signals, its stdout. */
+/** What a program that is a server has to see to: its command line, its signals, its end. */
 
 import { isMainThread } from "node:worker_threads";
+import { isHeard } from "./ending.js";
 import { MisuseError } from "./errors.js";
-import { warn } from "./host.js";
+import { addon } from "./host.js";
 import type { HttpOptions } from "./http.js";
 
 /** What the command line says about HTTP: an address, true for the default one, or false. */
@@ -15,32 +16,58 @@ export function askedFor(args: readonly string[]): boolean | string {
   return next === undefined || next.startsWith("-") ? true : next;
 }
 
-export function address(http: true | number | string | HttpOptions): HttpOptions {
+/**
+ * What is said about HTTP in one argument.
+ *
+ * @param what who is told
+ */
+export function address(what: string, http: true | number | string | HttpOptions): HttpOptions {
   if (http === true || http === "") return {};
-  if (typeof http === "object") return http;
+  if (typeof http === "object" && http !== null) return http;
   const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(String(http)) ?? [];
-  if (port === undefined) throw new MisuseError(`run: expected a port or host:port, got "${http}"`);
+  if (port === undefined)
+    throw new MisuseError(`${what}: expected a port, "host:port" or options, got ${String(http)}`);
   return { ...(host && { host: host.replace(/^\[|\]$/g, "") }), port: Number(port) };
 }
 
 /** Milliseconds a handler may go on after a signal has cancelled it. */
 const STUBBORN = 500;
 
-/** The first SIGINT or SIGTERM closes the server in order, the next one does what it always does. */
+/** Milliseconds that the rest of the program has when its server has ended: timers, sockets, what comes after `run`. */
+const REST = 1000;
+
+/** The same for a program that hears the signal itself. */
+const REST_OF_ITS_OWN = 10_000;
+
+/** Milliseconds in which the event loop hears of a signal, unless something blocks it for good. */
+const BLOCKED = 5000;
+
+/** Ends the program, whatever else of it is alive by then. */
+function endAfter(patience: number): void {
+  setTimeout(() => process.exit(), patience).unref();
+}
+
+/**
+ * The first SIGINT or SIGTERM closes the server in order, the next one does what it always does. The program ends with
+ * its server then, and with the end of its input.
+ */
 export function closeOnSignal(
   server: { close(): Promise<void> },
-  home: { readonly running: number; readonly ending?: Promise<void> },
-): { done(): void } {
+  home: { readonly running: number; readonly ending?: Promise<void> | undefined },
+): { done(ended?: boolean): void } {
   // Signals exist on the main thread only.
   if (!isMainThread) return { done() {} };
   const signals = ["SIGINT", "SIGTERM"] as const;
-  const done = (): void => {
+  const done = (ended = false): void => {
     for (const signal of signals) process.off(signal, onSignal);
+    addon.heardSignal();
+    if (ended) endAfter(REST);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
     done();
+    const rest = isHeard(signal) ? REST_OF_ITS_OWN : REST;
     if (signal === "SIGINT") process.exitCode ??= 130;
-    void server.close();
+    void server.close().finally(() => endAfter(rest));
     setTimeout(() => {
       // What the lifespan stops is not a handler that does not want to end.
       void Promise.resolve(home.ending).then(() => {
@@ -49,47 +76,6 @@ export function closeOnSignal(
     }, STUBBORN).unref();
   };
   for (const signal of signals) process.on(signal, onSignal);
+  addon.watchSignals(BLOCKED);
   return { done };
-}
-
-let guards = 0;
-let unguard: (() => void) | undefined;
-
-/**
- * While stdout carries the protocol, what the program prints there goes to stderr, with one warning.
- *
- * The engine sees to the first for everything that writes to the descriptor; this is for the warning.
- * The stream is not touched before somebody asks for it: making it takes time and memory.
- */
-export function guardStdout(): () => void {
-  if (guards++ === 0 && isMainThread) {
-    const original = Object.getOwnPropertyDescriptor(process, "stdout") as PropertyDescriptor;
-    const restore = (): void => {
-      Object.defineProperty(process, "stdout", original);
-    };
-    unguard = restore;
-    const get = (): NodeJS.WriteStream => {
-      restore();
-      const { stdout } = process;
-      unguard = redirect(stdout);
-      return stdout;
-    };
-    Object.defineProperty(process, "stdout", { configurable: true, enumerable: true, get });
-  }
-  return () => {
-    if (--guards === 0) unguard?.();
-  };
-}
-
-function redirect(stdout: NodeJS.WriteStream): () => void {
-  const { write } = stdout;
-  let warned = false;
-  stdout.write = ((...args: Parameters<typeof process.stderr.write>) => {
-    if (!warned) warn("stdout belongs to the protocol: what the program prints there goes to stderr");
-    warned = true;
-    return process.stderr.write(...args);
-  }) as typeof write;
-  return () => {
-    stdout.write = write;
-  };
 }

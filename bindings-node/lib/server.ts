@@ -6,20 +6,29 @@ import type { CacheHints } from "./cache.js";
 import type { Fallback } from "./completion.js";
 import type { AnyState, Context } from "./context.js";
 import { deprecated, warnOptions } from "./deprecation.js";
-import { MisuseError, native } from "./errors.js";
+import { patiently } from "./ending.js";
+import { ClosedError, MisuseError, native } from "./errors.js";
 import { Extension, registered } from "./extension.js";
 import { type AnyFunction, type Home, logError, type Runner, Values, Whose } from "./handler.js";
-import { addon, bridge, type Handler, keepReplaced, newSource, register, wait } from "./host.js";
-import { type HttpMount, type HttpOptions, type MountOptions, mount, type NodeListener } from "./http.js";
+import { addon, bridge, type Handler, keepReplaced, newSource, type OpListener, register, say, wait } from "./host.js";
+import {
+  type ExchangeOptions,
+  type HttpMount,
+  type HttpOptions,
+  type Listener,
+  type MountOptions,
+  mount,
+  type NodeListener,
+} from "./http.js";
 import { paramsJson } from "./json.js";
 import type { Kind } from "./kind.js";
-import { liveBy } from "./lifespan.js";
+import { isWithin, liveBy } from "./lifespan.js";
 import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
 import { Offer } from "./offer.js";
 import { checkFunctions, checkTypes, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import { serverAuth } from "./protection.js";
-import { address, askedFor, closeOnSignal, guardStdout } from "./running.js";
+import { address, askedFor, closeOnSignal } from "./running.js";
 import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
 import { Session } from "./session.js";
 import { type Source, sourceOf } from "./source.js";
@@ -28,6 +37,19 @@ const TASKS = "io.modelcontextprotocol/tasks";
 
 /** The options that the engine does not see. */
 const OWN = ["onError", "lifespan", "state", "extensions"] as const;
+
+/** Refuses what other SDKs take, with what to write. */
+function checkArguments(name: unknown, options: unknown): void {
+  const shown = (value: unknown): string => JSON.stringify(value) ?? "…";
+  if (typeof name === "object" && name !== null) {
+    const info = name as { name?: unknown; version?: unknown };
+    const more = info.version === undefined ? "" : `, { version: ${shown(info.version)} }`;
+    throw new MisuseError(`Server: expected a name, got an object: give new Server(${shown(info.name)}${more})`);
+  }
+  if (typeof options === "string") {
+    throw new MisuseError(`Server: expected options, got ${shown(options)}: give { version: ${shown(options)} }`);
+  }
+}
 
 /** Servers that serve refer to themselves: nobody else need. */
 const serving = new Set<Server<AnyState>>();
@@ -57,21 +79,20 @@ export class Server<State = unknown> extends Offer<State> {
   readonly #maxMessageBytes: number;
   #mount: HttpMount | undefined;
   #serves = new Set<Promise<unknown>>();
+  #closed = false;
 
   static {
-    nativeServer = (server) => {
-      server.#capture();
-      return server.#native;
-    };
+    nativeServer = (server) => server.#native;
   }
 
   /** @param name default: the name in your package.json */
   constructor(name?: string, options: ServerOptions<State> = {}) {
+    checkArguments(name, options);
     const { onError, lifespan, state, extensions = [], auth, ...rest } = options;
     checkFunctions(options, ["onError"]);
     const user = userPackage();
     const known = name ?? user.name ?? "server";
-    const home: Home = { scope: undefined, running: 0, onError: onError ?? logError, state };
+    const home: Home = { scope: new AsyncResource("tricorn.Server"), running: 0, onError: onError ?? logError, state };
     const { wire, kept: asked } = serverAuth(auth, home);
     const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, auth: wire, name: known });
     const source = newSource();
@@ -106,7 +127,7 @@ export class Server<State = unknown> extends Offer<State> {
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     if (lifespan && state !== undefined) throw new MisuseError("lifespan makes the state: leave out one of them");
     if (lifespan) this.#kept.set("lifespan", liveBy(this.#native, lifespan, this.#home));
-    this.#heard = { logs: [], onListening: undefined, home: new WeakRef(home) };
+    this.#heard = { logs: [], home: new WeakRef(home) };
     hear(this.#source, this.#heard);
     forgotten.register(this, this.#source);
     if (!Array.isArray(extensions)) throw new MisuseError("extensions: expected a list of Extension");
@@ -124,7 +145,11 @@ export class Server<State = unknown> extends Offer<State> {
   addFile(
     path: string,
     uri: string,
-    options: { readonly maxBytes?: number; readonly cache?: CacheHints; readonly scopes?: readonly string[] } = {},
+    options: {
+      readonly maxBytes?: number | undefined;
+      readonly cache?: CacheHints | undefined;
+      readonly scopes?: readonly string[] | undefined;
+    } = {},
   ): void {
     withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: false, ...options })));
   }
@@ -145,11 +170,11 @@ export class Server<State = unknown> extends Offer<State> {
     path: string,
     uri: string,
     options: {
-      readonly hidden?: boolean;
-      readonly maxFiles?: number;
-      readonly maxBytes?: number;
-      readonly cache?: CacheHints;
-      readonly scopes?: readonly string[];
+      readonly hidden?: boolean | undefined;
+      readonly maxFiles?: number | undefined;
+      readonly maxBytes?: number | undefined;
+      readonly cache?: CacheHints | undefined;
+      readonly scopes?: readonly string[] | undefined;
     } = {},
   ): void {
     withOptions(() => this.#native.addFiles(toEngine({ path, uri, directory: true, ...options })));
@@ -303,41 +328,87 @@ export class Server<State = unknown> extends Offer<State> {
    * HTTP is asked for here (true, a port, `"host:port"`, options) or on the command line by
    * `--http [HOST:PORT]`; `ready <url>` then appears on stderr. SIGTERM and Ctrl-C close the server
    * and settle this; the exit status after Ctrl-C is 130. A handler that goes on although it was
-   * cancelled keeps the program for half a second only.
+   * cancelled keeps the program for half a second only, and whatever else of it is alive for a
+   * second: after these signals, and when stdin has ended. A program whose event loop is blocked is
+   * killed five seconds after a signal.
    */
   async run(http: boolean | number | string | HttpOptions = askedFor(process.argv.slice(2))): Promise<void> {
     const signals = closeOnSignal(this, this.#home);
     try {
       if (http === false) await this.serveStdio();
-      else await this.serveHttp({ onListening: (url) => console.error(`ready ${url}`), ...address(http) });
+      else await this.serveHttp({ onListening: (url) => say(`ready ${url}`), ...address("run", http) });
     } finally {
-      signals.done();
+      signals.done(http === false && !this.#closed);
     }
   }
 
   /**
-   * Serves one client over stdin and stdout, which belong to the protocol from now on.
-   * Settles when stdin has ended and all answers are written.
+   * Serves one client over stdin and stdout, which belong to the protocol meanwhile: what the program
+   * prints goes to stderr, and there is nothing to read. Settles when stdin has ended, or nobody reads
+   * stdout any more, and all answers are written.
    */
   async serveStdio(): Promise<void> {
-    const restore = guardStdout();
     try {
       await this.#serve((op) => this.#native.serveStdio(op));
     } finally {
-      restore();
+      addon.giveBackStreams();
     }
   }
 
   /** Serves Streamable HTTP, legacy and modern clients alike. Settles after {@link close}. */
-  async serveHttp(options: HttpOptions = {}): Promise<void> {
+  async serveHttp(http: number | string | HttpOptions = {}): Promise<void> {
+    const options = address("serveHttp", http);
     warnOptions(options);
+    checkFunctions(options, ["onListening"]);
     const { onListening, ...rest } = options;
-    await this.#serve((op) => withOptions(() => this.#native.serveHttp(toEngine(rest), op)), onListening);
+    await this.#serve(
+      (op) => withOptions(() => this.#native.serveHttp(toEngine(rest), op)),
+      (_event, { url }: { readonly url: string }) => onListening?.(url),
+    );
+  }
+
+  /**
+   * Serves Streamable HTTP, and says where as soon as clients can come:
+   *
+   * ```ts
+   * const { url, close } = await app.listen({ port: 8000 });
+   * ```
+   *
+   * A port alone, or `"host:port"`, will do: `app.listen(8000)`.
+   *
+   * The program goes on as long as it listens. The signals are the program's: {@link run} sees to them by itself.
+   *
+   * @throws {TransportError} for a port that is taken, or an address that is not this machine's
+   * @throws {MisuseError} naming an option that is unknown or wrong
+   * @throws {ClosedError} when the server was closed
+   * @throws what the lifespan's `start` throws
+   */
+  async listen(http: number | string | Omit<HttpOptions, "onListening"> = {}, ...callback: never[]): Promise<Listener> {
+    if (callback.length > 0) throw new MisuseError("listen: takes one argument, and no callback: await it");
+    const options = address("listen", http);
+    warnOptions(options);
+    return new Promise<Listener>((resolve, reject) => {
+      let number = 0;
+      const served = this.#serve(
+        (op) => {
+          number = op;
+          withOptions(() => this.#native.serveHttp(toEngine(options), op));
+        },
+        (_event, { url }: { readonly url: string }) => {
+          const close = async (): Promise<void> => {
+            this.#native.endHttp(number);
+            await this.#ended(served);
+          };
+          resolve({ url, close, [Symbol.asyncDispose]: close });
+        },
+      );
+      // Once it listens, this changes nothing.
+      served.then(() => reject(new ClosedError("the server was closed before it listened")), reject);
+    });
   }
 
   /** An HTTP endpoint without a socket, to be mounted in a server you already have, at any path. */
   http(options: MountOptions = {}): HttpMount {
-    this.#capture();
     this.#home.mounted = true;
     warnOptions(options);
     const endpoint = withOptions(() => this.#native.http(toEngine(options)));
@@ -345,9 +416,9 @@ export class Server<State = unknown> extends Offer<State> {
   }
 
   /** Answers one HTTP request: for Hono, Deno, Bun and everything else that speaks `fetch`. */
-  readonly fetch = (request: Request): Promise<Response> => {
+  readonly fetch = (request: Request, given?: ExchangeOptions): Promise<Response> => {
     this.#mount ??= this.http();
-    return this.#mount.fetch(request);
+    return this.#mount.fetch(request, given);
   };
 
   /** A listener for `node:http`, Express and others that speak `(req, res)`. */
@@ -355,10 +426,14 @@ export class Server<State = unknown> extends Offer<State> {
     return this.http(options).listener;
   }
 
-  /** Stops serving everywhere: cancels what runs, answers what has an answer, settles what serves. */
+  /**
+   * Stops serving everywhere: cancels what runs, answers what has an answer, settles what serves. Waits for what the
+   * lifespan stops, for ten seconds at most; called by the lifespan itself, for nothing.
+   */
   async close(): Promise<void> {
+    this.#closed = true;
     this.#native.close();
-    await Promise.allSettled(this.#serves);
+    await this.#ended(...this.#serves, this.#home.life?.stopped);
   }
 
   /** {@link close}, for `await using`. */
@@ -371,12 +446,15 @@ export class Server<State = unknown> extends Offer<State> {
     return JSON.parse(this.#native.metrics()) as Metrics;
   }
 
-  async #serve(start: (op: number) => void, onListening?: (url: string) => void): Promise<void> {
-    this.#capture();
-    const done = wait(start);
+  /** Waits for what ends with the lifespan, unless that is who waits. */
+  async #ended(...ends: (Promise<unknown> | undefined)[]): Promise<void> {
+    if (!isWithin(this.#home)) await patiently(Promise.allSettled(ends));
+  }
+
+  async #serve(start: (op: number) => void, onListening?: OpListener): Promise<void> {
+    const done = wait(start, undefined, onListening);
     this.#serves.add(done);
     serving.add(this);
-    this.#heard.onListening = onListening;
     try {
       await done;
     } finally {
@@ -390,16 +468,12 @@ export class Server<State = unknown> extends Offer<State> {
     this.#kept.set(`hook ${name}`, [runner]);
     return this;
   }
-
-  #capture(): void {
-    this.#home.scope ??= new AsyncResource("tricorn.Server");
-  }
 }
 
 /** The extensions that the options declare by themselves. */
 function declared({ tasks, capabilities }: ServerOptions<AnyState>): Set<string> {
   const { extensions = {} } = (Array.isArray(capabilities) ? {} : (capabilities ?? {})) as {
-    readonly extensions?: object;
+    readonly extensions?: object | undefined;
   };
   return new Set([...Object.keys(extensions), ...(tasks ? [TASKS] : [])]);
 }

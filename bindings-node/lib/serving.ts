@@ -15,40 +15,42 @@ import type { Icon } from "./types.js";
 /** All optional. Sizes are bytes. */
 export interface ServerOptions<State = unknown> {
   /** Default: the version in your package.json. */
-  readonly version?: string;
+  readonly version?: string | undefined;
   /** A name for people. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** What the server is, for people. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** Where to read about it. */
-  readonly websiteUrl?: string;
+  readonly websiteUrl?: string | undefined;
   /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /** How to use this server, for the model. */
-  readonly instructions?: string;
+  readonly instructions?: string | undefined;
   /**
    * Speak only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without (`modern`).
    * Default: all of them.
    */
-  readonly revision?: string;
+  readonly revision?: string | undefined;
   /** Whose access tokens it takes over HTTP; elsewhere there are none. Default: everybody may ask. */
-  readonly auth?: ServerAuth;
+  readonly auth?: ServerAuth | undefined;
   /** Entries per page of a list. Default 250. */
-  readonly pageSize?: number;
+  readonly pageSize?: number | undefined;
   /** Largest message accepted. Default 4 MiB. */
-  readonly maxMessageBytes?: number;
+  readonly maxMessageBytes?: number | undefined;
   /** Deepest JSON accepted. Default 128. */
-  readonly maxNesting?: number;
+  readonly maxNesting?: number | undefined;
+  /** Memory that a message's values may take once decoded, in bytes and by estimate. Default 64 MiB. */
+  readonly maxDecodedBytes?: number | undefined;
   /** Requests running at once per connection. Default 256. */
-  readonly maxInFlight?: number;
+  readonly maxInFlight?: number | undefined;
   /** Notifications waiting for a slow peer. Default 256. */
-  readonly maxQueuedNotifications?: number;
+  readonly maxQueuedNotifications?: number | undefined;
   /** Listen streams that one connection may have open; over HTTP each is a request of its own. Default 64. */
-  readonly maxListeners?: number;
+  readonly maxListeners?: number | undefined;
   /** Milliseconds without a message of a legacy client after which it is asked for a sign of life. Default 0: never. */
-  readonly pingInterval?: number;
+  readonly pingInterval?: number | undefined;
   /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
-  readonly pingTimeout?: number;
+  readonly pingTimeout?: number | undefined;
   /**
    * What is declared to clients besides what there is. Names: though there is none of it yet, for what is added later or
    * in sessions, as what a client was not told of as it connected it never asks for; tools are always declared. An object
@@ -57,40 +59,41 @@ export interface ServerOptions<State = unknown> {
    */
   readonly capabilities?:
     | readonly ("completions" | "prompts" | "resources")[]
-    | Readonly<Record<string, Readonly<Record<string, unknown>>>>;
+    | Readonly<Record<string, Readonly<Record<string, unknown>>>>
+    | undefined;
   /**
    * Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
    * (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `taskSupport`, or its
    * function by {@link Context.runAsTask}. Default: no tasks.
    */
-  readonly tasks?: boolean | TaskOptions;
+  readonly tasks?: boolean | TaskOptions | undefined;
   /** Extensions of the protocol to offer; see {@link Server.addExtension}. Default: none. */
-  readonly extensions?: readonly Extension<AnyState>[];
+  readonly extensions?: readonly Extension<AnyState>[] | undefined;
   /**
    * Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds of
    * questions (`requestState`). The first one seals, all of them open, so that they can be changed one after the other.
    * Servers that answer the same clients need the same. An empty list is refused: it is a setting that has got lost.
    * Default: a secret of this process alone.
    */
-  readonly requestStateKeys?: readonly string[];
+  readonly requestStateKeys?: readonly string[] | undefined;
   /** Milliseconds for which such a state holds: as long as a user may take to answer. Default 10 minutes. */
-  readonly requestStateTtl?: number;
+  readonly requestStateTtl?: number | undefined;
   /** The longest such state. It holds the answers so far. Default 16 KiB. */
-  readonly maxRequestStateBytes?: number;
+  readonly maxRequestStateBytes?: number | undefined;
   /** How long clients may keep what is answered, and for whom: `{ ttl: 60_000, tools: { scope: "public" } }`. Default: not at all. */
-  readonly cache?: ServerCache;
+  readonly cache?: ServerCache | undefined;
   /** What the functions share, `ctx.state`, as long as the server is used. */
-  readonly lifespan?: Lifespan<State>;
+  readonly lifespan?: Lifespan<State> | undefined;
   /** `ctx.state` where nothing has to be started or stopped. */
-  readonly state?: State;
+  readonly state?: State | undefined;
   /**
    * Hears of what handlers throw, other than `ToolError` and `RpcError`, and of results that do not fit their output
    * schema, as `MisuseError`. And of what the `verifier` of `auth` throws, other than `AuthError`: name `verifier`.
-   * Default: `console.error`. The client only ever learns the type of such an error.
+   * Default: a line on stderr. The client only ever learns the type of such an error.
    *
    * @param name of the tool or prompt, the URI of the resource, …
    */
-  readonly onError?: (error: unknown, name: string) => void;
+  readonly onError?: ((error: unknown, name: string) => void) | undefined;
 }
 
 /** Gauges of a server. */
@@ -108,7 +111,7 @@ export interface Metrics {
   /** Tasks kept, finished or not. */
   readonly tasks: number;
   /** What the middleware {@link timing} counted, by method. */
-  readonly timing?: Readonly<Record<string, MethodTiming>>;
+  readonly timing?: Readonly<Record<string, MethodTiming>> | undefined;
   /** Calls that JavaScript has not answered, of all servers and clients of this program. */
   readonly bridge_calls: number;
   /** Operations that JavaScript waits for. */
@@ -122,7 +125,6 @@ export interface Metrics {
 /** What is told of a server while it lives. */
 export interface Heard {
   readonly logs: ((record: RequestRecord) => void)[];
-  onListening: ((url: string) => void) | undefined;
   /** Weakly: what it has of the user's may refer to the server. */
   readonly home: WeakRef<Home>;
 }
@@ -131,10 +133,9 @@ export interface Heard {
 export const forgotten = new FinalizationRegistry<number>((source) => listen(source, undefined));
 
 export function hear(source: number, heard: Heard): void {
-  type Event = RequestRecord & { readonly url: string; readonly message: string; readonly name: string };
+  type Event = RequestRecord & { readonly message: string; readonly name: string };
   listen(source, (name: string, params: Event) => {
-    if (name === "listening") heard.onListening?.(params.url);
-    else if (name === "request") for (const log of heard.logs) log(params);
+    if (name === "request") for (const log of heard.logs) log(params);
     else if (name === "failed") {
       const { message, name: subject } = params;
       heard.home.deref()?.onError(new MisuseError(message), subject, subject);

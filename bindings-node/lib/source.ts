@@ -27,14 +27,16 @@ interface Kinds {
 /** Lists and answers for what is not registered. Each is optional. */
 export interface Source<K extends Kind, State = unknown> {
   /** Lists: all, or the page at `cursor` with its `nextCursor`. The pages follow those of what is registered. */
-  readonly list?: (cursor: string | undefined, ctx: Context<State>) => Now<readonly Kinds[K][0][] | Kinds[K][1]>;
+  readonly list?:
+    | ((cursor: string | undefined, ctx: Context<State>) => Now<readonly Kinds[K][0][] | Kinds[K][1]>)
+    | undefined;
   /**
    * Answers for a tool, a resource or a prompt, as its function would: gets the parameters of `tools/call`,
    * `resources/read` or `prompts/get`. What a `Client` returned may be passed on. Templates are read as resources.
    */
-  readonly get?: [Kinds[K][2]] extends [never]
-    ? undefined
-    : (params: Kinds[K][2], ctx: Context<State>) => Now<Kinds[K][3]>;
+  readonly get?:
+    | ([Kinds[K][2]] extends [never] ? undefined : (params: Kinds[K][2], ctx: Context<State>) => Now<Kinds[K][3]>)
+    | undefined;
 }
 
 type Now<T> = T | Promise<T>;
@@ -52,7 +54,8 @@ export function sourceOf(
   { list, get }: Source<Kind>,
   home: Home,
 ): { readonly list: Runner | undefined; readonly get: Runner | undefined } {
-  const listed: AnyFunction = ({ cursor }: { readonly cursor?: string }, ctx: Context) => list?.(cursor, ctx);
+  const listed: AnyFunction = ({ cursor }: { readonly cursor?: string | undefined }, ctx: Context) =>
+    list?.(cursor, ctx);
   return {
     list: list && new Values(kind, `the list of ${kind}s`, listed, home).asProxy(),
     get: get && getter(kind, get as AnyFunction, home).asProxy(),

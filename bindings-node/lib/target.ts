@@ -11,7 +11,7 @@ export interface HttpTarget {
   /** `http:` or `https:`, with the path of the endpoint. */
   readonly url: string | URL;
   /** Sent with every request; each wins over one of that name in {@link ClientOptions.headers}. */
-  readonly headers?: Readonly<Record<string, string>>;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 /** A server that is a program; it is started, and stopped on close with everything it started. */
@@ -19,20 +19,23 @@ export interface CommandTarget {
   /** A path, or a name to be found on PATH. No shell reads it. */
   readonly command: string;
   /** Default: none. */
-  readonly args?: readonly string[];
+  readonly args?: readonly string[] | undefined;
   /** Added to this program's environment; null removes a variable. */
-  readonly env?: Readonly<Record<string, string | null>>;
+  readonly env?: Readonly<Record<string, string | null>> | undefined;
   /** Default: this program's working directory. */
-  readonly cwd?: string;
+  readonly cwd?: string | undefined;
   /** Where its stderr goes: to ours (default), nowhere, or line by line to a function. */
-  readonly stderr?: "inherit" | "discard" | ((line: string) => void);
+  readonly stderr?: "inherit" | "discard" | ((line: string) => void) | undefined;
 }
 
 /** The contents of an `mcp.json`. */
 export interface ConfigTarget {
   /** By name; see {@link ClientOptions.server}. What hosts keep beside the members of a target is ignored. */
   readonly mcpServers: Readonly<
-    Record<string, HttpTarget | (Omit<CommandTarget, "stderr"> & { readonly stderr?: "inherit" | "discard" })>
+    Record<
+      string,
+      HttpTarget | (Omit<CommandTarget, "stderr"> & { readonly stderr?: "inherit" | "discard" | undefined })
+    >
   >;
 }
 
@@ -41,7 +44,7 @@ export type Target = string | URL | Server<AnyState> | HttpTarget | CommandTarge
 
 interface Resolved {
   readonly wire: string;
-  readonly stderr?: (line: string) => void;
+  readonly stderr?: ((line: string) => void) | undefined;
 }
 
 /** What the engine shall connect to, and who listens to a program's stderr; `heard`: the client's options do. */

@@ -13,17 +13,17 @@ export interface TaskOptions {
    * Tasks kept, of all sessions. The longest finished make room; when all are being worked on, a request that is to become
    * one is refused. Default 1,000.
    */
-  readonly maxTasks?: number;
+  readonly maxTasks?: number | undefined;
   /** Tasks kept of one session. Default 250. */
-  readonly maxSessionTasks?: number;
+  readonly maxSessionTasks?: number | undefined;
   /** Bytes of all results kept; the longest finished tasks make room. Default 16 MiB. */
-  readonly maxTaskBytes?: number;
+  readonly maxTaskBytes?: number | undefined;
   /** How long a task lives, from its creation, when its request does not say. Default one hour. */
-  readonly taskTtl?: number;
+  readonly taskTtl?: number | undefined;
   /** The longest that a task lives; after that it is stopped, and gone with its result. Default one day. */
-  readonly maxTaskTtl?: number;
+  readonly maxTaskTtl?: number | undefined;
   /** How often whoever waits should look. Default one second. */
-  readonly taskPollInterval?: number;
+  readonly taskPollInterval?: number | undefined;
 }
 
 /** Whether a tool may be called as a task: it must not (the default), it may, it must. */
@@ -123,7 +123,7 @@ function isFinished({ status }: Task): boolean {
 
 /** The task that a call became. */
 export function createdTask(result: Readonly<Record<string, unknown>>): Task {
-  const { task } = result as { readonly task?: Record<string, unknown> };
+  const { task } = result as { readonly task?: Record<string, unknown> | undefined };
   if (typeof task === "object" && task !== null) return taskOf("tools/call", task);
   throw received(new PeerMisbehavedError("the server declares tasks, and answered the call without one"));
 }

@@ -1,14 +1,25 @@
 /** One tool: what users say about it, and what happens when it is called. */
 
-import { type CompleteResult, completeResult } from "./content.js";
+import { type CompleteResult, completeResult, result } from "./content.js";
 import type { Context } from "./context.js";
-import { type InputRequired, ToolError } from "./errors.js";
-import { type AnyFunction, type Home, Runner, validated } from "./handler.js";
+import { InputRequired, ToolError } from "./errors.js";
+import { type AnyFunction, type Home, isThenable, Runner, validated, WrongResult } from "./handler.js";
 import { addon, handle } from "./host.js";
 import { toJson } from "./json.js";
 import { checkNames } from "./options.js";
 import { CallToolResult } from "./result.js";
-import { type Infer, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
+import {
+  describe,
+  type Infer,
+  type InferInput,
+  isStandard,
+  type JsonSchema,
+  judge,
+  judgeSent,
+  type Schema,
+  type StandardSchema,
+  toJsonSchema,
+} from "./schema.js";
 import type { TaskSupport } from "./tasks.js";
 import type { Icon, MetaObject, ToolAnnotations } from "./types.js";
 import { stringify } from "./unicode.js";
@@ -16,38 +27,41 @@ import { stringify } from "./unicode.js";
 /** What a tool is, beside its name and its handler. All optional. */
 export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
   /** What the tool does, for the model. */
-  readonly description?: string;
+  readonly description?: string | undefined;
   /** A name for people. */
-  readonly title?: string;
+  readonly title?: string | undefined;
   /** The arguments. Default: any object. */
-  readonly input?: Input;
-  /** What the handler returns. Results are checked against it and sent as `structuredContent`. */
-  readonly output?: Output;
+  readonly input?: Input | undefined;
+  /**
+   * The type of the result. Results are checked against it and sent as `structuredContent`: after the defaults and
+   * transforms of its library, without what that strips.
+   */
+  readonly output?: Output | undefined;
   /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema;
+  readonly inputSchema?: JsonSchema | undefined;
   /** The JSON Schema of the result, likewise. */
-  readonly outputSchema?: JsonSchema;
+  readonly outputSchema?: JsonSchema | undefined;
   /** Hints about what it does, such as `readOnlyHint`. */
-  readonly annotations?: ToolAnnotations;
+  readonly annotations?: ToolAnnotations | undefined;
   /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[];
+  readonly icons?: readonly Icon[] | undefined;
   /**
    * Whether it may or must be called as a task, where the server has the option `tasks`. In 2026-07-28 both make it one for
    * every client that declares the extension; others call what is `optional` plainly. Default `forbidden`.
    */
-  readonly taskSupport?: TaskSupport;
+  readonly taskSupport?: TaskSupport | undefined;
   /** The tool's `_meta`. */
-  readonly meta?: MetaObject;
+  readonly meta?: MetaObject | undefined;
   /**
    * What the caller's access token needs, all of them: who lacks one neither sees it in a list nor may use it, which is
    * nobody's over HTTP where the server has no `auth`. In one process and over standard streams nobody is asked. Default:
    * nothing beyond what every request needs.
    */
-  readonly scopes?: readonly string[];
+  readonly scopes?: readonly string[] | undefined;
   /** False hides it until {@link Server.setEnabled}. Default true. */
-  readonly enabled?: boolean;
+  readonly enabled?: boolean | undefined;
   /** True puts it in the place of the tool of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
-  readonly replace?: boolean;
+  readonly replace?: boolean | undefined;
 }
 
 /** The handler's first argument for an input schema. */
@@ -58,7 +72,9 @@ export type Arguments<Input> = [Input] extends [Schema]
   : Record<string, unknown>;
 
 /** What a handler may return for an output schema: without one, anything that is JSON. */
-export type Returns<Output> = [Output] extends [Schema] ? Infer<Output> | CompleteResult | InputRequired : unknown;
+export type Returns<Output> = [Output] extends [Schema]
+  ? Infer<Output> | InferInput<Output> | CompleteResult | InputRequired
+  : unknown;
 
 /** A plain function: typed arguments in, plain value out, now or later. */
 export type ToolHandler<Input, Output, State = unknown> = (
@@ -90,7 +106,7 @@ export class Tool extends Runner {
 
   constructor(name: string, options: AnyOptions, handler: AnyFunction, home: Home) {
     const call = validated(options.input, handler, (message) => new ToolError(message));
-    super(name, `tool "${name}"`, call, home);
+    super(name, `tool "${name}"`, checkedResult(options.output, call), home);
     this.#typed = options.output !== undefined || options.outputSchema !== undefined;
   }
 
@@ -107,6 +123,54 @@ export class Tool extends Runner {
       else addon.answerValue(handle, key, toJson(value));
     }
   }
+}
+
+/** `call` with what it returns judged by the library of the output schema: what that strips does not leave. */
+function checkedResult(schema: Schema | undefined, call: AnyFunction): AnyFunction {
+  if (schema === undefined || !isStandard(schema)) return call;
+  return (args, ctx) => {
+    const value = call(args, ctx);
+    return isThenable(value) ? value.then((settled) => sent(schema, settled)) : sent(schema, value);
+  };
+}
+
+/** The value that is sent for a result. Questions, and answers without structured content, are not judged. */
+function sent(schema: StandardSchema, value: unknown): unknown {
+  if (value instanceof InputRequired) return value;
+  if (value instanceof CallToolResult) {
+    const { raw, structured } = value;
+    if (structured === undefined) return value;
+    return after(fitting(schema, structured), (structuredContent) => new CallToolResult({ ...raw, structuredContent }));
+  }
+  const complete = typeof value === "object" && value !== null && completeResult(value, true);
+  if (!complete) return fitting(schema, value);
+  if (complete.structuredContent === undefined) return value;
+  const { structuredContent, ...rest } = complete;
+  return after(fitting(schema, structuredContent), (structured) => {
+    const { content, isError, _meta: meta } = rest;
+    return result({ content, structured, ...(isError !== undefined && { isError }), ...(meta && { meta }) });
+  });
+}
+
+/**
+ * The value as its library gives it.
+ *
+ * @throws {WrongResult} naming what does not fit
+ */
+function fitting(schema: StandardSchema, value: unknown): unknown {
+  return after(judgeSent(schema, value), (outcome) => {
+    if (!outcome.issues) return outcome.value;
+    // A date is the text that it is sent as, and so is everything that says what its JSON is.
+    const json: unknown = value === undefined ? undefined : JSON.parse(toJson(value));
+    return after(judge(schema, json), (second) => {
+      if (!second.issues) return second.value;
+      throw new WrongResult(describe(outcome.issues, "result", "result"));
+    });
+  });
+}
+
+function after<T>(value: T | PromiseLike<T>, then: (value: T) => unknown): unknown {
+  return isThenable(value) ? value.then(then) : then(value);
 }
 
 /** The `Tool` object of the schema as JSON text. */

@@ -42,6 +42,7 @@ impl Bridge {
     #[napi(constructor, catch_unwind)]
     pub fn new(wake: Function<'_, (), ()>) -> napi::Result<Self> {
         let wake = wake.build_threadsafe_function::<()>().weak::<true>().build()?;
+        tricorn::bridge::name_options_in_camel_case();
         Ok(Self { inner: tricorn::bridge::Bridge::new(Wake(wake)) })
     }
 
@@ -151,10 +152,10 @@ impl Bridge {
         self.inner.session_remove(key as u64, &kind, &name).map_err(raise)
     }
 
-    /// Gives up operation `op`: an unanswered request is cancelled at the peer.
+    /// Gives up operation `op`: an unanswered request is cancelled at the peer. True: something still runs for it.
     #[napi(catch_unwind)]
-    pub fn settle(&self, op: i64) {
-        self.inner.settle(op as u64);
+    pub fn settle(&self, op: i64) -> bool {
+        self.inner.settle(op as u64)
     }
 
     /// Ends the bridge: calls are answered with an error, operations dropped, no more wake-ups.
@@ -237,6 +238,20 @@ pub(crate) fn answer_error(bridge: &BridgeHandle, key: i64, code: i64, message: 
     bridge.complete(key as u64, Answer::Error(error))
 }
 
+/// Answers for a function that failed because the client does not offer what it asked for; `refusal` is that of the error,
+/// where it has one.
+#[napi(catch_unwind)]
+pub(crate) fn answer_unsupported(bridge: &BridgeHandle, key: i64, message: String, refusal: Option<i64>) -> bool {
+    let error = tricorn::Error::new(ErrorKind::Unsupported, message);
+    bridge.complete(key as u64, Answer::Error(error.with_refusal(refusal.map(|number| number as u64))))
+}
+
+/// Answers a call whose handler was removed while it was on its way.
+#[napi(catch_unwind)]
+pub(crate) fn answer_gone(bridge: &BridgeHandle, key: i64) -> bool {
+    bridge.complete(key as u64, Answer::Gone)
+}
+
 /// Answers with an error that has a kind and no code; of what a function for authorization throws the kind means something.
 #[napi(catch_unwind)]
 pub(crate) fn answer_kind(bridge: &BridgeHandle, key: i64, kind: String, message: String) -> bool {
@@ -250,19 +265,27 @@ pub(crate) fn raw(json: String) -> RawJson {
     RawJson::trusted(Bytes::from(json))
 }
 
-/// `[[0,handler,key,params],[1,key,reason],[2,op,result],[3,op,error],[4,source,name,params],
-/// [5,op,progress]]`. Payloads are spliced in as they are: parsing them is `JSON.parse`'s job.
+/// `[[0,handler,key,params,origin?],[1,key,reason],[2,op,result],[3,op,error],[4,source,name,params,origin?],
+/// [5,op,progress]]`, `origin` the operation that caused it. Payloads are spliced in as they are: parsing them is `JSON.parse`'s job.
 fn encode(batch: &[Delivery]) -> String {
     let mut text = String::with_capacity(batch.iter().map(size).sum::<usize>() + 2);
     for delivery in batch {
         text.push(if text.is_empty() { '[' } else { ',' });
         // Writing to a String cannot fail.
         let _ = match delivery {
-            Delivery::Call { key, handler, params } => write!(text, "[0,{handler},{key},{}]", params.get()),
+            Delivery::Call { key, handler, params, origin: 0 } => write!(text, "[0,{handler},{key},{}]", params.get()),
+            Delivery::Call { key, handler, params, origin } => {
+                write!(text, "[0,{handler},{key},{},{origin}]", params.get())
+            }
             Delivery::Cancel { key, reason } => write!(text, "[1,{key},{}]", RawJson::from_value(reason).get()),
             Delivery::Settle { op, outcome: Ok(result) } => write!(text, "[2,{op},{}]", result.get()),
             Delivery::Settle { op, outcome: Err(error) } => write!(text, "[3,{op},{}]", error.to_json().get()),
-            Delivery::Event { source, name, params } => write!(text, "[4,{source},\"{name}\",{}]", params.get()),
+            Delivery::Event { source, name, params, origin: 0 } => {
+                write!(text, "[4,{source},\"{name}\",{}]", params.get())
+            }
+            Delivery::Event { source, name, params, origin } => {
+                write!(text, "[4,{source},\"{name}\",{},{origin}]", params.get())
+            }
             Delivery::Progress { op, params } => write!(text, "[5,{op},{}]", params.get()),
             // A kind this binding does not know yet is one its host could do nothing with.
             _ => write!(text, "[-1]"),

@@ -36,6 +36,35 @@ pub fn check_pages(pages: String) -> error::Result<()> {
     tricorn::bridge::check_pages(&host::raw(pages)).map_err(error::raise)
 }
 
+/// Puts the standard streams back to where they were before a server spoke on them.
+#[napi(catch_unwind)]
+pub fn give_back_streams() {
+    tricorn::bridge::give_back_streams();
+}
+
+/// The process is killed when the event loop has not called `heardSignal` within these milliseconds of a signal.
+#[napi(catch_unwind)]
+pub fn watch_signals(patience: u32) -> error::Result<()> {
+    #[cfg(unix)]
+    tricorn::bridge::watch_signals(std::time::Duration::from_millis(patience.into())).map_err(error::raise)?;
+    #[cfg(not(unix))]
+    let _ = patience;
+    Ok(())
+}
+
+/// The event loop has heard of a signal, or listens no more.
+#[napi(catch_unwind)]
+pub fn heard_signal() {
+    #[cfg(unix)]
+    tricorn::bridge::heard();
+}
+
+/// Writes to standard error without waiting for who reads it.
+#[napi(catch_unwind)]
+pub fn write_stderr(text: String) {
+    tricorn::bridge::write_stderr(&text);
+}
+
 /// Whether a client may load an icon's `src`.
 #[napi(catch_unwind)]
 pub fn is_safe_icon(src: String) -> bool {

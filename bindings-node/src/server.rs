@@ -109,6 +109,12 @@ impl Server {
         self.inner.serve_http(&options, op as u64);
     }
 
+    /// Ends the listening that began as `op`.
+    #[napi(catch_unwind)]
+    pub fn end_http(&self, op: i64) {
+        self.inner.end_http(op as u64);
+    }
+
     /// An endpoint without a socket, to be mounted in somebody else's server.
     #[napi(catch_unwind)]
     pub fn http(&self, options: String) -> Result<HttpEndpoint> {

@@ -341,11 +341,11 @@ test("prompts and resources may ask, too", async () => {
   );
 });
 
-test("clients keep their AsyncLocalStorage, and wrong options are refused", async () => {
+test("a question runs in the AsyncLocalStorage of its call, and wrong options are refused", async () => {
   const storage = new AsyncLocalStorage();
   const app = new Server("scope").tool("ask", async (_, ctx) => (await ctx.sample("?", { maxTokens: 1 })).text);
-  const client = await storage.run("here", () => connect(app, { ...legacy, sampling: () => storage.getStore() }));
-  assert.equal((await client.callTool("ask")).text, "here");
+  const client = await storage.run("connect", () => connect(app, { ...legacy, sampling: () => storage.getStore() }));
+  assert.equal((await storage.run("here", () => client.callTool("ask"))).text, "here");
   await client.close();
   await assert.rejects(connect(app, { sampling: {} }), MisuseError);
   await assert.rejects(connect(app, { elicitation: {} }), MisuseError);

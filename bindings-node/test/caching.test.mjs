@@ -76,7 +76,10 @@ test("a client keeps what it may", async () => {
 test("what is wrong is named", async () => {
   const wrong = (make, said) =>
     assert.throws(make, (error) => error instanceof MisuseError && error.message.includes(said));
-  wrong(() => new Server("s", { cache: { tools: { ttl: -1000 } } }), '"tools": "ttl": expected seconds of at least 0');
+  wrong(
+    () => new Server("s", { cache: { tools: { ttl: -1000 } } }),
+    '"tools": "ttl": expected milliseconds of at least 0, got -1000',
+  );
   wrong(() => new Server("s", { cache: { scope: "all" } }), '"scope": expected "public" or "private", got "all"');
   wrong(() => new Server("s").resource("a://b", { cache: { tll: 1 } }, ""), '"tll": unknown');
   await withClient(

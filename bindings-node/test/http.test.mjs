@@ -2,10 +2,12 @@
 import assert from "node:assert/strict";
 import { getEventListeners, once } from "node:events";
 import { createServer, request as httpRequest } from "node:http";
+import { Writable } from "node:stream";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { connect, RpcError, Server, TimeoutError } from "tricorn";
 import { bridgeMetrics, withClient } from "tricorn/testing";
-import { abandon } from "../dist/host.js";
+import { abandon, addon } from "../dist/host.js";
 import { mount } from "../dist/http.js";
 import { nativeServer } from "../dist/server.js";
 import { within } from "./program.mjs";
@@ -13,6 +15,7 @@ import { within } from "./program.mjs";
 function app(name) {
   return new Server(name, { maxMessageBytes: 100_000 })
     .tool("add", async ({ a, b }) => a + b)
+    .tool("echo", ({ text }) => text)
     .tool("progress", (_, ctx) => {
       ctx.progress(1, 2);
       ctx.progress(2, 2);
@@ -173,7 +176,9 @@ test("handlers see the headers of the request", async (t) => {
   const app = new Server("headers").tool("headers", (_, ctx) => ctx.request.headers);
   const listener = app.listener();
   const url = await mounted(t, (request, response) => {
-    request.rawHeaders.push("X-Twice", "a", "x-twice", "b", "__proto__", "no trap");
+    request.rawHeaders.push("X-Twice", "a", "x-twice", "b");
+    request.headers["x-twice"] = "a, b";
+    Object.defineProperty(request.headers, "__proto__", { value: "no trap", enumerable: true });
     listener(request, response);
   });
   const client = await connect(url, { headers: { Authorization: "Bearer secret" } });
@@ -200,13 +205,86 @@ test("a body that somebody else has read", async (t) => {
     assert.equal((await client.callTool("add", { a: 1, b: 2 })).text, "3");
     await client.close();
   }
-  const logged = t.mock.method(console, "error", () => {});
+  const logged = t.mock.method(addon, "writeStderr", () => {});
   const lost = await within(fetch(url, { ...post, body: "{}" }), "the answer to a body that is lost");
   assert.equal(lost.status, 500);
-  assert.match(String(logged.mock.calls[0]?.arguments[1]), /MisuseError: the body was read before/);
+  assert.match(String(logged.mock.calls[0]?.arguments[0]), /MisuseError: the body was read before/);
   // There was none: what the engine makes of that is not about bodies.
   const none = await within(fetch(url, { method: "DELETE" }), "the answer to no body");
   assert.equal(none.status, 400);
+});
+
+/** Things that were done to a request before it came to the server. */
+const TOUCHED = {
+  "it is paused": (request) => void request.pause(),
+  "it is paused a moment later": (request, next) => {
+    next();
+    request.pause();
+    return true;
+  },
+  "somebody listens to readable": (request) => void request.on("readable", () => {}),
+  "somebody reads what is readable": (request) => {
+    request.on("readable", () => {
+      while (request.read() !== null);
+    });
+  },
+  "it is paused with such a listener": (request) => {
+    request.on("readable", () => {});
+    request.pause();
+  },
+  "middleware waits with the request paused": async (request) => {
+    request.pause();
+    await setTimeout(20);
+  },
+  "it is text": (request) => void request.setEncoding("utf8"),
+  "it is another text": (request) => void request.setEncoding("base64"),
+  "somebody counts its bytes": (request) => void request.on("data", () => {}),
+  "somebody pipes it away, too": (request) =>
+    void request.pipe(new Writable({ write: (_, __, done) => setImmediate(done) })),
+  "a proxy left it raw": async (request) => {
+    request.rawBody = Buffer.concat(await collect(request));
+    request.body = { not: "this" };
+  },
+};
+
+for (const [name, touch] of Object.entries(TOUCHED)) {
+  test(`a request of which ${name}`, async (t) => {
+    const listener = app("touched").listener();
+    const url = await mounted(t, (request, response) => {
+      const next = () => listener(request, response);
+      const touched = touch(request, next);
+      if (touched instanceof Promise) touched.then(next);
+      else if (touched !== true) next();
+    });
+    const text = "\u00e4\u{1f600}".repeat(8_000);
+    const client = await within(connect(url), "a connection");
+    assert.equal((await within(client.callTool("echo", { text }), "an answer")).text, text);
+    await client.close();
+  });
+}
+
+test("a body that is lost in part is said to be", async (t) => {
+  const listener = app("half").listener();
+  const url = await mounted(t, async (request, response) => {
+    await once(request, "readable");
+    request.read(4);
+    listener(request, response);
+  });
+  const logged = t.mock.method(addon, "writeStderr", () => {});
+  const lost = await within(fetch(url, { ...post, body: '{"jsonrpc":"2.0"}' }), "the answer");
+  assert.equal(lost.status, 500);
+  assert.match(String(logged.mock.calls[0]?.arguments[0]), /MisuseError: the body was read in part before/);
+});
+
+test("fetch names what to do with a body that was read", async () => {
+  const server = app("read");
+  const url = "http://localhost/mcp";
+  const read = new Request(url, { ...post, body: "{}" });
+  await read.text();
+  await assert.rejects(server.fetch(read), /MisuseError.*the body was read before.*fetch\(request, \{ body \}\)/);
+  const locked = new Request(url, { ...post, body: "{}" });
+  locked.body.getReader();
+  await assert.rejects(server.fetch(locked), /MisuseError.*the body was read before/);
 });
 
 test("a client that left while somebody else held its request", async (t) => {

@@ -49,6 +49,15 @@ for (const [signal, code] of [
     assert.match(program.stderr, /served/);
   });
 
+  test(`${signal} ends a server whose handler blocks the event loop`, async (t) => {
+    const program = start(t, "server");
+    program.send(...initialize(), call(1, "blocks"));
+    await program.says("blocks started");
+    program.child.kill(signal);
+    assert.deepEqual(await program.exit(), { code: null, signal: "SIGKILL" });
+    assert.match(program.stderr, /blocks the event loop/);
+  });
+
   test(`${signal} ends a server whose handler takes no notice`, async (t) => {
     const program = start(t, "server");
     program.send(...initialize(), call(1, "stubborn"));

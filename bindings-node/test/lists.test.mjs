@@ -239,7 +239,10 @@ test("a proxy: lists and answers from another server", async () => {
     );
     assert.deepEqual((await client.callTool("add", { a: 1, b: 2 })).structured, { sum: 3 });
     const failed = await client.callTool("fail", { a: "x" });
-    assert.deepEqual([failed.isError, failed.text], [true, 'argument "a": expected integer, got "x"']);
+    assert.deepEqual(
+      [failed.isError, failed.text],
+      [true, 'argument "a": Invalid input: expected number, received string'],
+    );
     await assert.rejects(client.callTool("unknown"), { code: -32602 });
     assert.deepEqual((await client.readResource("test://r")).contents, [
       { uri: "test://r", mimeType: "text/plain", text: "r" },

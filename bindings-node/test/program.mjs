@@ -100,6 +100,8 @@ export function start(t, name, args = [], nodeArgs = []) {
     /** A notification of `method`. */
     notification: (method) =>
       until(waiting, () => lines.map(parse).find((message) => message?.method === method), method),
+    /** Until this is a line of stdout. */
+    prints: (text) => until(waiting, () => (lines.includes(text) ? true : undefined), `"${text}" on stdout`),
     /** Until stderr contains `text`. */
     says: (text) => until(heard, () => (stderr.includes(text) ? true : undefined), `"${text}" on stderr`),
   };

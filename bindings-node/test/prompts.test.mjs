@@ -82,7 +82,7 @@ test("arguments are listed, converted and checked", async () => {
         return true;
       });
     await wrong({}, 'argument "name": missing (required)');
-    await wrong({ name: "A", times: "x" }, 'argument "times": expected integer, got "x"');
+    await wrong({ name: "A", times: "x" }, 'argument "times": Invalid input: expected number, received string');
     await wrong({ name: "A", even: "3" }, 'argument "even": must be even');
     await wrong({}, 'argument "a": missing (required)', "listed");
     await wrong({}, 'unknown prompt "unknown"', "unknown");

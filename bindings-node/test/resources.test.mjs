@@ -128,7 +128,7 @@ test("templates: variables as text, or as the schema says", async () => {
         assert.deepEqual([error.code, error.message], [-32602, message]);
         return true;
       });
-    await wrong("users://x", 'argument "id": expected integer, got "x"');
+    await wrong("users://x", 'argument "id": Invalid input: expected number, received string');
     await wrong("even://3", 'argument "n": must be even');
   });
 });

@@ -103,8 +103,8 @@ test("arguments are validated, defaulted and transformed before the handler runs
       assert.equal(answer.isError, true);
       return answer.text;
     };
-    assert.equal(await wrong({ a: "x" }), 'argument "a": expected integer, got "x"');
-    assert.equal(await wrong({}), 'argument "a": missing (required)');
+    assert.equal(await wrong({ a: "x" }), 'argument "a": Invalid input: expected number, received string');
+    assert.equal(await wrong({}), 'argument "a": Invalid input: expected number, received undefined');
     // What JSON Schema cannot say comes from the library, in the same shape.
     assert.equal(await wrong({ a: 1, even: 3 }), 'argument "even": must be even');
     assert.equal(ran, 1);

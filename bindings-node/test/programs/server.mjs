@@ -36,6 +36,10 @@ app.tool("stubborn", async () => {
   console.error("stubborn started");
   await sleep(3_600_000);
 });
+app.tool("blocks", () => {
+  console.error("blocks started");
+  for (;;);
+});
 app.tool("gated", async () => {
   console.error("gated started");
   await gate.promise;

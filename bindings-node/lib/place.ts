@@ -1,0 +1,19 @@
+/** The place of this package, also when it is a part of a bundle. */
+
+import { pathToFileURL } from "node:url";
+
+// Of a bundle in the form of CommonJS; there `import.meta` is empty.
+declare const __filename: string | undefined;
+
+/** The URL of this very file, or of the bundle that it has become a part of. */
+export function here(): string {
+  const url = import.meta.url as string | undefined;
+  if (typeof url === "string" && url !== "") return url;
+  return pathToFileURL(typeof __filename === "string" ? __filename : (process.argv[1] ?? "index.js")).href;
+}
+
+/** The file of a bundle that this package has become a part of; undefined where it is what was installed. */
+export function bundle(): string | undefined {
+  const url = here();
+  return /\/place\.js$/.test(url) ? undefined : url;
+}
