@@ -1,4 +1,5 @@
 // swift-tools-version: 6.0
+import Foundation
 import PackageDescription
 
 // The Rust half is a static library, `libtricorn_swift.a`. Where the linker finds it:
@@ -10,19 +11,32 @@ let folder = Context.packageDirectory
 let isDependencyByVersion = folder.contains("/checkouts/") || folder.contains("/registry/downloads/")
 let given = Context.environment["TRICORN_LIBRARY_DIR"]
 
+let libraryPath = (Context.environment["LIBRARY_PATH"] ?? "").split(separator: ":").map(String.init)
+let isOnLibraryPath = (libraryPath + ["/usr/local/lib", "/usr/lib"]).contains {
+    FileManager.default.fileExists(atPath: "\($0)/libtricorn_swift.a")
+}
+
 let coreSettings: [SwiftSetting]
 let linkerSettings: [LinkerSetting]
 if let given {
     coreSettings = []
     linkerSettings = [.unsafeFlags(["-L\(given)"])]
 } else if isDependencyByVersion {
-    coreSettings = []
+    // Compiling takes minutes, and what the linker says at the end is no help: Sources/TricornCore/MissingLibrary.swift.
+    coreSettings = isOnLibraryPath ? [] : [.define("TRICORN_LIBRARY_NOT_FOUND")]
     linkerSettings = []
 } else {
     // Turns a missing library into an error that says how to build it: Sources/CTricornCore/library.h.
     coreSettings = [.unsafeFlags(["-Xcc", "-DTRICORN_IN_CHECKOUT"])]
     linkerSettings = [.unsafeFlags(["-L\(folder)/target/release"])]
 }
+
+// What the Rust half needs of the system: the keychain, on macOS.
+let system: [LinkerSetting] = [
+    .linkedFramework("Security", .when(platforms: [.macOS])),
+    .linkedFramework("CoreFoundation", .when(platforms: [.macOS])),
+    .linkedLibrary("iconv", .when(platforms: [.macOS])),
+]
 
 // With TRICORN_STRICT, which `cargo xtask` sets, the library has no warnings. Programs and tests use what the specification
 // has deprecated; from 6.1 on, Swift can tell that from other warnings.
@@ -48,19 +62,21 @@ let programs = [
 
 let package = Package(
     name: "tricorn",
-    platforms: [.macOS(.v13), .iOS(.v16), .tvOS(.v16), .watchOS(.v9), .visionOS(.v1)],
+    platforms: [.macOS(.v13)],
     products: [.library(name: "Tricorn", targets: ["Tricorn"])]
         + programs.map { .executable(name: $0.0, targets: [$0.0]) },
     targets: [
         .systemLibrary(name: "CTricornCore", path: "bindings-swift/Sources/CTricornCore"),
         .target(
             name: "TricornCore", dependencies: ["CTricornCore"], path: "bindings-swift/Sources/TricornCore",
-            swiftSettings: coreSettings + librarySettings, linkerSettings: linkerSettings),
+            swiftSettings: coreSettings + librarySettings, linkerSettings: linkerSettings + system),
         .target(
             name: "Tricorn", dependencies: ["TricornCore"], path: "bindings-swift/Sources/Tricorn",
             swiftSettings: librarySettings),
+        .target(name: "AppNames", path: "bindings-swift/Tests/AppNames"),
         .testTarget(
-            name: "TricornTests", dependencies: ["Tricorn", "TricornCore"], path: "bindings-swift/Tests/TricornTests",
+            name: "TricornTests", dependencies: ["Tricorn", "TricornCore", "AppNames"],
+            path: "bindings-swift/Tests/TricornTests",
             swiftSettings: userSettings),
     ]
         + programs.map {

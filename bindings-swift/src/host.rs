@@ -49,18 +49,20 @@ impl CorePayload {
 /// [`Delivery`] with payloads as objects.
 #[derive(uniffi::Enum)]
 pub enum CoreDelivery {
-    Call { key: u64, handler: u32, params: Arc<CorePayload> },
+    Call { key: u64, handler: u32, params: Arc<CorePayload>, origin: u64 },
     Cancel { key: u64, reason: Option<String> },
     Settle { op: u64, result: Option<Arc<CorePayload>>, error: Option<CoreError> },
     Progress { op: u64, params: Arc<CorePayload> },
-    Event { source: u32, name: String, params: Arc<CorePayload> },
+    Event { source: u32, name: String, params: Arc<CorePayload>, origin: u64 },
 }
 
 impl CoreDelivery {
     /// `None` for what a later core may have to tell and this binding does not know.
     fn new(delivery: Delivery) -> Option<Self> {
         Some(match delivery {
-            Delivery::Call { key, handler, params } => Self::Call { key, handler, params: CorePayload::new(params) },
+            Delivery::Call { key, handler, params, origin } => {
+                Self::Call { key, handler, params: CorePayload::new(params), origin }
+            }
             Delivery::Cancel { key, reason } => Self::Cancel { key, reason },
             Delivery::Settle { op, outcome: Ok(result) } => {
                 Self::Settle { op, result: Some(CorePayload::new(result)), error: None }
@@ -69,8 +71,8 @@ impl CoreDelivery {
                 Self::Settle { op, result: None, error: Some(error.into()) }
             }
             Delivery::Progress { op, params } => Self::Progress { op, params: CorePayload::new(params) },
-            Delivery::Event { source, name, params } => {
-                Self::Event { source, name: name.to_owned(), params: CorePayload::new(params) }
+            Delivery::Event { source, name, params, origin } => {
+                Self::Event { source, name: name.to_owned(), params: CorePayload::new(params), origin }
             }
             _ => return None,
         })
@@ -95,6 +97,7 @@ pub struct CoreBridge(pub(crate) Bridge);
 impl CoreBridge {
     #[uniffi::constructor]
     pub fn new(host: Arc<dyn CoreHost>) -> Result<Arc<Self>, CoreError> {
+        tricorn::bridge::name_options_in_camel_case();
         Ok(Arc::new(Self(Bridge::new(Waker(host)))))
     }
 
@@ -127,7 +130,11 @@ impl CoreBridge {
         Ok(self.0.complete(key, Answer::Failed(text)))
     }
 
+    /// Of the kind `gone`: the handler was removed while the call was on its way.
     pub fn complete_error(&self, key: u64, error: CoreError) -> Result<bool, CoreError> {
+        if matches!(&error, CoreError::Failed { kind, .. } if kind == "gone") {
+            return Ok(self.0.complete(key, Answer::Gone));
+        }
         Ok(self.0.complete(key, Answer::Error(error.try_into()?)))
     }
 
@@ -218,9 +225,9 @@ impl CoreBridge {
         Ok(self.0.set_enabled(key, &kind, &name, yes)?)
     }
 
-    pub fn settle(&self, op: u64) -> Result<(), CoreError> {
-        self.0.settle(op);
-        Ok(())
+    /// `true`: something still runs for the operation; the event `freed` says when that is over.
+    pub fn settle(&self, op: u64) -> Result<bool, CoreError> {
+        Ok(self.0.settle(op))
     }
 
     pub fn close(&self) -> Result<(), CoreError> {

@@ -24,6 +24,12 @@ impl CoreEndpoint {
         Ok(())
     }
 
+    /// Ends in order; settles `op` when everything has ended.
+    pub fn shutdown(&self, op: u64, grace: f64) -> Result<(), CoreError> {
+        self.0.shutdown(op, grace);
+        Ok(())
+    }
+
     /// `{"path", "text"}` of the protected-resource metadata, if there is any.
     pub fn resource_metadata(&self) -> Result<Option<Arc<CorePayload>>, CoreError> {
         Ok(self.0.resource_metadata().map(CorePayload::new))

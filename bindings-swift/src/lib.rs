@@ -42,6 +42,20 @@ pub fn core_check_pages(pages: &[u8]) -> Result<(), CoreError> {
     Ok(tricorn::bridge::check_pages(&host::written(pages))?)
 }
 
+/// Puts the standard streams back to where they were before a server spoke on them.
+#[uniffi::export]
+pub fn core_give_back_streams() -> Result<(), CoreError> {
+    tricorn::bridge::give_back_streams();
+    Ok(())
+}
+
+/// Writes to standard error without waiting for who reads it.
+#[uniffi::export]
+pub fn core_write_stderr(text: &str) -> Result<(), CoreError> {
+    tricorn::bridge::write_stderr(text);
+    Ok(())
+}
+
 /// Whether a client may load an icon's `src`.
 #[uniffi::export]
 pub fn core_is_safe_icon(src: &str) -> Result<bool, CoreError> {

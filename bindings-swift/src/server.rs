@@ -89,6 +89,11 @@ impl CoreServer {
         Ok(())
     }
 
+    pub fn end_http(&self, op: u64) -> Result<(), CoreError> {
+        self.0.end_http(op);
+        Ok(())
+    }
+
     pub fn http(&self, options: String) -> Result<Arc<CoreEndpoint>, CoreError> {
         Ok(Arc::new(CoreEndpoint(self.0.http(&options)?)))
     }

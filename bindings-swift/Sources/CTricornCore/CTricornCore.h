@@ -551,7 +551,7 @@ int8_t uniffi_tricorn_swift_fn_method_corebridge_set_status(uint64_t ptr, uint64
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_SETTLE
-void uniffi_tricorn_swift_fn_method_corebridge_settle(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+int8_t uniffi_tricorn_swift_fn_method_corebridge_settle(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREBRIDGE_STEP
@@ -629,6 +629,11 @@ void uniffi_tricorn_swift_fn_method_coreendpoint_exchange(uint64_t ptr, uint64_t
 RustBuffer uniffi_tricorn_swift_fn_method_coreendpoint_resource_metadata(uint64_t ptr, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_SHUTDOWN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_SHUTDOWN
+void uniffi_tricorn_swift_fn_method_coreendpoint_shutdown(uint64_t ptr, uint64_t op, double grace, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_WRITTEN
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_COREENDPOINT_WRITTEN
 void uniffi_tricorn_swift_fn_method_coreendpoint_written(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
@@ -682,6 +687,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_close(uint64_t ptr, RustCallStatu
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ELICITATION_COMPLETE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ELICITATION_COMPLETE
 void uniffi_tricorn_swift_fn_method_coreserver_elicitation_complete(uint64_t ptr, RustBuffer elicitation_id, RustCallStatus *_Nonnull out_status
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_END_HTTP
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_END_HTTP
+void uniffi_tricorn_swift_fn_method_coreserver_end_http(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_HTTP
@@ -754,6 +764,12 @@ void uniffi_tricorn_swift_fn_func_core_check_form(ForeignBytes schema, RustCallS
 void uniffi_tricorn_swift_fn_func_core_check_pages(ForeignBytes pages, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_GIVE_BACK_STREAMS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_GIVE_BACK_STREAMS
+void uniffi_tricorn_swift_fn_func_core_give_back_streams(RustCallStatus *_Nonnull out_status
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_IS_SAFE_ICON
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_IS_SAFE_ICON
 int8_t uniffi_tricorn_swift_fn_func_core_is_safe_icon(RustBuffer src, RustCallStatus *_Nonnull out_status
@@ -768,6 +784,11 @@ void uniffi_tricorn_swift_fn_func_core_panic(RustBuffer message, RustCallStatus 
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_VERSION
 RustBuffer uniffi_tricorn_swift_fn_func_core_version(RustCallStatus *_Nonnull out_status
 
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_WRITE_STDERR
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_FUNC_CORE_WRITE_STDERR
+void uniffi_tricorn_swift_fn_func_core_write_stderr(RustBuffer text, RustCallStatus *_Nonnull out_status
 );
 #endif
 #ifndef UNIFFI_FFIDEF_FFI_TRICORN_SWIFT_RUSTBUFFER_ALLOC
@@ -1042,6 +1063,12 @@ uint16_t uniffi_tricorn_swift_checksum_func_core_check_pages(void
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_GIVE_BACK_STREAMS
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_GIVE_BACK_STREAMS
+uint16_t uniffi_tricorn_swift_checksum_func_core_give_back_streams(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_IS_SAFE_ICON
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_IS_SAFE_ICON
 uint16_t uniffi_tricorn_swift_checksum_func_core_is_safe_icon(void
@@ -1057,6 +1084,12 @@ uint16_t uniffi_tricorn_swift_checksum_func_core_panic(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_VERSION
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_VERSION
 uint16_t uniffi_tricorn_swift_checksum_func_core_version(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_WRITE_STDERR
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_FUNC_CORE_WRITE_STDERR
+uint16_t uniffi_tricorn_swift_checksum_func_core_write_stderr(void
 
 );
 #endif
@@ -1402,6 +1435,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_resource_metadata(voi
 
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_SHUTDOWN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_SHUTDOWN
+uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_shutdown(void
+
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_WRITTEN
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_COREENDPOINT_WRITTEN
 uint16_t uniffi_tricorn_swift_checksum_method_coreendpoint_written(void
@@ -1447,6 +1486,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_close(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ELICITATION_COMPLETE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ELICITATION_COMPLETE
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_elicitation_complete(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_END_HTTP
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_END_HTTP
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_end_http(void
 
 );
 #endif

@@ -57,7 +57,11 @@ enum Answer: Sendable {
             if !givesUp && !call.hasAsked {
                 subject.report(error, subject.name, subject.text)
             }
-            return .failed("\(subject.text) failed: \(type(of: error))")
+            let hidden = "\(subject.text) failed: \(type(of: error))"
+            if case TricornError.unsupported = error, !subject.isMiddleware, call.isOwn(error) {
+                return .error(.unsupported(hidden))
+            }
+            return .failed(hidden)
         }
     }
 }

@@ -50,7 +50,7 @@ extension ElicitationPolicy {
 /// Says which folders and files servers may look at. Declares `roots`.
 public protocol RootsPolicy: ClientPolicy {
     /// Asked each time that a server wants to know.
-    func roots(_ context: ClientContext) async throws -> [Root]
+    func roots(_ context: ClientContext) async throws -> [ClientRoot]
 }
 
 extension ClientOptions {
@@ -137,14 +137,14 @@ public enum ElicitationAnswer: Sendable, Hashable {
 /// The folders and files that a server may look at.
 public enum Roots: Sendable, ExpressibleByArrayLiteral {
     /// These; `Client.setRoots` changes them.
-    case list([Root])
+    case list([ClientRoot])
     /// What a function says when the server asks.
-    case asked(@Sendable (_ context: ClientContext) async throws -> [Root])
+    case asked(@Sendable (_ context: ClientContext) async throws -> [ClientRoot])
     /// As `asked`, with all that the protocol's answer may say, `_meta` too.
     case result(@Sendable (_ context: ClientContext) async throws -> Types.ListRootsResult)
 
-    /// `["/srv/notes", Root(uri: "file:///srv", name: "srv")]`.
-    public init(arrayLiteral roots: Root...) { self = .list(roots) }
+    /// `["/srv/notes", ClientRoot(uri: "file:///srv", name: "srv")]`.
+    public init(arrayLiteral roots: ClientRoot...) { self = .list(roots) }
 }
 
 extension ClientOptions {

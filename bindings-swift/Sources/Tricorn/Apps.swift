@@ -26,9 +26,9 @@ public enum Apps {
     }
 }
 
-extension Extension {
+extension ServerExtension {
     /// MCP Apps, for a server: `Server("weather", extensions: [.ui])`.
-    public static var ui: Extension { Extension(Apps.uiExtension) }
+    public static var ui: ServerExtension { ServerExtension(Apps.uiExtension) }
 }
 
 // MARK: - servers
@@ -154,7 +154,7 @@ extension Offering {
     ///   - html: returns a whole HTML document. What it throws becomes a JSON-RPC error, as of other resources.
     public func uiResource(
         _ uri: String, _ description: String? = nil, ui: ResourceUI? = nil, name: String? = nil, title: String? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         scopes: [String] = [],
         cache: CacheHints? = nil, _ html: @escaping @Sendable () async throws -> String
     ) {
@@ -177,7 +177,7 @@ extension Offering {
     /// Adds a user interface that is always the same: `app.uiResource("ui://weather/map", html: page)`.
     public func uiResource(
         _ uri: String, _ description: String? = nil, html: String, ui: ResourceUI? = nil, name: String? = nil,
-        title: String? = nil, icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
+        title: String? = nil, icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true,
         replacing: Bool = false, scopes: [String] = [], cache: CacheHints? = nil
     ) {
         uiResource(

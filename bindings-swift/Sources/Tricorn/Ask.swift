@@ -44,7 +44,7 @@ extension Context {
     /// directory goes by its URI, as a resource. Says whether that changed anything; throws `TricornError.unsupported` in
     /// revisions without sessions.
     @discardableResult
-    public func setEnabled(_ kind: Server.Kind, _ name: String, _ yes: Bool) throws -> Bool {
+    public func setEnabled(_ kind: Server.Kind, named name: String, to yes: Bool) throws -> Bool {
         try core { try Host.shared.bridge.setEnabled(key: key, kind: kind.rawValue, name: name, yes: yes) }
     }
 
@@ -73,7 +73,7 @@ extension Context {
     /// Asks the user to fill in a form that was made before, and waits for the answer. Code before a question runs again in
     /// revision 2026-07-28; `step` is for what must not.
     public func elicit<Content>(
-        _ message: String, _ form: Form<Content>, _ options: RequestOptions = .init()
+        _ message: String, _ form: ElicitationForm<Content>, _ options: RequestOptions = .init()
     ) async throws -> Elicited<Content> {
         try await ask(.elicit(message, form), options)
     }
@@ -90,7 +90,7 @@ extension Context {
     /// means that the user agreed to go there, not that all is done. Code before a question runs again in revision
     /// 2026-07-28; `step` is for what must not.
     ///
-    /// - Parameter elicitationID: names this question for `elicitationComplete`, when all is done.
+    /// - Parameter elicitationID: names this question for `completeElicitation`, when all is done.
     public func elicitURL(
         _ message: String, url: String, elicitationID: String, _ options: RequestOptions = .init()
     ) async throws -> Types.ElicitResult {
@@ -100,7 +100,7 @@ extension Context {
     /// Tells the client that the visit to a page is over (2025-11-25), so that it need not ask the user.
     ///
     /// - Parameter elicitationID: what the page was asked for with, by `elicitURL` or `urlElicitationRequired`.
-    public func elicitationComplete(_ elicitationID: String) throws {
+    public func completeElicitation(_ elicitationID: String) throws {
         try notify("notifications/elicitation/complete", ["elicitationId": .string(elicitationID)])
     }
 
@@ -161,10 +161,10 @@ extension Context {
 /// where the form is written, and not the first user that would see it.
 ///
 /// ```swift
-/// let booking = try Form(Booking.self)
+/// let booking = try ElicitationForm(Booking.self)
 /// app.tool("book") { _, context in try await context.elicit("A table?", booking).action.rawValue }
 /// ```
-public struct Form<Content: Decodable & Sendable>: Sendable {
+public struct ElicitationForm<Content: Decodable & Sendable>: Sendable {
     /// The `requestedSchema`.
     public let schema: JSONValue
 
@@ -236,7 +236,7 @@ enum FormSchema {
     private static let formats = ["email", "uri", "date", "date-time"]
 
     static func of<Form: Decodable>(_ form: Form.Type) throws -> JSONValue {
-        var schema = try JSONSchema.of(form)
+        var schema = try JSONSchema.of(form, nulls: false)
         var properties = JSONObject()
         for (name, property) in schema["properties"]?.objectValue ?? [:] {
             var property = property

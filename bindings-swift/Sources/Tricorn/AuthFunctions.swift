@@ -11,8 +11,8 @@ extension Host {
         _ function: @escaping AskedFunction
     ) -> UInt32 {
         let subject = Subject(name: name, text: text, report: report)
-        return add { key, params, _ in
-            let call = Call(key: key, side: .client, subject: subject, around: nil)
+        return add { key, params, _, host in
+            let call = Call(key: key, side: .client, subject: subject, around: nil, host: host)
             do {
                 call.answer(with: try .of(result: await function(JSONValue(try JSONText(params), 0))))
             } catch {

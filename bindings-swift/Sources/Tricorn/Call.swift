@@ -39,6 +39,8 @@ final class Call: Sendable {
     let subject: Subject
     /// That of the middleware that it came through; it may be over before this, when this goes on as a task.
     private let around: Call?
+    /// What the web framework around a mounted server knows of the request.
+    let host: (any Sendable)?
     private let kept = Locked(Kept())
 
     /// The one that runs in this task.
@@ -70,11 +72,12 @@ final class Call: Sendable {
     /// The most errors whose origin is kept.
     private static let most = 64
 
-    init(key: UInt64, side: Side, subject: Subject, around: Call?) {
+    init(key: UInt64, side: Side, subject: Subject, around: Call?, host: (any Sendable)?) {
         self.key = key
         self.side = side
         self.subject = subject
         self.around = around
+        self.host = host
     }
 
     /// What middleware and handlers of this request share.
@@ -131,6 +134,12 @@ final class Call: Sendable {
         }
     }
 
+    /// Whether an error is the handler's own, and did not come from anybody.
+    func isOwn(_ error: any Error) -> Bool {
+        guard let error = error as? TricornError else { return true }
+        return kept.with { $0.origins[error] == nil && !$0.isFull }
+    }
+
     /// What an error is answered with; nil when it is not for the peer.
     func answer(to error: TricornError, passesOn: Bool) -> Answer? {
         let origin = kept.with { $0.origins[error] ?? ($0.isFull ? .elsewhere : nil) }
@@ -138,6 +147,8 @@ final class Call: Sendable {
         case (.inside, _): return .error(error)
         case (.elsewhere, .rpc): return passesOn ? .error(error) : nil
         case (_, .rpc): return .error(error)
+        // The core knows what this call was refused, whatever the handler says of it.
+        case (.question, .unsupported) where !subject.isMiddleware: return .error(error)
         case (.question, .unsupported(let message)), (.question, .timeout(let message)),
             (.question, .peerMisbehaved(let message)):
             return .failed(message)

@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 internal import TricornCore
 
 /// A connection to a server.
@@ -66,7 +71,7 @@ public final class Client: Sendable {
         do { try core.close(op: op) } catch { ended() }
     }
 
-    static func open(_ target: Target, _ options: ClientOptions) async throws -> Client {
+    static func open(_ target: ConnectionTarget, _ options: ClientOptions) async throws -> Client {
         if case .server(let server) = target { return try await open(server, options) }
         let target = target.json(heard: options.onStderr != nil)
         let client = try Client(server: nil, options) { bridge, source, options in
@@ -113,13 +118,13 @@ public final class Client: Sendable {
     private func opening(_ name: String) -> JSONValue? { opening.with { $0[name] } }
 
     /// The negotiated revision, such as `2025-11-25`.
-    public var protocolVersion: String { opening("protocolVersion")?.stringValue ?? "" }
+    public var protocolVersion: ProtocolRevision { .init(rawValue: opening("protocolVersion")?.stringValue ?? "") }
     /// `legacy` for revisions opened by `initialize`, `modern` for later ones.
-    public var era: String { opening("era")?.stringValue ?? "" }
+    public var era: ProtocolEra { .init(rawValue: opening("era")?.stringValue ?? "") }
     /// The server's name, version and so on, when it has told.
-    public var serverInfo: JSONValue? { opening("serverInfo") }
+    public var serverInfo: Types.Implementation? { .init(lenient: opening("serverInfo")) }
     /// What the server has declared, as the protocol has it.
-    public var capabilities: JSONValue { opening("capabilities") ?? [:] }
+    public var capabilities: Types.ServerCapabilities { .init(checked: opening("capabilities") ?? [:]) }
     /// How to use the server, for the model.
     public var instructions: String? { opening("instructions")?.stringValue }
     /// What the server answered when the connection was opened, as it came, `_meta` and unknown members included: the
@@ -128,7 +133,7 @@ public final class Client: Sendable {
     /// The `Mcp-Session-Id` of a legacy HTTP connection as it is now: it changes when the server loses the session.
     public var sessionID: String? { try? core.sessionId() }
     /// `stdio`, `http` or `memory`.
-    public var transport: String { opening("transport")?.stringValue ?? "" }
+    public var transport: TransportKind { .init(rawValue: opening("transport")?.stringValue ?? "") }
 
     // MARK: - tools
 
@@ -181,6 +186,60 @@ public final class Client: Sendable {
         return CallToolResult(try await perform("tools/call", writer, options))
     }
 
+    /// Calls a tool, and gives its progress as it comes and then its result.
+    ///
+    /// ```swift
+    /// for try await event in client.toolEvents("import", ["rows": 3]) {
+    ///     switch event {
+    ///     case .progress(let report): bar = report.progress
+    ///     case .result(let result): print(result.text)
+    ///     }
+    /// }
+    /// ```
+    /// The reports come in order, where the loop runs: on the main actor, if that is it. The call begins at once; leaving the loop
+    /// cancels it. The newest 1024 reports wait for a slow loop; the result is always the last element.
+    public func toolEvents(
+        _ name: String, _ arguments: some Encodable & Sendable, _ options: RequestOptions = .init(),
+        meta: JSONValue? = nil
+    ) -> AsyncThrowingStream<RequestEvent<CallToolResult>, any Error> {
+        events(options) { [self] in try await callTool(name, arguments, $0, meta: meta) }
+    }
+
+    /// Calls a tool, and gives its progress as it comes and then its result.
+    public func toolEvents(
+        _ name: String, _ arguments: JSONValue = [:], _ options: RequestOptions = .init(), meta: JSONValue? = nil
+    ) -> AsyncThrowingStream<RequestEvent<CallToolResult>, any Error> {
+        events(options) { [self] in try await callTool(name, arguments, $0, meta: meta) }
+    }
+
+    /// Sends any request, and gives its progress as it comes and then its result; see `toolEvents`.
+    public func requestEvents(
+        _ method: String, _ params: JSONValue? = nil, _ options: RequestOptions = .init()
+    ) -> AsyncThrowingStream<RequestEvent<JSONValue>, any Error> {
+        events(options) { [self] in try await request(method, params, $0) }
+    }
+
+    private func events<Result: Sendable>(
+        _ options: RequestOptions, _ send: @escaping @Sendable (RequestOptions) async throws -> Result
+    ) -> AsyncThrowingStream<RequestEvent<Result>, any Error> {
+        AsyncThrowingStream(bufferingPolicy: .bufferingNewest(1024)) { continuation in
+            var told = options
+            told.onProgress = { [heard = options.onProgress] report in
+                heard?(report)
+                continuation.yield(.progress(report))
+            }
+            let request = Task { [told] in
+                do {
+                    continuation.yield(.result(try await send(told)))
+                    continuation.finish()
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+            continuation.onTermination = { _ in request.cancel() }
+        }
+    }
+
     // MARK: - anything else
 
     /// Asks whether the server is there.
@@ -231,7 +290,7 @@ public final class Client: Sendable {
     }
 
     /// Lines that a launched server prints to its standard error from now on, with `ClientOptions.onStderr` or
-    /// `Target.command(standardError: .event)`.
+    /// `ConnectionTarget.command(standardError: .event)`.
     public func standardErrorLines() -> AsyncStream<String> { streams.lines() }
 
     /// Closes the connection: ends the session, or the launched process. Waiting requests fail with `closed`. Also in a task that
@@ -249,10 +308,40 @@ public final class Client: Sendable {
     /// Gauges: `awaited`, requests that wait for an answer; `cache`, what was kept of the server's answers and what that was
     /// good for: `{"entries", "bytes", "hits", "misses", "stale", "failures"}`, the last of a `CacheStore`;
     /// `timing`, what `Middleware.timing` counted.
-    public var metrics: JSONValue {
-        guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
-        return JSONValue(text, 0)
+    public var metrics: Metrics {
+        guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return Metrics(json: [:]) }
+        return Metrics(json: JSONValue(text, 0))
     }
+}
+
+extension Client {
+    /// Connects to a server: `try await Client.connect(to: "https://example.org/mcp")`, or by a command line or the path of
+    /// an `mcp.json`.
+    ///
+    /// The same as the function `connect`, which a type that has a method of that name does not see.
+    public static func connect(to target: String, _ options: ClientOptions = .init()) async throws -> Client {
+        try await open(.parse(target), options)
+    }
+
+    /// Connects to a server at a URL, launches one, or takes one of this process: `Client.connect(to: .command("server"))`.
+    public static func connect(to target: ConnectionTarget, _ options: ClientOptions = .init()) async throws -> Client {
+        try await open(target, options)
+    }
+
+    /// Connects to a server of this process, through memory.
+    public static func connect(to server: Server, _ options: ClientOptions = .init()) async throws -> Client {
+        try await open(server, options)
+    }
+
+    /// Connects to a server at a URL.
+    public static func connect(to url: URL, _ options: ClientOptions = .init()) async throws -> Client {
+        try await open(.url(url.absoluteString), options)
+    }
+}
+
+/// Connects to a server at a URL.
+public func connect(_ url: URL, _ options: ClientOptions = .init()) async throws -> Client {
+    try await Client.open(.url(url.absoluteString), options)
 }
 
 /// Connects to a server: `try await connect("https://example.org/mcp")`, `connect("uvx mcp-server-time")`.
@@ -261,7 +350,7 @@ public func connect(_ target: String, _ options: ClientOptions = .init()) async 
 }
 
 /// Connects to a server at a URL, launches one, or takes one of this process.
-public func connect(_ target: Target, _ options: ClientOptions = .init()) async throws -> Client {
+public func connect(_ target: ConnectionTarget, _ options: ClientOptions = .init()) async throws -> Client {
     try await Client.open(target, options)
 }
 

@@ -13,22 +13,34 @@ public struct ClientOptions: Sendable {
     /// Where to read about it.
     public var websiteURL: String?
     /// Its icons, as the protocol has them.
-    public var icons: [JSONValue]?
+    public var icons: [Types.Icon]?
     /// Pins a revision, such as `2025-11-25`, or those with handshakes (`legacy`) or without (`modern`); otherwise the
     /// newest that both know.
-    public var revision: String?
+    public var revision: ProtocolRevision?
     /// Without an answer or progress for so long, a request fails (60 s); `.zero`: no limit.
     public var requestTimeout: Duration?
     /// For how long a server may be silent when asked whether it is modern (5 s).
     public var probeTimeout: Duration?
-    /// Bytes of one message (4 MiB).
+    /// Bytes of one message (32 MiB).
     public var maxMessageBytes: Int?
     /// Depth of its JSON (128).
     public var maxNesting: Int?
+    /// Memory that a message's values may take once decoded, in bytes and by estimate (64 MiB).
+    public var maxDecodedBytes: Int?
     /// Requests at once (256); more wait.
     public var maxInFlight: Int?
     /// Sent with every HTTP request.
     public var headers: [String: String]?
+    /// The proxy for all that is asked over HTTP, logins included: a URL with `http://` or `socks5://`; empty for none. What
+    /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say when nil.
+    public var proxy: String?
+    /// Authorities whose certificates are trusted besides those of this machine, which `SSL_CERT_FILE`, `SSL_CERT_DIR` and
+    /// `NODE_EXTRA_CA_CERTS` may name: PEM, or the path of a file with that.
+    public var ca: String?
+    /// The client's own certificate: PEM, or the path of a file with that.
+    public var cert: String?
+    /// The private key that it belongs to: PEM, or the path of a file with that. It is in `cert` when nil.
+    public var key: String?
     /// How the client gets past a server that protects itself: `ClientAuth()` finds out everything. Not at all when nil.
     public var auth: ClientAuth?
     /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
@@ -48,6 +60,11 @@ public struct ClientOptions: Sendable {
     /// Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at
     /// most five times within a minute; in others the client ends with it (true).
     public var restart: Bool?
+    /// What a program finds of this one's environment, besides the `environment` of its target (all of it).
+    public var inheritEnv: InheritEnv?
+    /// What the placeholders of an `mcp.json` stand for, by what is between their braces: `["input:key": "…"]`. They come
+    /// before the environment.
+    public var variables: [String: String] = [:]
     /// The capabilities to declare, as the protocol has them.
     public var capabilities: JSONValue?
     /// Answers the server's requests for a message of the model: `{ request, _ in "text" }`, or a `CreateMessageResult`.
@@ -152,7 +169,11 @@ public struct ClientOptions: Sendable {
     var kept = Kept()
 
     /// The core's defaults, `revision` excepted.
-    public init(revision: String? = nil) { self.revision = revision }
+    public init(revision: ProtocolRevision? = nil) { self.revision = revision }
+
+    /// The core's defaults, and a revision that is read from somewhere.
+    @_disfavoredOverload
+    public init(revision: String?) { self.revision = revision.map(ProtocolRevision.init(rawValue:)) }
 
     /// - Parameter functions: those of the options, in the table of handlers.
     func text(_ functions: AskedFunctions) -> OptionsText {
@@ -163,14 +184,19 @@ public struct ClientOptions: Sendable {
         options.set("title", text: title)
         options.set("description", text: description)
         options.set("website_url", text: websiteURL)
-        options.set("icons", list: icons)
-        options.set("revision", text: revision)
+        options.set("icons", list: icons?.map(\.json))
+        options.set("revision", text: revision?.rawValue)
         options.set("request_timeout", duration: requestTimeout)
         options.set("probe_timeout", duration: probeTimeout)
         options.set("max_message_bytes", number: maxMessageBytes)
         options.set("max_nesting", number: maxNesting)
+        options.set("max_decoded_bytes", number: maxDecodedBytes)
         options.set("max_in_flight", number: maxInFlight)
         options.set("headers", table: headers)
+        options.set("proxy", text: proxy)
+        options.set("ca", text: ca)
+        options.set("cert", text: cert)
+        options.set("key", text: key)
         options.set("shutdown_grace", duration: shutdownGrace)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
@@ -181,9 +207,29 @@ public struct ClientOptions: Sendable {
         }
         options.set("validate_output", flag: validateOutput)
         options.set("restart", flag: restart)
+        options.set("inherit_env", inheritEnv?.json)
+        if !variables.isEmpty { options.set("variables", table: variables) }
         options.set("capabilities", capabilities)
         options.set("tasks", tasks?.json)
         return options
+    }
+}
+
+/// What a program gets of the environment of the one that starts it.
+public enum InheritEnv: Sendable, Hashable {
+    /// All of it.
+    case all
+    /// A short list of what programs need, in which no secret is: `HOME`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `USER`.
+    case safe
+    /// The same and these.
+    case names([String])
+
+    fileprivate var json: JSONValue {
+        switch self {
+        case .all: true
+        case .safe: false
+        case .names(let names): .array(names.map { .string($0) })
+        }
     }
 }
 
@@ -269,6 +315,14 @@ public struct RequestOptions: Sendable {
         options.set("trace_context", traceContext?.json)
         return options.json.description
     }
+}
+
+/// What comes of a request whose progress is listened to; see `Client.toolEvents`.
+public enum RequestEvent<Result: Sendable>: Sendable {
+    /// How far the peer is.
+    case progress(RequestOptions.Progress)
+    /// What it came to: the last of them.
+    case result(Result)
 }
 
 /// A message from the peer that wants no answer.

@@ -6,7 +6,7 @@ import Foundation
 internal import TricornCore
 
 /// One block of a tool's result. A handler may return one, or an array of them, instead of a plain value.
-public enum Content: Sendable, Hashable {
+public enum ContentBlock: Sendable, Hashable {
     /// Text for the model.
     case text(String, Extras = .init())
     /// The picture's bytes, not their base64.
@@ -109,7 +109,7 @@ public enum Content: Sendable, Hashable {
 
 // MARK: - as JSON
 
-extension Content {
+extension ContentBlock {
     /// The block as the wire has it.
     public var json: JSONValue {
         var block = OptionsText()
@@ -157,7 +157,7 @@ extension Content {
             return
         }
         let value = JSONValue(text, index)
-        self = Content(known: value) ?? .other(value)
+        self = ContentBlock(known: value) ?? .other(value)
     }
 
     private init?(known value: JSONValue) {
@@ -189,14 +189,14 @@ extension Content {
     }
 }
 
-extension Content.Extras {
+extension ContentBlock.Extras {
     fileprivate func add(to block: inout OptionsText) {
         block.set("annotations", annotations)
         block.set("_meta", meta)
     }
 }
 
-extension Content.EmbeddedResource {
+extension ContentBlock.EmbeddedResource {
     init?(known value: JSONValue) {
         guard let uri = value["uri"]?.stringValue else { return nil }
         let mimeType = value["mimeType"]?.stringValue, meta = value["_meta"]
@@ -244,11 +244,11 @@ extension Data {
     }
 }
 
-extension Content: Codable {
+extension ContentBlock: Codable {
     /// From what is on the wire; a block of an unknown type becomes `.other`.
     public init(from decoder: any Decoder) throws {
         let value = try JSONValue(from: decoder)
-        self = Content(known: value) ?? .other(value)
+        self = ContentBlock(known: value) ?? .other(value)
     }
 
     /// As on the wire.

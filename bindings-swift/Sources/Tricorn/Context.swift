@@ -31,11 +31,21 @@ public struct Context: RequestContext {
         case debug, info, notice, warning, error, critical, alert, emergency
     }
 
+    /// The server that the handler belongs to, such as for `notifyResourceUpdated`: a handler that captures it keeps it for ever.
+    /// Nil when nobody else holds it any more.
+    public var server: Server? { call.subject.state?.server }
+
     /// True once the client has cancelled the call or has gone; the task is cancelled then, too.
     public var isCancelled: Bool { Task.isCancelled }
 
     /// What middleware and handlers of this request share, by type.
     public var values: RequestValues { call.values }
+
+    /// What the web framework around a mounted server knows of the request: `HTTPRequest.host`. Nil elsewhere.
+    public var host: (any Sendable)? { call.host }
+
+    /// The same, when it is a `Known`: `guard let user = context.host(as: User.self) else { throw ToolError("log in first") }`.
+    public func host<Known: Sendable>(as type: Known.Type = Known.self) -> Known? { call.host as? Known }
 
     /// Tells the client how far the work is. Nothing is sent when it did not ask for that.
     ///
@@ -134,13 +144,13 @@ public struct RequestInfo: Sendable, Hashable {
     /// Such as `tools/call`.
     public var method: String { json["method"]?.stringValue ?? "" }
     /// The revision in force, such as `2025-11-25`.
-    public var protocolVersion: String { json["protocolVersion"]?.stringValue ?? "" }
+    public var protocolVersion: ProtocolRevision { .init(rawValue: json["protocolVersion"]?.stringValue ?? "") }
     /// `legacy` for revisions opened by `initialize`, `modern` for later ones.
-    public var era: String { json["era"]?.stringValue ?? "" }
+    public var era: ProtocolEra { .init(rawValue: json["era"]?.stringValue ?? "") }
     /// The client's name, version and so on.
-    public var clientInfo: JSONValue? { json["clientInfo"] }
+    public var clientInfo: Types.Implementation? { .init(lenient: json["clientInfo"]) }
     /// What the client has declared, as the protocol has it.
-    public var clientCapabilities: JSONValue { json["clientCapabilities"] ?? [:] }
+    public var clientCapabilities: Types.ClientCapabilities { .init(checked: json["clientCapabilities"] ?? [:]) }
     /// Nil when the client wants no progress.
     public var progressToken: JSONValue? { json["progressToken"] }
     /// The least level of log messages that the client wants; nil when it has not said.
@@ -150,7 +160,7 @@ public struct RequestInfo: Sendable, Hashable {
     /// Names the task that the request has run as from its beginning, if it has.
     public var taskID: String? { json["taskId"]?.stringValue }
     /// `stdio`, `http` or `memory`.
-    public var transport: String { json["transport"]?.stringValue ?? "" }
+    public var transport: TransportKind { .init(rawValue: json["transport"]?.stringValue ?? "") }
     /// The `Mcp-Session-Id` of a legacy HTTP connection.
     public var sessionID: String? { json["sessionId"]?.stringValue }
     /// The HTTP request's headers, names in lower case, values of repeated ones joined with `, `.

@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 internal import TricornCore
 
 /// What can go wrong, one case for each party at fault; the same kinds in every language.
@@ -24,17 +29,17 @@ public enum TricornError: Error, Sendable, Hashable {
     case misuse(String)
 
     /// The kind's name, the same in every language: `rpc`, `peer_misbehaved`, …
-    public var kind: String {
+    public var kind: Kind {
         switch self {
-        case .rpc: "rpc"
-        case .peerMisbehaved: "peer_misbehaved"
-        case .unsupported: "unsupported"
-        case .timeout: "timeout"
-        case .cancelled: "cancelled"
-        case .closed: "closed"
-        case .transport: "transport"
-        case .auth: "auth"
-        case .misuse: "misuse"
+        case .rpc: .rpc
+        case .peerMisbehaved: .peerMisbehaved
+        case .unsupported: .unsupported
+        case .timeout: .timeout
+        case .cancelled: .cancelled
+        case .closed: .closed
+        case .transport: .transport
+        case .auth: .auth
+        case .misuse: .misuse
         }
     }
 
@@ -101,6 +106,21 @@ extension TricornError: CustomStringConvertible {
     }
 }
 
+extension TricornError: LocalizedError {
+    /// The same as `description`: what the log says.
+    public var errorDescription: String? { description }
+
+    /// What went wrong, without its kind.
+    public var failureReason: String? { message }
+
+    /// What to do about a mistake of this program, where the message says it, behind a semicolon.
+    public var recoverySuggestion: String? {
+        guard case .misuse(let message) = self else { return nil }
+        let parts = message.split(separator: "; ")
+        return parts.count > 1 ? parts.last.map(String.init) : nil
+    }
+}
+
 /// Thrown by a tool's handler to tell the model what failed; the text is shown to it as it is.
 ///
 /// The text of every other error stays on this side: the model learns only its type.
@@ -113,6 +133,11 @@ public struct ToolError: Error, Sendable, Hashable, CustomStringConvertible {
 
     /// The text.
     public var description: String { message }
+}
+
+extension ToolError: LocalizedError {
+    /// The text.
+    public var errorDescription: String? { message }
 }
 
 extension TricornError {
@@ -152,7 +177,7 @@ extension TricornError {
 
     /// This error in the core's words.
     var core: CoreError {
-        .Failed(kind: kind, message: message, code: code.map { Int64($0) }, data: data?.description)
+        .Failed(kind: kind.rawValue, message: message, code: code.map { Int64($0) }, data: data?.description)
     }
 
     /// What a call into the core threw: its own errors, or a panic, which is an ordinary error here.

@@ -5,14 +5,14 @@ internal import TricornCore
 /// ```swift
 /// struct Query: Codable { var query: String; var limit: Int? }
 ///
-/// var search = Extension("com.example/search", settings: ["languages": ["en"]])
+/// var search = ServerExtension("com.example/search", settings: ["languages": ["en"]])
 /// search.method("com.example/search") { (query: Query, _) in ["found": try await index.find(query)] }
 /// search.notification("notifications/com.example/found", member: "com.example/queries")
 /// let app = Server("library", extensions: [search])
 /// ```
 /// Both sides have to declare it: of a client that does not, requests are refused (−32021, in older revisions −32601), and it
 /// hears no notification.
-public struct Extension: Sendable {
+public struct ServerExtension: Sendable {
     /// An identifier with a prefix, such as `com.example/search`.
     public let id: String
     /// What clients are told with it.
@@ -95,7 +95,7 @@ public struct Extension: Sendable {
 extension Server {
     /// Offers an extension of the protocol; connections that are open do not learn of it. Throws `TricornError.misuse` for an
     /// identifier, a method or a member of the filter that is wrong or taken.
-    public func addExtension(_ new: Extension) throws {
+    public func addExtension(_ new: ServerExtension) throws {
         let subject = "extension \"\(new.id)\""
         var numbers: [UInt32] = []
         // Before its first request can come.

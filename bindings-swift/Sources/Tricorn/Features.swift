@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 internal import TricornCore
 
 // What a server offers besides tools.
@@ -52,6 +57,21 @@ extension Client {
     /// `notifications()`. What changes before this returns may not be told.
     public func subscribe(_ uri: String, _ options: RequestOptions = .init()) async throws {
         _ = try await request("resources/subscribe", ["uri": .string(uri)], options)
+    }
+
+    /// Reads a resource.
+    public func readResource(_ uri: URL, _ options: RequestOptions = .init()) async throws -> ReadResourceResult {
+        try await readResource(uri.absoluteString, options)
+    }
+
+    /// Asks to be told of changes of a resource.
+    public func subscribe(_ uri: URL, _ options: RequestOptions = .init()) async throws {
+        try await subscribe(uri.absoluteString, options)
+    }
+
+    /// No longer asks for it.
+    public func unsubscribe(_ uri: URL, _ options: RequestOptions = .init()) async throws {
+        try await unsubscribe(uri.absoluteString, options)
     }
 
     /// No longer asks for it.
@@ -140,7 +160,7 @@ extension Client {
         *, deprecated,
         message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
     )
-    public func setRoots(_ roots: [Root]) throws {
+    public func setRoots(_ roots: [ClientRoot]) throws {
         guard case .list = self.roots else {
             throw TricornError.misuse("the client has declared no list of roots: give ClientOptions.roots, such as []")
         }

@@ -10,7 +10,7 @@ public struct GroupOptions: Sendable {
     public var prefix: Prefix?
     /// Sets what answers and hears the server of a name: callbacks, `sampling`, `elicitation`, `roots` and `middleware`.
     /// Other options are the same for all.
-    public var configure: (@Sendable (_ name: String, _ options: inout ClientOptions) -> Void)?
+    public var forServer: (@Sendable (_ name: String, _ options: inout ClientOptions) -> Void)?
 
     /// When the public name of something has the server's name in front.
     public enum Prefix: String, Sendable, Hashable {
@@ -43,7 +43,7 @@ public struct GroupOptions: Sendable {
 
     fileprivate func of(_ name: String) -> ClientOptions {
         var options = client
-        configure?(name, &options)
+        forServer?(name, &options)
         return options
     }
 }
@@ -154,7 +154,7 @@ public final class ClientGroup: Sendable {
 
     /// Adds a server and connects to it.
     @discardableResult
-    public func add(_ name: String, _ target: Target) async throws -> Client {
+    public func add(_ name: String, _ target: ConnectionTarget) async throws -> Client {
         try join(name, target)
         return try await reconnect(name)
     }
@@ -163,7 +163,7 @@ public final class ClientGroup: Sendable {
     @discardableResult
     public func add(_ name: String, _ server: Server) async throws -> Client { try await add(name, .server(server)) }
 
-    fileprivate func join(_ name: String, _ target: Target) throws {
+    fileprivate func join(_ name: String, _ target: ConnectionTarget) throws {
         if case .server(let server) = target {
             try server.check()
             return try join(name, server) { source in
@@ -331,7 +331,7 @@ public final class ClientGroup: Sendable {
         *, deprecated,
         message: "MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration"
     )
-    public func setRoots(_ roots: [Root]) throws {
+    public func setRoots(_ roots: [ClientRoot]) throws {
         for client in members.with({ Array($0.values) }) { try client.setRoots(roots) }
     }
 }
@@ -349,7 +349,7 @@ public func connectMany(configuration: JSONValue, _ options: GroupOptions = .ini
 
 /// Connects to all of these: `connectMany(["time": .command("uvx", arguments: ["mcp-server-time"]), "mine": .server(app)])`.
 public func connectMany(
-    _ servers: KeyValuePairs<String, Target>, _ options: GroupOptions = .init()
+    _ servers: KeyValuePairs<String, ConnectionTarget>, _ options: GroupOptions = .init()
 ) async throws -> ClientGroup {
     let group = try ClientGroup([], options)
     for (name, target) in servers { try group.join(name, target) }

@@ -29,6 +29,9 @@ public struct HTTPOptions: Sendable, Hashable {
     public var maxEventBytes: Int?
     /// After which a client that lost a stream asks for the rest (1 s).
     public var sseRetry: Duration?
+    /// Whether clients of the handshake revisions are served without sessions, so that any of several processes can answer
+    /// each request (false). What needs a session then fails with an error that says so.
+    public var stateless: Bool?
     /// Whether the oldest transport, HTTP+SSE, is served, too (false).
     @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
     public var sse: Bool? {
@@ -49,6 +52,9 @@ public struct HTTPOptions: Sendable, Hashable {
     }
     /// Sockets at once, and stateless requests at work at once (4096).
     public var maxConnections: Int?
+    /// Proxies whose `X-Forwarded-For` or `Forwarded` says where a request comes from, by which sockets, streams and sessions
+    /// are counted: addresses, or networks as `10.0.0.0/8` (none: all clients behind a proxy count as one).
+    public var trustedProxies: [String]?
 
     /// What the deprecated options hold, for the library to use.
     struct Kept: Sendable, Hashable {
@@ -98,10 +104,12 @@ public struct HTTPOptions: Sendable, Hashable {
         options.set("max_events", number: maxEvents)
         options.set("max_event_bytes", number: maxEventBytes)
         options.set("sse_retry", duration: sseRetry)
+        options.set("stateless", flag: stateless)
         options.set("sse", flag: kept.sse)
         options.set("sse_path", text: kept.ssePath)
         options.set("sse_message_path", text: kept.sseMessagePath)
         options.set("max_connections", number: maxConnections)
+        options.set("trusted_proxies", texts: trustedProxies)
         return options.json.description
     }
 }
@@ -123,11 +131,13 @@ extension Server {
         _ options: HTTPOptions, onListening: @escaping @Sendable (String) -> Void = { _ in }
     ) async throws {
         try check()
-        // The event does not say which of several endpoints it is about; they come up one after the other.
-        let number = Host.shared.operation()
-        listening.with { $0.append((number, onListening)) }
-        defer { listening.with { $0.removeAll { $0.number == number } } }
-        try await serve { [core] op in try core.serveHttp(options: options.json, op: op) }
+        let number = Locked<UInt64?>(nil)
+        defer { if let op = number.with({ $0 }) { _ = listening.with { $0.removeValue(forKey: op) } } }
+        try await serve { [core, listening] op in
+            number.with { $0 = op }
+            listening.with { $0[op] = onListening }
+            try core.serveHttp(options: options.json, op: op)
+        }
     }
 }
 
@@ -142,11 +152,15 @@ public struct HTTPRequest: Sendable {
     public var headers: [(name: String, value: String)]
     /// Empty when there is none.
     public var body: [UInt8]
+    /// What the web framework knows of it, such as the user that has logged in: `Context.host` of what it causes.
+    public var host: (any Sendable)?
 
     /// A request that has arrived whole.
     public init(
-        method: String, target: String = "/", headers: [(name: String, value: String)], body: [UInt8] = []
+        method: String, target: String = "/", headers: [(name: String, value: String)], body: [UInt8] = [],
+        host: (any Sendable)? = nil
     ) {
+        self.host = host
         self.method = method
         self.target = target
         self.headers = headers
@@ -162,6 +176,16 @@ public struct HTTPResponse: Sendable {
     public var headers: [(name: String, value: String)]
     /// Parts as they come; ends with the response.
     public var body: AsyncThrowingStream<String, any Error>
+
+    /// A response of one's own, such as that of a login in front of the server.
+    public init(
+        status: Int, headers: [(name: String, value: String)] = [],
+        body: AsyncThrowingStream<String, any Error> = AsyncThrowingStream { $0.finish() }
+    ) {
+        self.status = status
+        self.headers = headers
+        self.body = body
+    }
 }
 
 /// A server as a function from request to response, for mounting in a web framework.
@@ -174,26 +198,29 @@ public final class HTTPEndpoint: Sendable {
         self.endpoint = endpoint
     }
 
-    /// Answers one request. When the task is cancelled, or the response's body let go, the client has gone away.
+    /// Answers one request. Handlers run with the task-local values of the calling task. When the task is cancelled, or the response's body let go, the client has gone away.
     public func handle(_ request: HTTPRequest) async throws -> HTTPResponse {
         let (arriving, chunks) = AsyncThrowingStream.makeStream(of: String.self)
         let (heads, head) = AsyncThrowingStream.makeStream(of: JSONValue.self)
+        let cause = Cause(host: request.host)
         let op = Host.shared.operation(
-            Host.Expected(settled: { outcome in
-                switch outcome {
-                case .success:
-                    head.finish()
-                    chunks.finish()
-                case .failure(let error):
-                    head.finish(throwing: error)
-                    chunks.finish(throwing: error)
-                }
-            }))
+            Host.Expected(
+                settled: { outcome in
+                    switch outcome {
+                    case .success:
+                        head.finish()
+                        chunks.finish()
+                    case .failure(let error):
+                        head.finish(throwing: error)
+                        chunks.finish(throwing: error)
+                    }
+                }, cause: cause))
+        cause.keep()
         let server = server
         server.exchanges.with { $0[op] = Exchange(head: head, chunks: chunks) }
         chunks.onTermination = { _ in
             server.exchanges.with { $0[op] = nil }
-            Host.shared.settle(op)
+            if !Host.shared.settle(op) { cause.end() }
         }
         let line: JSONValue = [
             "method": .string(request.method),
@@ -226,6 +253,15 @@ public final class HTTPEndpoint: Sendable {
             chunks.finish()
             throw error
         }
+    }
+
+    /// Ends what is mounted, in order: streams that are listened to end at once, what runs has `grace` to be answered, then what
+    /// is left is cancelled, and the lifespan stops. Call it where the web framework shuts down, before it waits for its
+    /// connections. A request that comes later begins anew. Also in a task that is cancelled.
+    public func shutdown(grace: Duration = .seconds(5)) async {
+        let (seconds, attoseconds) = grace.components
+        let time = Double(seconds) + Double(attoseconds) / 1e18
+        await Host.shared.finish { [endpoint] op in try endpoint.shutdown(op: op, grace: time) }
     }
 }
 

@@ -13,26 +13,38 @@ internal import TricornCore
 final class Host: Sendable {
     static let shared = Host()
 
-    typealias Handler = @Sendable (_ key: UInt64, _ params: CorePayload, _ around: Call?) async -> Void
+    typealias Handler =
+        @Sendable (_ key: UInt64, _ params: CorePayload, _ around: Call?, _ host: (any Sendable)?) async -> Void
     typealias Listener = @Sendable (_ name: String, _ params: CorePayload) -> Void
 
     /// What is to be done with what becomes of an operation.
     struct Expected: Sendable {
         var settled: @Sendable (Result<CorePayload, any Error>) -> Void
         var progress: (@Sendable (CorePayload) -> Void)?
+        /// Who begins what it causes; a task without task-local values when nil.
+        var cause: Cause?
+    }
+
+    /// A call that is begun.
+    private enum Run {
+        /// By another task, soon.
+        case waiting(isCancelled: Bool)
+        case running(Task<Void, Never>)
     }
 
     private struct Tables {
         var handlers: [UInt32: Handler] = [:]
         var listeners: [UInt32: Listener] = [:]
         var operations: [UInt64: Expected] = [:]
+        /// Of operations that are over, for which something goes on.
+        var held: [UInt64: Cause] = [:]
         var lastHandler: UInt32 = 0
         var lastSource: UInt32 = 0
         var lastOperation: UInt64 = 0
     }
 
     private let tables = Locked(Tables())
-    private let tasks = Locked([UInt64: Task<Void, Never>]())
+    private let tasks = Locked([UInt64: Run]())
     /// Of middleware, for what runs inside.
     private let calls = Locked([UInt64: Call]())
     /// By functions around a client's requests.
@@ -60,10 +72,10 @@ final class Host: Sendable {
 
     private func handle(_ delivery: CoreDelivery) {
         switch delivery {
-        case .call(let key, let number, let params): start(key, number, params)
+        case .call(let key, let number, let params, let origin): start(key, number, params, origin)
         case .cancel(let key, _):
             // Elsewhere: what handlers do when they are cancelled runs at once, and may wait for what only this thread brings.
-            if let task = tasks.with({ $0[key] }) { DispatchQueue.global().async { task.cancel() } }
+            if let task = cancel(key) { DispatchQueue.global().async { task.cancel() } }
         case .settle(let op, let result, let error):
             let expected = tables.with { $0.operations.removeValue(forKey: op) }
             if let result {
@@ -73,32 +85,75 @@ final class Host: Sendable {
                 expected?.settled(.failure(error.flatMap { InputRequired($0) } ?? own))
             }
         case .progress(let op, let params): tables.with { $0.operations[op] }?.progress?(params)
-        case .event(0, "released", let params):
+        case .event(0, "released", let params, _):
             let handler = (try? JSONText(params)).flatMap { JSONValue($0, 0)["handler"]?.intValue }
             removeHandlers(handler.map { [UInt32($0)] } ?? [])
-        case .event(let source, let name, let params): tables.with { $0.listeners[source] }?(name, params)
+        case .event(0, "held", let params, _):
+            guard let op = Self.operation(params) else { return }
+            tables.with { $0.held[op] = $0.operations[op]?.cause }
+        case .event(0, "freed", let params, _):
+            guard let op = Self.operation(params) else { return }
+            tables.with { $0.held.removeValue(forKey: op) }?.end()
+        case .event(let source, let name, let params, _): tables.with { $0.listeners[source] }?(name, params)
         }
     }
 
-    private func start(_ key: UInt64, _ number: UInt32, _ params: CorePayload) {
-        guard let handler = tables.with({ $0.handlers[number] }) else {
+    private static func operation(_ params: CorePayload) -> UInt64? {
+        (try? JSONText(params)).flatMap { JSONValue($0, 0)["op"]?.intValue }.map { UInt64($0) }
+    }
+
+    private func start(_ key: UInt64, _ number: UInt32, _ params: CorePayload, _ origin: UInt64) {
+        let (found, cause) = tables.with { tables in
+            (
+                tables.handlers[number],
+                origin == 0 ? nil : tables.operations[origin].map { $0.cause } ?? tables.held[origin]
+            )
+        }
+        guard let handler = found else {
             _ = try? bridge.completeError(
-                key: key, error: TricornError.rpc(code: -32603, message: "the handler is gone").core)
+                key: key, error: CoreError.Failed(kind: "gone", message: "", code: nil, data: nil))
             return
         }
         // Here, because a task's middleware may be over as soon as the core has told of more.
         let around = around(key)
-        // The task is entered under the lock that it needs to leave: it cannot end before it is in the table.
-        tasks.with { tasks in
-            tasks[key] = Task { [self] in
-                await handler(key, params, around)
-                self.tasks.with { $0[key] = nil }
+        let begin: Cause.Job = { [self] in
+            // The task is entered under the lock that it needs to leave: it cannot end before it is in the table.
+            let cancelled: Task<Void, Never>? = tasks.with { tasks in
+                let task = Task { [self] in
+                    await handler(key, params, around, cause?.host)
+                    _ = self.tasks.with { $0.removeValue(forKey: key) }
+                }
+                defer { tasks[key] = .running(task) }
+                if case .waiting(isCancelled: true) = tasks[key] { return task }
+                return nil
             }
+            cancelled?.cancel()
+        }
+        guard let cause else { return begin() }
+        tasks.with { $0[key] = .waiting(isCancelled: false) }
+        if !cause.begin(begin) { begin() }
+    }
+
+    /// The task that is to be cancelled, when it is there already.
+    private func cancel(_ key: UInt64) -> Task<Void, Never>? {
+        tasks.with { tasks in
+            switch tasks[key] {
+            case .running(let task): return task
+            case .waiting: tasks[key] = .waiting(isCancelled: true)
+            case nil: break
+            }
+            return nil
         }
     }
 
     /// Whether the call of `key` is cancelled, and not just a part of what its handler does.
-    func isCancelled(_ key: UInt64) -> Bool { tasks.with { $0[key] }?.isCancelled ?? true }
+    func isCancelled(_ key: UInt64) -> Bool {
+        switch tasks.with({ $0[key] }) {
+        case .running(let task): task.isCancelled
+        case .waiting(let isCancelled): isCancelled
+        case nil: true
+        }
+    }
 
     // MARK: what Swift registers
 
@@ -112,8 +167,8 @@ final class Host: Sendable {
 
     /// Adds a function that answers with what `run` comes to.
     func add(_ subject: Subject, _ side: Call.Side, _ run: @escaping CallBody) -> UInt32 {
-        add { [self] key, params, around in
-            let call = Call(key: key, side: side, subject: subject, around: around)
+        add { [self] key, params, around, host in
+            let call = Call(key: key, side: side, subject: subject, around: around, host: host)
             if subject.isMiddleware { calls.with { $0[key] = call } }
             let answer = await Call.$current.withValue(call) {
                 await Answer.of(subject, call) { try await run(params, call) }
@@ -167,28 +222,60 @@ final class Host: Sendable {
         }
     }
 
-    /// Nobody waits for the operation any more; what is unfinished is cancelled.
-    func settle(_ op: UInt64) {
-        tables.with { $0.operations[op] = nil }
-        try? bridge.settle(op: op)
+    /// Nobody waits for the operation any more; what is unfinished is cancelled. True when something goes on for it, which its
+    /// cause begins.
+    @discardableResult
+    func settle(_ op: UInt64) -> Bool {
+        let isUnfinished = tables.with { tables in
+            guard let expected = tables.operations.removeValue(forKey: op) else { return false }
+            // First, as the end of what goes on may be told at once.
+            if let cause = expected.cause { tables.held[op] = cause }
+            return true
+        }
+        let goesOn = (try? bridge.settle(op: op)) ?? false
+        return tables.with { tables in
+            if isUnfinished && !goesOn { tables.held[op] = nil }
+            return tables.held[op] != nil
+        }
     }
 
     /// Starts an operation of the core and waits for its outcome.
     ///
     /// Cancelling the task ends the wait at once with `CancellationError` and tells the core, which tells the peer.
+    /// What it causes in this process runs with the task-local values of this task.
+    ///
+    /// - Parameter isServing: what it causes comes from elsewhere, and runs without any.
     func perform(
-        progress: (@Sendable (CorePayload) -> Void)? = nil, _ start: (_ op: UInt64) throws -> Void
+        progress: (@Sendable (CorePayload) -> Void)? = nil, isServing: Bool = false,
+        _ start: (_ op: UInt64) throws -> Void
     ) async throws -> CorePayload {
-        let operation = Awaited<CorePayload>()
-        let op = self.operation(Expected(settled: { operation.resume($0) }, progress: progress))
-        defer { settle(op) }
+        let cause = Cause(), outcome = Outcome(cause)
+        let op = operation(
+            Expected(settled: { outcome.set($0) }, progress: progress, cause: isServing ? nil : cause))
+        defer { if settle(op) { cause.keep() } else { cause.finish() } }
         return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                guard operation.wait(continuation) else { return }
-                do { try start(op) } catch { operation.resume(.failure(TricornError.from(error))) }
+            if outcome.value == nil {
+                do { try start(op) } catch { outcome.set(.failure(TricornError.from(error))) }
             }
+            await cause.run()
+            return try outcome.value?.get() ?? { throw CancellationError() }()
         } onCancel: {
-            operation.resume(.failure(CancellationError()))
+            outcome.set(.failure(CancellationError()))
+        }
+    }
+
+    /// What an operation comes to, once.
+    private final class Outcome: Sendable {
+        private let kept = Locked<Result<CorePayload, any Error>?>(nil)
+        private let cause: Cause
+
+        init(_ cause: Cause) { self.cause = cause }
+
+        var value: Result<CorePayload, any Error>? { kept.with { $0 } }
+
+        func set(_ outcome: Result<CorePayload, any Error>) {
+            kept.with { $0 = $0 ?? outcome }
+            cause.ready()
         }
     }
 
@@ -201,8 +288,13 @@ final class Host: Sendable {
     func perform(all starts: [@Sendable (_ op: UInt64) throws -> Void]) async throws -> [CorePayload] {
         try Task.checkCancellation()
         let operations = starts.map { _ in Awaited<CorePayload>() }
-        let ops = operations.map { operation in self.operation(Expected(settled: { operation.resume($0) })) }
-        defer { for op in ops { settle(op) } }
+        let causes = starts.map { _ in Cause() }
+        let ops = zip(operations, causes).map { operation, cause in
+            self.operation(Expected(settled: { operation.resume($0) }, cause: cause))
+        }
+        // Any of them may cause something while another is waited for.
+        for cause in causes { cause.keep() }
+        defer { for (op, cause) in zip(ops, causes) where !settle(op) { cause.end() } }
         return try await withTaskCancellationHandler {
             for (n, start) in starts.enumerated() {
                 do { try start(ops[n]) } catch { operations[n].resume(.failure(TricornError.from(error))) }

@@ -36,6 +36,16 @@ final class ServerState: Sendable {
     }
 
     private let life: Locked<Life>
+    private let owner = Locked(Owner())
+
+    private struct Owner { weak var server: Server? }
+
+    /// Whose state it is, while it is there.
+    var server: Server? {
+        get { owner.with { $0.server } }
+        set { owner.with { $0.server = newValue } }
+    }
+
     /// The identifiers of the extensions that the server offers.
     let extensions = Locked(Set<String>())
 

@@ -1,7 +1,7 @@
 internal import TricornCore
 
 /// A change at the server. There may be more kinds in the future, so have a `default` in a `switch`.
-public enum Change: Sendable, Hashable {
+public enum ServerChange: Sendable, Hashable {
     /// The list of tools has changed.
     case toolsListChanged
     /// The list of prompts has changed.
@@ -49,7 +49,7 @@ public enum Change: Sendable, Hashable {
 /// and when nobody holds it any more: the server is told, and the client has no more of it.
 public final class Listening: AsyncSequence, Sendable {
     /// What comes.
-    public typealias Element = Change
+    public typealias Element = ServerChange
 
     /// What the server tells of, which may be less than what was asked for: it leaves out resources that it does not know.
     public let honoured: Honoured
@@ -130,7 +130,7 @@ public final class Listening: AsyncSequence, Sendable {
 
     /// The next change; nil after the last one. `TricornError.timeout` when there is none for so long: nothing is lost with that, nor
     /// when the task that waits is cancelled, and the listening goes on. No limit when nil or `.zero`.
-    public func next(timeout: Duration? = nil) async throws -> Change? {
+    public func next(timeout: Duration? = nil) async throws -> ServerChange? {
         try await Client.noting { try await listener.next(within: timeout == .zero ? nil : timeout) }
     }
 
@@ -163,7 +163,7 @@ public final class Listening: AsyncSequence, Sendable {
         ///
         /// Throws `TricornError.closed` when the connection ends, and why it could not be listened again; after that, none
         /// come.
-        public func next() async throws -> Change? {
+        public func next() async throws -> ServerChange? {
             do {
                 return try await loop.listening.next()
             } catch let error as CancellationError {
@@ -206,7 +206,7 @@ private final class Listener: Sendable {
     }
 
     /// The next change; nil after the last. What has not come in time, or for a task that is cancelled, comes to who asks next.
-    func next(within limit: Duration? = nil) async throws -> Change? {
+    func next(within limit: Duration? = nil) async throws -> ServerChange? {
         var late: Task<Void, any Error>?
         defer { late?.cancel() }
         let until = limit.map { ContinuousClock.now + $0 }
@@ -272,11 +272,11 @@ private final class Listener: Sendable {
     }
 
     /// Nil for what is no change.
-    private func read(_ outcome: Result<CorePayload, any Error>) throws -> Change? {
+    private func read(_ outcome: Result<CorePayload, any Error>) throws -> ServerChange? {
         do {
             let json = JSONValue(try JSONText(outcome.get()), 0)
             if json.isNull { end() }
-            return Change(json)
+            return ServerChange(json)
         } catch {
             // Closed meanwhile, it has no more to say.
             guard end() else { return nil }

@@ -91,6 +91,8 @@ struct Pages {
     mutating func next(_ cursor: String?) throws -> String? {
         guard let cursor else { return nil }
         guard seen.insert(cursor).inserted else {
+            // An empty cursor is one like any other, but one that comes again is the end of a server that has none.
+            if cursor.isEmpty { return nil }
             throw TricornError.peerMisbehaved("\(method) never ends: the cursor \"\(cursor)\" came twice")
         }
         guard seen.count < Self.most else {

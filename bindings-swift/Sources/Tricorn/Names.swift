@@ -13,7 +13,7 @@ public typealias ResourceTemplate = Types.ResourceTemplate
 /// What `Client.readResource` returns.
 public typealias ReadResourceResult = Types.ReadResourceResult
 /// What a resource holds, with its URI: what a resource's handler may return instead of plain text, bytes or a value.
-public typealias ResourceContents = Content.EmbeddedResource
+public typealias ResourceContents = ContentBlock.EmbeddedResource
 /// A prompt as a server lists it.
 public typealias Prompt = Types.Prompt
 /// One message of a prompt: `.user("…")`, `.assistant("…")`.
@@ -25,7 +25,7 @@ public typealias Completion = Types.CompleteResult.Completion
 /// For whom an answer keeps: `.public` is everybody, also under other authorization, `.private` who has asked.
 public typealias CacheScope = Types.CacheScope
 /// A folder or file that a server may look at.
-public typealias Root = Types.Root
+public typealias ClientRoot = Types.Root
 /// One message for a model: `.user("…")`, `.assistant("…")`.
 public typealias SamplingMessage = Types.SamplingMessage
 /// What a server asks a client's model for.
@@ -45,13 +45,13 @@ extension PromptMessage {
     /// What the user says.
     public static func user(_ text: String) -> PromptMessage { .init(checked: Types.Role.user.message(text)) }
     /// A picture, a resource and so on of the user.
-    public static func user(_ content: Content) -> PromptMessage {
+    public static func user(_ content: ContentBlock) -> PromptMessage {
         .init(checked: Types.Role.user.message(content.json))
     }
     /// What the model says.
     public static func assistant(_ text: String) -> PromptMessage { .init(checked: Types.Role.assistant.message(text)) }
     /// A picture, a resource and so on of the model.
-    public static func assistant(_ content: Content) -> PromptMessage {
+    public static func assistant(_ content: ContentBlock) -> PromptMessage {
         .init(checked: Types.Role.assistant.message(content.json))
     }
 
@@ -63,7 +63,7 @@ extension SamplingMessage {
     /// What the user says.
     public static func user(_ text: String) -> SamplingMessage { .init(checked: Types.Role.user.message(text)) }
     /// A picture or a recording of the user.
-    public static func user(_ content: Content) -> SamplingMessage {
+    public static func user(_ content: ContentBlock) -> SamplingMessage {
         .init(checked: Types.Role.user.message(content.json))
     }
     /// What the model has said.
@@ -71,7 +71,7 @@ extension SamplingMessage {
         .init(checked: Types.Role.assistant.message(text))
     }
     /// A picture or a recording of the model.
-    public static func assistant(_ content: Content) -> SamplingMessage {
+    public static func assistant(_ content: ContentBlock) -> SamplingMessage {
         .init(checked: Types.Role.assistant.message(content.json))
     }
 
@@ -97,7 +97,7 @@ extension JSONValue {
     }
 }
 
-extension Root {
+extension ClientRoot {
     /// The folder or file at a path; one that is not absolute begins at the current directory.
     public init(path: String, name: String? = nil) {
         let path = path.hasPrefix("/") ? path : Self.absolute(path)
@@ -116,7 +116,7 @@ extension Root {
     }
 }
 
-extension Root {
+extension ClientRoot {
     private static func absolute(_ path: String) -> String {
         var parts: [Substring] = []
         for part in "\(FileManager.default.currentDirectoryPath)/\(path)".split(separator: "/") {
@@ -130,7 +130,14 @@ extension Root {
     }
 }
 
-extension Root: ExpressibleByStringLiteral {
+extension ClientRoot {
+    /// A folder or file.
+    public init(url: URL, name: String? = nil) { self.init(uri: url.absoluteString, name: name) }
+}
+
+extension ClientRoot: ExpressibleByStringLiteral {
     /// A `file://` URI, or a path; one that is not absolute begins at the current directory.
-    public init(stringLiteral text: String) { self = text.contains("://") ? Root(uri: text) : Root(path: text) }
+    public init(stringLiteral text: String) {
+        self = text.contains("://") ? ClientRoot(uri: text) : ClientRoot(path: text)
+    }
 }

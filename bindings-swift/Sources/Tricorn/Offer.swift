@@ -71,7 +71,7 @@ extension Server {
     /// and read as they are when they are asked for; nothing outside of the directory can be read, and files whose names
     /// begin with a dot only if `hidden`. At most `maxFiles`, 10,000, are listed, and files of more than `maxBytes`,
     /// 2 MiB, are refused. The directory is removed, hidden and shown as a resource, by its URI: `removeResource(uri)`,
-    /// `setEnabled(.resource, uri, false)`. `cache` is how long what is in the files keeps, and for whom; `scopes` are what a
+    /// `setEnabled(.resource, named: uri, to: false)`. `cache` is how long what is in the files keeps, and for whom; `scopes` are what a
     /// caller's access token needs, over HTTP, to see and read them. Throws `TricornError.misuse` when there is no such
     /// directory, or the URI is none.
     public func addDirectory(
@@ -94,22 +94,22 @@ extension Server {
     /// be used. A directory goes by its URI, as a resource. Says whether that changed anything. For one client alone:
     /// `Context.setEnabled`.
     @discardableResult
-    public func setEnabled(_ kind: Kind, _ name: String, _ yes: Bool) -> Bool {
+    public func setEnabled(_ kind: Kind, named name: String, to yes: Bool) -> Bool {
         (try? core.setEnabled(kind: kind.rawValue, name: name, yes: yes)) ?? false
     }
 
     /// Tells the client that the visit to a page is over (2025-11-25): the one that was asked for it, by
     /// `Context.elicitURL` or `TricornError.urlElicitationRequired`, also after the call. Of one client the last 256 visits
     /// are known; nothing happens with others.
-    public func elicitationComplete(_ elicitationID: String) {
+    public func completeElicitation(_ elicitationID: String) {
         try? core.elicitationComplete(elicitationId: elicitationID)
     }
 
     /// Tells clients that a resource has changed: those that subscribed or listen to `uri`, or to what it is a part of.
-    public func resourceUpdated(_ uri: String) { try? core.resourceUpdated(uri: uri) }
+    public func notifyResourceUpdated(_ uri: String) { try? core.resourceUpdated(uri: uri) }
 
     /// Tells clients that a list has changed, where the server cannot know: that of a source.
-    public func listChanged(_ kind: Kind) { try? core.listChanged(kind: kind.rawValue) }
+    public func notifyListChanged(_ kind: Kind) { try? core.listChanged(kind: kind.rawValue) }
 
     // MARK: - sources and hooks
 
@@ -165,14 +165,14 @@ extension Server {
     /// Says whose a request is, where users are known by something else than `auth`.
     ///
     /// ```swift
-    /// app.principal { context in context.request?.headers["x-user"] }
+    /// app.setPrincipal { context in context.request?.headers["x-user"] }
     /// ```
     /// In 2026-07-28 the state between rounds of questions, and over HTTP a task, belong to who that is, and are refused to
     /// all others. Nil: nobody's in particular, and anybody of whom this says the same may go on. It is called inside of all
     /// middleware, whose `values` it sees, of requests that may ask or are about tasks; neither it nor middleware may ask the
     /// client then. When it throws, the request fails. Default: `context.principal`, else the issuer and subject of a JSON
     /// Web Token in `Authorization`, which is not verified here, else that header as it is.
-    public func principal(_ of: @escaping @Sendable (_ context: Context) async throws -> String?) {
+    public func setPrincipal(_ of: @escaping @Sendable (_ context: Context) async throws -> String?) {
         setHook("principal", "the principal") { _, context in
             let whose = try await of(context)
             return try .of(result: JSONValue.object(["principal": whose.map { .string($0) } ?? .null]))

@@ -2,18 +2,18 @@ internal import TricornCore
 
 /// Where tools, resources and prompts can be added: a `Server`, for everybody, or `SessionOffers`, for one client.
 public protocol Offering: Sendable {
-    /// Takes what is added.
-    var place: OfferPlace { get }
+    /// Takes what is added. Of no use to programs.
+    var _place: _OfferPlace { get }
 }
 
-/// Takes what is added to a server or a session.
-public struct OfferPlace: Sendable {
+/// Takes what is added to a server or a session. Of no use to programs.
+public struct _OfferPlace: Sendable {
     let add: @Sendable (Server.Kind, String, () throws -> Offer, @escaping Body) -> Void
 }
 
 extension Offering {
     func add(_ kind: Server.Kind, _ name: String, _ make: () throws -> Offer, run: @escaping Body) {
-        place.add(kind, name, make, run)
+        _place.add(kind, name, make, run)
     }
 }
 
@@ -27,8 +27,8 @@ public final class ServerOffers: Offering {
     fileprivate func check() throws { if let failure = failed.with({ $0 }) { throw failure } }
 
     /// Adds to the server.
-    public var place: OfferPlace {
-        OfferPlace { [self] kind, name, make, run in
+    public var _place: _OfferPlace {
+        _OfferPlace { [self] kind, name, make, run in
             do { try server.enter(kind, name, make, run: run) } catch {
                 let failure = TricornError.from(error).about("\(kind.word) \"\(name)\"")
                 failed.with { $0 = $0 ?? failure }
@@ -61,8 +61,8 @@ public final class SessionOffers: Offering {
     fileprivate func check() throws { if let failure = failed.with({ $0 }) { throw failure } }
 
     /// Adds to the session.
-    public var place: OfferPlace {
-        OfferPlace { [self] kind, name, make, run in
+    public var _place: _OfferPlace {
+        _OfferPlace { [self] kind, name, make, run in
             let text = "\(kind.word) \"\(name)\"", call = self.call
             do {
                 try make().register(text, run) { what, run in

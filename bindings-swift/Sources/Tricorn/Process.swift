@@ -1,26 +1,28 @@
 #if canImport(Darwin)
-import Darwin
+@preconcurrency import Darwin
 #elseif canImport(Glibc)
-import Glibc
+@preconcurrency import Glibc
 #elseif canImport(Musl)
-import Musl
+@preconcurrency import Musl
 #endif
 @preconcurrency import Dispatch
+internal import TricornCore
 
 /// The process's standard error, line by line.
-public enum StandardError {
-    /// Writes `text` as it is.
-    public static func write(_ text: String) {
-        var text = text
-        text.withUTF8 { bytes in
-            var rest = bytes[...]
-            while let base = UnsafeBufferPointer(rebasing: rest).baseAddress {
-                let count = unistdWrite(2, base, rest.count)
-                guard count > 0 else { return }
-                rest = rest.dropFirst(count)
-                if rest.isEmpty { return }
-            }
-        }
+@usableFromInline enum StandardError {
+    /// Writes `text` as it is. Nobody waits for who reads it: what is not taken is dropped, and counted.
+    @usableFromInline static func write(_ text: String) { try? coreWriteStderr(text: text) }
+}
+
+/// The process's standard output, while it belongs to the protocol.
+enum StandardOutput {
+    /// What is printed is passed on when its line ends: it must not wait in a buffer.
+    static func bufferLines() { setvbuf(stdout, nil, _IOLBF, 0) }
+
+    /// Gives the standard streams back to the program, when what was printed has been passed on.
+    static func giveBack() {
+        fflush(stdout)
+        try? coreGiveBackStreams()
     }
 }
 

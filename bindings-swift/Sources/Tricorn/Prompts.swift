@@ -23,10 +23,10 @@ extension Offering {
     ///   - scopes: what a client's access token needs for it, all of them, of a server with `auth`: others are not shown it, and
     ///     are told what they lack when they use it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the request. It returns text or
-    ///     `Content`, which the user says, a `PromptMessage`, an array of these, or a `GetPromptResult`. What it throws
+    ///     `ContentBlock`, which the user says, a `PromptMessage`, an array of these, or a `GetPromptResult`. What it throws
     ///     becomes a JSON-RPC error, as that of a resource.
     public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
-        _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
+        _ name: String, _ description: String? = nil, title: String? = nil, icons: [Types.Icon]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         arguments: [Types.PromptArgument]? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
@@ -41,10 +41,10 @@ extension Offering {
                 prompt.set("title", text: title)
                 prompt.set("description", text: description)
                 prompt.set("arguments", list: arguments?.map(\.json))
-                prompt.set("icons", list: icons)
+                prompt.set("icons", list: icons?.map(\.json))
                 prompt.set("_meta", meta)
                 return Offer(
-                    definition: prompt.json, parameters: try Arguments<Input>.schema(parameters),
+                    definition: prompt.json, parameters: try Arguments<Input>.schema(parameters, texts: true),
                     completers: Offer.completers(complete, choices), enabled: enabled, replacing: replacing,
                     scopes: scopes)
             },
@@ -55,7 +55,7 @@ extension Offering {
 
     /// Adds a prompt that does not look at its context.
     public func prompt<Input: Decodable & Sendable, Output: Encodable & Sendable>(
-        _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
+        _ name: String, _ description: String? = nil, title: String? = nil, icons: [Types.Icon]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         arguments: [Types.PromptArgument]? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
@@ -71,7 +71,7 @@ extension Offering {
 
     /// Adds a prompt without arguments.
     public func prompt<Output: Encodable & Sendable>(
-        _ name: String, _ description: String? = nil, title: String? = nil, icons: [JSONValue]? = nil,
+        _ name: String, _ description: String? = nil, title: String? = nil, icons: [Types.Icon]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         _ handler: @escaping @Sendable () async throws -> Output
     ) {

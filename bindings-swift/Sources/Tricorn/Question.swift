@@ -30,7 +30,7 @@ extension Question {
     }
 
     /// As `Context.elicit`: a form that was made before.
-    public static func elicit<Content>(_ message: String, _ form: Form<Content>) -> Question
+    public static func elicit<Content>(_ message: String, _ form: ElicitationForm<Content>) -> Question
     where Answer == Elicited<Content> { elicit(message, Content.self, form.schema) }
 
     /// As `Context.elicit`: a form of this schema.

@@ -34,7 +34,7 @@ extension Offering {
     ///     what is not there), the text of a `ToolError`, only the type's name of any other error.
     public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
-        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [Types.Icon]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         cache: CacheHints? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
@@ -53,9 +53,9 @@ extension Offering {
                 resource.set("mimeType", text: mimeType)
                 resource.set("size", number: size)
                 resource.set("annotations", annotations?.json)
-                resource.set("icons", list: icons)
+                resource.set("icons", list: icons?.map(\.json))
                 resource.set("_meta", meta)
-                let schema = try Arguments<Variables>.schema(parameters)
+                let schema = try Arguments<Variables>.schema(parameters, texts: true)
                 if !isTemplate, let variable = schema["required"]?[0], variable != "uri" {
                     throw TricornError.misuse(
                         "a resource without {\(variable.stringValue ?? "")} in its URI has no such variable")
@@ -74,7 +74,7 @@ extension Offering {
     /// Adds a resource template that does not look at its context.
     public func resource<Variables: Decodable & Sendable, Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
-        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [Types.Icon]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         cache: CacheHints? = nil,
         parameters: JSONValue? = nil, complete: [String: Completer] = [:], choices: [String: [String]] = [:],
@@ -91,7 +91,7 @@ extension Offering {
     /// Adds a resource that a function without arguments reads.
     public func resource<Output: Encodable & Sendable>(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
-        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [Types.Icon]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         cache: CacheHints? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
@@ -105,7 +105,7 @@ extension Offering {
     /// Adds a resource that is always the same: `app.resource("about://us", value: "We are …")`.
     public func resource(
         _ uri: String, _ description: String? = nil, name: String? = nil, title: String? = nil,
-        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [JSONValue]? = nil,
+        mimeType: String? = nil, size: Int? = nil, annotations: Types.Annotations? = nil, icons: [Types.Icon]? = nil,
         meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false, scopes: [String] = [],
         cache: CacheHints? = nil,
         value: some Encodable & Sendable
@@ -184,7 +184,7 @@ extension Optional: OptionalOutput where Wrapped: Encodable {
     }
 }
 
-extension Content.EmbeddedResource: Codable {
+extension ContentBlock.EmbeddedResource: Codable {
     /// From what is on the wire. Throws `DecodingError` when it has neither text nor bytes.
     public init(from decoder: any Decoder) throws {
         let value = try JSONValue(from: decoder)

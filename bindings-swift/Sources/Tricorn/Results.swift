@@ -3,7 +3,7 @@ internal import TricornCore
 /// What a tool came to: for a client the answer to a call, for a handler what it returns to decide every detail.
 public struct CallToolResult: Sendable {
     /// The blocks for the model.
-    public var content: [Content]
+    public var content: [ContentBlock]
     /// The value for programs. On a client: as it came, whether or not the tool has declared a schema for it.
     public var structured: JSONValue? {
         get { structuredText.map { JSONValue($0.text, $0.index) } ?? structuredValue }
@@ -22,7 +22,7 @@ public struct CallToolResult: Sendable {
     private var whole: JSONText?
 
     /// - Parameter structured: the value for programs, of the tool's output schema when it has one.
-    public init(content: [Content], structured: JSONValue? = nil, isError: Bool = false, meta: JSONValue? = nil) {
+    public init(content: [ContentBlock], structured: JSONValue? = nil, isError: Bool = false, meta: JSONValue? = nil) {
         self.content = content
         self.structuredValue = structured
         self.isError = isError
@@ -30,11 +30,11 @@ public struct CallToolResult: Sendable {
     }
 
     init(_ text: JSONText) {
-        var content: [Content] = []
+        var content: [ContentBlock] = []
         if let list = text.member("content", of: 0), text.tokens[list].kind == .array {
             var at = list + 1
             while at < Int(text.tokens[list].next) {
-                content.append(Content(text, at))
+                content.append(ContentBlock(text, at))
                 at = Int(text.tokens[at].next)
             }
         }
@@ -118,8 +118,10 @@ public struct Tool: Sendable, Hashable {
     public var outputSchema: JSONValue? { json["outputSchema"] }
     /// Hints about what the tool does; not to be trusted from a server one does not trust.
     public var annotations: ToolAnnotations? { json["annotations"].flatMap { try? $0.decode() } }
-    /// Icons, as the protocol has them.
-    public var icons: [JSONValue] { json["icons"]?.arrayValue ?? [] }
+    /// Icons; those without what the schema requires are left out.
+    public var icons: [Types.Icon] {
+        (json["icons"]?.arrayValue ?? []).compactMap { try? Types.Icon(json: $0) }
+    }
     /// The tool's `_meta`.
     public var meta: JSONValue? { json["_meta"] }
 }

@@ -1,3 +1,8 @@
+#if canImport(FoundationEssentials)
+import FoundationEssentials
+#else
+import Foundation
+#endif
 internal import TricornCore
 
 /// Ends a run of a handler at what the client has to answer first (specification 2026-07-28, "Multi Round-Trip
@@ -58,6 +63,11 @@ public struct InputRequired: Error, Sendable {
         input.set("state", state)
         return input.json
     }
+}
+
+extension InputRequired: LocalizedError {
+    /// The same as `description`.
+    public var errorDescription: String? { description }
 }
 
 extension InputRequired: CustomStringConvertible {

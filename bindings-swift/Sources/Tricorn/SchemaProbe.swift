@@ -1,24 +1,77 @@
 /// What one type asked its decoder for.
 final class SchemaRecord {
-    private var properties = JSONObject()
-    private var required: [JSONValue] = []
-    /// Set when the type decodes from something else than an object.
-    var whole: JSONValue?
+    /// What was asked for in one place.
+    private enum Part {
+        case schema(JSONValue)
+        case nested(SchemaRecord)
 
-    func add(_ name: String, _ schema: JSONValue, optional: Bool) {
-        guard properties[name] == nil else { return }
-        properties[name] = schema
-        if !optional { required.append(.string(name)) }
+        var schema: JSONValue {
+            switch self {
+            case .schema(let schema): schema
+            case .nested(let record): record.schema(describing: nil)
+            }
+        }
     }
 
-    func schema(describing type: Any.Type) -> JSONValue {
+    private var names: [String] = []
+    private var members: [String: Part] = [:]
+    private var required: Set<String> = []
+    private var asked: Set<String> = []
+    private var elements: [Part]?
+    private var whole: JSONValue?
+    /// How many keys there are to choose from, when an enum has asked which are there.
+    var choices: Int?
+
+    /// The type has looked whether the member is there, or null, before it asked for it.
+    func look(for name: String) { asked.insert(name) }
+
+    func isLookedFor(_ name: String) -> Bool { asked.contains(name) }
+
+    func add(_ name: String, _ schema: JSONValue, optional: Bool) { add(name, .schema(schema), optional) }
+
+    func nested(_ name: String, optional: Bool = false) -> SchemaRecord {
+        if case .nested(let record) = members[name] { return record }
+        let record = SchemaRecord()
+        add(name, .nested(record), optional)
+        return record
+    }
+
+    private func add(_ name: String, _ part: Part, _ optional: Bool) {
+        guard members[name] == nil else { return }
+        names.append(name)
+        members[name] = part
+        if !optional { required.insert(name) }
+    }
+
+    /// It decodes from an array.
+    func beginArray() { elements = elements ?? [] }
+
+    func addElement(_ schema: JSONValue) { elements?.append(.schema(schema)) }
+
+    func nestedElement() -> SchemaRecord {
+        let record = SchemaRecord()
+        elements?.append(.nested(record))
+        return record
+    }
+
+    /// It decodes from a value of its own.
+    func set(whole schema: JSONValue) { whole = whole ?? schema }
+
+    func schema(describing type: Any.Type?) -> JSONValue {
         if let whole { return whole }
-        var described = properties
-        if let texts = (type as? any DescribedProperties.Type)?.propertyDescriptions {
-            for (name, text) in texts where described[name] != nil { described[name]?["description"] = .string(text) }
+        if let elements {
+            return elements.isEmpty
+                ? ["type": "array"] : ["type": "array", "items": .any(of: elements.map(\.schema))]
         }
-        var schema: JSONValue = ["type": "object", "properties": .object(described)]
-        if !required.isEmpty { schema["required"] = .array(required) }
+        var properties = JSONObject()
+        let texts = (type as? any DescribedProperties.Type)?.propertyDescriptions ?? [:]
+        for name in names {
+            properties[name] = members[name]?.schema
+            if let text = texts[name] { properties[name]?["description"] = .string(text) }
+        }
+        var schema: JSONValue = ["type": "object", "properties": .object(properties)]
+        let required = names.filter(required.contains)
+        if !required.isEmpty { schema["required"] = .array(required.map(JSONValue.string)) }
         return schema
     }
 }
@@ -28,51 +81,78 @@ final class SchemaRecord {
 /// With a builder it records; without one it only makes a value, which ends recursive types.
 struct SchemaProbe: Decoder {
     let builder: SchemaBuilder?
-    let record = SchemaRecord()
+    let samples: SchemaSamples
+    /// Which of its cases an enum is to be.
+    let choice: Int?
+    var record = SchemaRecord()
 
     var codingPath: [any CodingKey] { [] }
     var userInfo: [CodingUserInfoKey: Any] { [:] }
 
     func container<Key: CodingKey>(keyedBy type: Key.Type) -> KeyedDecodingContainer<Key> {
-        KeyedDecodingContainer(ProbedMembers(builder: builder, record: record))
+        KeyedDecodingContainer(ProbedMembers(probe: self))
     }
 
-    func unkeyedContainer() -> any UnkeyedDecodingContainer { ProbedElements(builder: builder, record: record) }
+    func unkeyedContainer() -> any UnkeyedDecodingContainer { ProbedElements(probe: self) }
 
-    func singleValueContainer() -> any SingleValueDecodingContainer { ProbedValue(builder: builder, record: record) }
+    func singleValueContainer() -> any SingleValueDecodingContainer { ProbedValue(probe: self) }
+
+    /// The same for a value inside.
+    fileprivate func inside(_ record: SchemaRecord) -> SchemaProbe {
+        SchemaProbe(builder: builder, samples: samples, choice: nil, record: record)
+    }
 }
 
 private struct ProbedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
-    let builder: SchemaBuilder?
-    let record: SchemaRecord
+    let probe: SchemaProbe
+
+    private var record: SchemaRecord { probe.record }
 
     var codingPath: [any CodingKey] { [] }
-    var allKeys: [Key] { [] }
-    func contains(_ key: Key) -> Bool { true }
-    func decodeNil(forKey key: Key) -> Bool { false }
 
-    private func note(_ type: any Decodable.Type, _ key: Key, optional: Bool) throws {
-        guard let builder else { return }
-        record.add(key.stringValue, try builder.schema(of: type), optional: optional)
+    var allKeys: [Key] {
+        guard let choice = probe.choice else { return [] }
+        let keys = EnumCases.all(Key.self)
+        guard !keys.isEmpty else { return [] }
+        record.choices = keys.count
+        return choice < keys.count ? [keys[choice]] : []
+    }
+
+    func contains(_ key: Key) -> Bool {
+        record.look(for: key.stringValue)
+        return true
+    }
+
+    func decodeNil(forKey key: Key) -> Bool {
+        record.look(for: key.stringValue)
+        return false
+    }
+
+    private func note(_ type: any Decodable.Type, _ key: Key) throws {
+        guard let builder = probe.builder else { return }
+        let schema = try builder.schema(of: type)
+        let optional = record.isLookedFor(key.stringValue)
+        record.add(key.stringValue, optional ? builder.nullable(schema) : schema, optional: optional)
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
-        try note(type, key, optional: false)
-        return try SchemaBuilder.sample(type)
+        try note(type, key)
+        return try probe.samples.value(of: type)
     }
 
     private func optional<Value: Decodable>(_ type: Value.Type, _ key: Key) throws -> Value? {
-        try note(type, key, optional: true)
+        guard let builder = probe.builder else { return nil }
+        record.add(key.stringValue, builder.nullable(try builder.schema(of: type)), optional: true)
         return nil
     }
 
     func decode(_ type: Bool.Type, forKey key: Key) throws -> Bool {
-        try note(type, key, optional: false)
+        try note(type, key)
         return false
     }
 
     func decode(_ type: String.Type, forKey key: Key) throws -> String {
-        try note(type, key, optional: false)
+        try note(type, key)
         return ""
     }
 
@@ -99,67 +179,74 @@ private struct ProbedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     func nestedContainer<Nested: CodingKey>(
         keyedBy type: Nested.Type, forKey key: Key
     ) throws -> KeyedDecodingContainer<Nested> {
-        record.add(key.stringValue, ["type": "object"], optional: false)
-        return KeyedDecodingContainer(ProbedMembers<Nested>(builder: nil, record: SchemaRecord()))
+        probe.inside(record.nested(key.stringValue)).container(keyedBy: type)
     }
 
     func nestedUnkeyedContainer(forKey key: Key) throws -> any UnkeyedDecodingContainer {
-        record.add(key.stringValue, ["type": "array"], optional: false)
-        return ProbedElements(builder: nil, record: SchemaRecord())
+        probe.inside(record.nested(key.stringValue)).unkeyedContainer()
     }
 
-    func superDecoder() throws -> any Decoder { SchemaProbe(builder: nil) }
-    func superDecoder(forKey key: Key) throws -> any Decoder { SchemaProbe(builder: nil) }
+    // What is encoded there need not be: without it, decoding goes on with what is around it.
+    func superDecoder() throws -> any Decoder { probe.inside(record.nested("super", optional: true)) }
+
+    func superDecoder(forKey key: Key) throws -> any Decoder { probe.inside(record.nested(key.stringValue)) }
 }
 
 private struct ProbedElements: UnkeyedDecodingContainer {
-    let builder: SchemaBuilder?
-    let record: SchemaRecord
+    /// No type asks for more elements than these that may end anywhere.
+    private static let most = 10_000
+
+    let probe: SchemaProbe
     private(set) var currentIndex = 0
 
-    init(builder: SchemaBuilder?, record: SchemaRecord) {
-        self.builder = builder
-        self.record = record
-        if builder != nil { record.whole = ["type": "array"] }
+    init(probe: SchemaProbe) {
+        self.probe = probe
+        probe.record.beginArray()
     }
 
     var codingPath: [any CodingKey] { [] }
     var count: Int? { nil }
-    var isAtEnd: Bool { currentIndex >= 1 || builder == nil }
+    var isAtEnd: Bool { currentIndex >= 1 || probe.builder == nil }
     mutating func decodeNil() throws -> Bool { false }
 
+    private mutating func advance() throws {
+        currentIndex += 1
+        guard currentIndex <= Self.most else { throw SchemaSamples.Endless() }
+    }
+
     mutating func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        currentIndex += 1
-        if let builder, currentIndex == 1 { record.whole = ["type": "array", "items": try builder.schema(of: type)] }
-        return try SchemaBuilder.sample(type)
+        try advance()
+        if let builder = probe.builder { probe.record.addElement(try builder.schema(of: type)) }
+        return try probe.samples.value(of: type)
     }
 
-    mutating func nestedContainer<Nested: CodingKey>(keyedBy type: Nested.Type) -> KeyedDecodingContainer<Nested> {
-        currentIndex += 1
-        return KeyedDecodingContainer(ProbedMembers<Nested>(builder: nil, record: SchemaRecord()))
+    mutating func nestedContainer<Nested: CodingKey>(
+        keyedBy type: Nested.Type
+    ) throws -> KeyedDecodingContainer<Nested> {
+        try advance()
+        return probe.inside(probe.record.nestedElement()).container(keyedBy: type)
     }
 
-    mutating func nestedUnkeyedContainer() -> any UnkeyedDecodingContainer {
-        currentIndex += 1
-        return ProbedElements(builder: nil, record: SchemaRecord())
+    mutating func nestedUnkeyedContainer() throws -> any UnkeyedDecodingContainer {
+        try advance()
+        return probe.inside(probe.record.nestedElement()).unkeyedContainer()
     }
 
     mutating func superDecoder() throws -> any Decoder {
-        currentIndex += 1
-        return SchemaProbe(builder: nil)
+        try advance()
+        return probe.inside(probe.record.nestedElement())
     }
 }
 
 private struct ProbedValue: SingleValueDecodingContainer {
-    let builder: SchemaBuilder?
-    let record: SchemaRecord
+    let probe: SchemaProbe
 
     var codingPath: [any CodingKey] { [] }
     func decodeNil() -> Bool { false }
 
     private func answer<Value: Decodable>(_ type: Value.Type, _ sample: @autoclosure () throws -> Value) throws -> Value
     {
-        if let builder { record.whole = try builder.schema(of: type) }
+        if let builder = probe.builder { probe.record.set(whole: try builder.schema(of: type)) }
         return try sample()
     }
 
@@ -178,6 +265,6 @@ private struct ProbedValue: SingleValueDecodingContainer {
     func decode(_ type: UInt32.Type) throws -> UInt32 { try answer(type, 0) }
     func decode(_ type: UInt64.Type) throws -> UInt64 { try answer(type, 0) }
     func decode<Value: Decodable>(_ type: Value.Type) throws -> Value {
-        try answer(type, try SchemaBuilder.sample(type))
+        try answer(type, try probe.samples.value(of: type))
     }
 }

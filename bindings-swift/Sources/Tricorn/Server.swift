@@ -23,7 +23,8 @@ public final class Server: Offering {
     let state: ServerState
     private let onWarning: @Sendable (String) -> Void
     private let callbacks = Callbacks()
-    let listening = Locked([(number: UInt64, callback: @Sendable (String) -> Void)]())
+    /// Who hears where an operation listens.
+    let listening = Locked([UInt64: @Sendable (String) -> Void]())
     let exchanges = Locked([UInt64: Exchange]())
     /// Those of `Middleware.logging`.
     let loggers = Locked([@Sendable (RequestRecord) -> Void]())
@@ -73,6 +74,7 @@ public final class Server: Offering {
     ///   - pageSize: entries for each page of a listing (250).
     ///   - maxMessageBytes: bytes of one message (4 MiB).
     ///   - maxNesting: depth of its JSON (128).
+    ///   - maxDecodedBytes: memory that its values may take once decoded, by estimate (64 MiB).
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
     ///   - maxListeners: listen streams of one connection (2026-07-28) besides its requests (64); further ones are refused
@@ -105,16 +107,17 @@ public final class Server: Offering {
     ///     To standard error by default.
     public init(
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
-        websiteURL: String? = nil, icons: [JSONValue]? = nil, instructions: String? = nil, revision: String? = nil,
+        websiteURL: String? = nil, icons: [Types.Icon]? = nil, instructions: String? = nil,
+        revision: ProtocolRevision? = nil,
         pageSize: Int? = nil,
-        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxInFlight: Int? = nil,
+        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxDecodedBytes: Int? = nil, maxInFlight: Int? = nil,
         maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
         pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
         requestStateKeys: [String]? = nil, requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
-        extensions: [Extension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil, lifespan: Lifespan? = nil,
-        state: (any Sendable)? = nil,
+        extensions: [ServerExtension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil,
+        lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
-        onWarning: @escaping @Sendable (String) -> Void = { StandardError.write("\($0)\n") }
+        onWarning: (@Sendable (String) -> Void)? = nil
     ) {
         var options = OptionsText()
         options.set("name", text: name)
@@ -122,12 +125,13 @@ public final class Server: Offering {
         options.set("title", text: title)
         options.set("description", text: description)
         options.set("website_url", text: websiteURL)
-        options.set("icons", list: icons)
+        options.set("icons", list: icons?.map(\.json))
         options.set("instructions", text: instructions)
-        options.set("revision", text: revision)
+        options.set("revision", text: revision?.rawValue)
         options.set("page_size", number: pageSize)
         options.set("max_message_bytes", number: maxMessageBytes)
         options.set("max_nesting", number: maxNesting)
+        options.set("max_decoded_bytes", number: maxDecodedBytes)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
         options.set("max_listeners", number: maxListeners)
@@ -149,7 +153,7 @@ public final class Server: Offering {
             if let onError { return onError(error, name) }
             StandardError.write("\(subject) failed: \(type(of: error)): \(error)\n")
         }
-        self.onWarning = onWarning
+        self.onWarning = onWarning ?? { StandardError.write("\($0)\n") }
         self.state = ServerState(state)
         source = Host.shared.listen()
         let source = source
@@ -179,6 +183,7 @@ public final class Server: Offering {
         let byOptions = capabilities.first(where: { $0.name == "extensions" })?.members.map(\.key) ?? []
         let ofTasks = tasks == nil ? [] : ["io.modelcontextprotocol/tasks"]
         self.state.extensions.with { $0.formUnion(byOptions + ofTasks) }
+        self.state.server = self
         Host.shared.replaceListener(source) { [weak self] name, params in self?.event(name, params) }
         for one in extensions {
             do { try addExtension(one) } catch { fail(error, "extension \"\(one.id)\"") }
@@ -198,8 +203,9 @@ public final class Server: Offering {
         switch name {
         case "listening":
             let url = value["url"]?.stringValue ?? ""
-            let next = listening.with { $0.isEmpty ? nil : $0.removeFirst() }
-            if let next { callbacks.run { next.callback(url) } }
+            let op = value["op"]?.intValue.map { UInt64($0) }
+            let hear = listening.with { $0.removeValue(forKey: op ?? 0) }
+            if let hear { callbacks.run { hear(url) } }
         case "warning":
             let message = value["message"]?.stringValue ?? value.description
             callbacks.offer { [onWarning] in onWarning(message) }
@@ -235,8 +241,8 @@ public final class Server: Offering {
 
     /// Adds to the server. What is wrong is thrown by `run` and the other ways to serve; once the server was used,
     /// `onWarning` hears of it at once, and `add` throws it.
-    public var place: OfferPlace {
-        OfferPlace { [self] kind, name, make, run in
+    public var _place: _OfferPlace {
+        _OfferPlace { [self] kind, name, make, run in
             do { try enter(kind, name, make, run: run) } catch { fail(error, "\(kind.word) \"\(name)\"") }
         }
     }
@@ -312,16 +318,18 @@ public final class Server: Offering {
         signals.exitIfInterrupted()
     }
 
-    /// Serves one client over standard input and output until the input ends. What the program prints to standard
-    /// output meanwhile goes to standard error.
+    /// Serves one client over standard input and output until the input ends, or nobody reads the output any more.
+    /// Meanwhile what the program prints goes to standard error, line by line, and there is nothing to read.
     public func serveStdio() async throws {
         try check()
+        StandardOutput.bufferLines()
+        defer { StandardOutput.giveBack() }
         try await serve { [core] op in try core.serveStdio(op: op) }
     }
 
     func serve(_ start: @escaping @Sendable (UInt64) throws -> Void) async throws {
         try Task.checkCancellation()
-        let serving = Task { try await Host.shared.perform(start) }
+        let serving = Task { try await Host.shared.perform(isServing: true, start) }
         do {
             _ = try await withTaskCancellationHandler {
                 try await serving.value
@@ -345,9 +353,9 @@ public final class Server: Offering {
     /// Gauges: `connections` (pipes, sockets, clients in this process), `in_flight` (calls of all transports), `listeners`
     /// (clients that listen, 2026-07-28), `tasks` (kept, finished or not), of HTTP `sessions` and `streams`, and what is
     /// queued; `timing`, what `Middleware.timing` counted.
-    public var metrics: JSONValue {
-        guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return [:] }
-        return JSONValue(text, 0)
+    public var metrics: Metrics {
+        guard let payload = try? core.metrics(), let text = try? JSONText(payload) else { return Metrics(json: [:]) }
+        return Metrics(json: JSONValue(text, 0))
     }
 }
 

@@ -1,5 +1,5 @@
 /// Where a server is to be found.
-public enum Target: Sendable, Hashable {
+public enum ConnectionTarget: Sendable, Hashable {
     /// A Streamable HTTP endpoint.
     case url(String, headers: [String: String] = [:])
     /// An endpoint of the oldest HTTP transport, HTTP+SSE, without asking for a newer one first. A `url` finds out by itself.

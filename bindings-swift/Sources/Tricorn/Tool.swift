@@ -42,7 +42,7 @@ private struct ToolOptions: Sendable {
     var description: String?
     var title: String?
     var annotations: ToolAnnotations?
-    var icons: [JSONValue]?
+    var icons: [Types.Icon]?
     var meta: JSONValue?
     var taskSupport: TaskSupport?
 
@@ -54,7 +54,7 @@ private struct ToolOptions: Sendable {
         tool.set("inputSchema", input)
         tool.set("outputSchema", output)
         tool.set("annotations", annotations.flatMap { try? JSONValue(encoding: $0) })
-        tool.set("icons", list: icons)
+        tool.set("icons", list: icons?.map(\.json))
         tool.set("_meta", meta)
         if let taskSupport { tool.set("execution", ["taskSupport": taskSupport.json]) }
         return tool.json
@@ -76,12 +76,12 @@ extension Offering {
     ///   - scopes: what a client's access token needs for it, all of them, of a server with `auth`: others are not shown it, and
     ///     are told what they lack when they use it.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
-    ///     value that encodes to JSON, a `String`, a `Content` block or an array of them, or a `CallToolResult`. What it
+    ///     value that encodes to JSON, a `String`, a `ContentBlock` block or an array of them, or a `CallToolResult`. What it
     ///     throws becomes a result with `isError`: the text of a `ToolError`, only the type's name of any other
     ///     error; `TricornError.rpc` becomes a JSON-RPC error.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
@@ -106,7 +106,7 @@ extension Offering {
     /// Adds a tool that does not look at its context.
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
@@ -121,7 +121,7 @@ extension Offering {
     /// Adds a tool without arguments.
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
@@ -136,7 +136,7 @@ extension Offering {
     /// Adds a tool that returns nothing.
     public func tool<Input: Decodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
-        icons: [JSONValue]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
+        icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
         scopes: [String] = [],
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
@@ -144,7 +144,7 @@ extension Offering {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
             enabled: enabled, replacing: replacing, scopes: scopes, taskSupport: taskSupport, inputSchema: inputSchema
-        ) { (input: Input, context) -> [Content] in
+        ) { (input: Input, context) -> [ContentBlock] in
             try await handler(input, context)
             return []
         }
@@ -153,10 +153,11 @@ extension Offering {
 
 /// How a handler's arguments become `Input`.
 enum Arguments<Input: Decodable & Sendable> {
-    static func schema(_ given: JSONValue?) throws -> JSONValue {
+    /// - Parameter texts: they come as text, which is never null.
+    static func schema(_ given: JSONValue?, texts: Bool = false) throws -> JSONValue {
         if let given { return given }
         if Input.self == JSONValue.self || Input.self == JSONObject.self { return ["type": "object"] }
-        let schema = try JSONSchema.of(Input.self)
+        let schema = try JSONSchema.of(Input.self, nulls: !texts)
         guard schema["type"] == "object" else {
             throw TricornError.misuse("arguments are an object, and \(Input.self) is not; wrap it in a struct")
         }
@@ -178,20 +179,26 @@ enum Arguments<Input: Decodable & Sendable> {
 /// How a tool's result becomes an answer; decided once, when the tool is added.
 enum Outcome<Output: Encodable & Sendable> {
     static func schema() throws -> JSONValue? {
-        if Output.self == String.self || Output.self == Content.self || Output.self == [Content].self
+        if Output.self == String.self || Output.self == ContentBlock.self || Output.self == [ContentBlock].self
             || Output.self == CallToolResult.self || Output.self == JSONValue.self
         {
             return nil
         }
         // A type that only encodes, or decodes in its own way, goes without.
-        guard let type = Output.self as? any Decodable.Type, let schema = try? JSONSchema.of(type) else { return nil }
+        guard let type = Output.self as? any Decodable.Type, let schema = try? JSONSchema.of(type, nulls: true) else {
+            return nil
+        }
         return schema
     }
 
     static var encoder: @Sendable (Output) throws -> Answer {
         if Output.self == String.self { return { .text($0 as! String) } }
-        if Output.self == Content.self { return { try .of(result: CallToolResult(content: [$0 as! Content])) } }
-        if Output.self == [Content].self { return { try .of(result: CallToolResult(content: $0 as! [Content])) } }
+        if Output.self == ContentBlock.self {
+            return { try .of(result: CallToolResult(content: [$0 as! ContentBlock])) }
+        }
+        if Output.self == [ContentBlock].self {
+            return { try .of(result: CallToolResult(content: $0 as! [ContentBlock])) }
+        }
         if Output.self == CallToolResult.self { return { try .of(result: $0 as! CallToolResult) } }
         return { try .of(value: $0) }
     }

@@ -5,17 +5,17 @@
 /// Fields and members of unions that a type does not name are kept: decoding and encoding loses nothing.
 public enum Types {
     /// Who a piece of content is for, how important it is and when it changed.
-    public struct Annotations: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Annotations: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("audience", [Role].self),
             .optional("lastModified", String.self),
             .optional("priority", Double.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(audience: [Role]? = nil, lastModified: String? = nil, priority: Double? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("audience", audience)
             fields.put("lastModified", lastModified)
             fields.put("priority", priority)
@@ -33,19 +33,19 @@ public enum Types {
     }
 
     /// Audio, base64-encoded.
-    public struct AudioContent: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct AudioContent: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "audio"),
             .required("data", String.self),
             .required("mimeType", String.self),
             .optional("annotations", Annotations.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(data: String, mimeType: String, annotations: Annotations? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "audio" as String)
             fields.put("data", data)
             fields.put("mimeType", mimeType)
@@ -67,16 +67,16 @@ public enum Types {
     }
 
     /// A name for programs and a title for people.
-    public struct BaseMetadata: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct BaseMetadata: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("name", String.self),
             .optional("title", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(name: String, title: String? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
             fields.put("title", title)
         }
@@ -87,18 +87,18 @@ public enum Types {
     }
 
     /// The contents of a resource as bytes, base64-encoded.
-    public struct BlobResourceContents: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct BlobResourceContents: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .required("blob", String.self),
             .optional("mimeType", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, blob: String, mimeType: String? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("blob", blob)
             fields.put("mimeType", mimeType)
@@ -115,18 +115,18 @@ public enum Types {
     }
 
     /// A yes-or-no field of a form.
-    public struct BooleanSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct BooleanSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "boolean"),
             .optional("title", String.self),
             .optional("description", String.self),
             .optional("default", Bool.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(title: String? = nil, description: String? = nil, `default`: Bool? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "boolean" as String)
             fields.put("title", title)
             fields.put("description", description)
@@ -144,18 +144,18 @@ public enum Types {
     }
 
     /// A result that says how long and for whom it may be cached.
-    public struct CacheableResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CacheableResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("resultType", String.self),
             .required("cacheScope", CacheScope.self),
             .required("ttlMs", Int.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(resultType: String, cacheScope: CacheScope, ttlMs: Int, meta: ResultMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resultType", resultType)
             fields.put("cacheScope", cacheScope)
             fields.put("ttlMs", ttlMs)
@@ -178,18 +178,18 @@ public enum Types {
     }
 
     /// The `tools/call` request.
-    public struct CallToolRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CallToolRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "tools/call"),
             .required("params", CallToolRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: CallToolRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "tools/call" as String)
@@ -205,8 +205,8 @@ public enum Types {
     }
 
     /// The params of `tools/call`.
-    public struct CallToolRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CallToolRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("name", String.self),
             .optional("arguments", JSONObject.self),
             .optional("inputResponses", InputResponses.self),
@@ -214,8 +214,8 @@ public enum Types {
             .optional("task", TaskMetadata.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             name: String,
@@ -225,7 +225,7 @@ public enum Types {
             task: TaskMetadata? = nil,
             meta: RequestMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
             fields.put("arguments", arguments)
             fields.put("inputResponses", inputResponses)
@@ -256,16 +256,16 @@ public enum Types {
     }
 
     /// What a tool returned; a failing tool is a result with `isError`, not an error.
-    public struct CallToolResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CallToolResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("content", [ContentBlock].self),
             .optional("resultType", String.self),
             .optional("isError", Bool.self),
             .optional("structuredContent", JSONValue.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             content: [ContentBlock],
@@ -274,7 +274,7 @@ public enum Types {
             structuredContent: JSONValue? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("content", content)
             fields.put("resultType", resultType)
             fields.put("isError", isError)
@@ -303,17 +303,17 @@ public enum Types {
     }
 
     /// The answer to `tools/call`.
-    public struct CallToolResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CallToolResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", Result.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: Result) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -322,17 +322,17 @@ public enum Types {
         public var id: RequestId { get { fields.required("id") } set { fields.put("id", newValue) } }
         public var result: Result { get { fields.required("result") } set { fields.put("result", newValue) } }
 
-        public enum Result: WireUnion, WireValue {
+        public enum Result: _WireUnion, WireValue {
             case inputRequired(InputRequiredResult)
             case callTool(CallToolResult)
             case other(JSONValue)
 
-            public static let members = WireMembers([
+            public static let members = _WireMembers([
                 InputRequiredResult.self,
                 CallToolResult.self,
             ])
 
-            public init(_ match: WireMatch) {
+            public init(_ match: _WireMatch) {
                 switch match.index {
                 case 0: self = .inputRequired(.init(checked: match.json))
                 case 1: self = .callTool(.init(checked: match.json))
@@ -351,18 +351,18 @@ public enum Types {
     }
 
     /// The `tasks/cancel` request. Only 2025-11-25.
-    public struct CancelTaskRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CancelTaskRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "tasks/cancel"),
             .required("params", Params.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: Params) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "tasks/cancel" as String)
@@ -373,15 +373,15 @@ public enum Types {
         public var method: String { "tasks/cancel" }
         public var params: Params { get { fields.required("params") } set { fields.put("params", newValue) } }
 
-        public struct Params: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Params: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("taskId", String.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(taskId: String) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("taskId", taskId)
             }
 
@@ -390,8 +390,8 @@ public enum Types {
     }
 
     /// The result of `tasks/cancel`. Only 2025-11-25.
-    public struct CancelTaskResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CancelTaskResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("createdAt", String.self),
             .required("lastUpdatedAt", String.self),
             .required("status", TaskStatus.self),
@@ -402,8 +402,8 @@ public enum Types {
             .optional("statusMessage", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             createdAt: String,
@@ -416,7 +416,7 @@ public enum Types {
             statusMessage: String? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("createdAt", createdAt)
             fields.put("lastUpdatedAt", lastUpdatedAt)
             fields.put("status", status)
@@ -457,17 +457,17 @@ public enum Types {
     }
 
     /// The `notifications/cancelled` notification.
-    public struct CancelledNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CancelledNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/cancelled"),
             .required("params", CancelledNotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: CancelledNotificationParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/cancelled" as String)
             fields.put("params", params)
@@ -481,17 +481,17 @@ public enum Types {
     }
 
     /// The params of `notifications/cancelled`.
-    public struct CancelledNotificationParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CancelledNotificationParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("reason", String.self),
             .optional("requestId", RequestId.self),
             .optional("_meta", NotificationMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(reason: String? = nil, requestId: RequestId? = nil, meta: NotificationMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("reason", reason)
             fields.put("requestId", requestId)
             fields.put("_meta", meta)
@@ -509,8 +509,8 @@ public enum Types {
     }
 
     /// What a client offers to servers; present means supported.
-    public struct ClientCapabilities: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ClientCapabilities: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("elicitation", Elicitation.self),
             .optional("experimental", [String: JSONObject].self),
             .optional("extensions", [String: JSONObject].self),
@@ -518,8 +518,8 @@ public enum Types {
             .optional("sampling", Sampling.self),
             .optional("tasks", Tasks.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             elicitation: Elicitation? = nil,
@@ -529,7 +529,7 @@ public enum Types {
             sampling: Sampling? = nil,
             tasks: Tasks? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("elicitation", elicitation)
             fields.put("experimental", experimental)
             fields.put("extensions", extensions)
@@ -557,16 +557,16 @@ public enum Types {
         /// Only 2025-11-25.
         public var tasks: Tasks? { get { fields.optional("tasks") } set { fields.put("tasks", newValue) } }
 
-        public struct Elicitation: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Elicitation: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("form", JSONObject.self),
                 .optional("url", JSONObject.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(form: JSONObject? = nil, url: JSONObject? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("form", form)
                 fields.put("url", url)
             }
@@ -575,15 +575,15 @@ public enum Types {
             public var url: JSONObject? { get { fields.optional("url") } set { fields.put("url", newValue) } }
         }
 
-        public struct Roots: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Roots: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("listChanged", Bool.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(listChanged: Bool? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("listChanged", listChanged)
             }
 
@@ -593,16 +593,16 @@ public enum Types {
             }
         }
 
-        public struct Sampling: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Sampling: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("context", JSONObject.self),
                 .optional("tools", JSONObject.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(context: JSONObject? = nil, tools: JSONObject? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("context", context)
                 fields.put("tools", tools)
             }
@@ -611,17 +611,17 @@ public enum Types {
             public var tools: JSONObject? { get { fields.optional("tools") } set { fields.put("tools", newValue) } }
         }
 
-        public struct Tasks: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Tasks: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("cancel", JSONObject.self),
                 .optional("list", JSONObject.self),
                 .optional("requests", Requests.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(cancel: JSONObject? = nil, list: JSONObject? = nil, requests: Requests? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("cancel", cancel)
                 fields.put("list", list)
                 fields.put("requests", requests)
@@ -631,16 +631,16 @@ public enum Types {
             public var list: JSONObject? { get { fields.optional("list") } set { fields.put("list", newValue) } }
             public var requests: Requests? { get { fields.optional("requests") } set { fields.put("requests", newValue) } }
 
-            public struct Requests: WireObject, WireValue {
-                public static let rules: [WireRule] = [
+            public struct Requests: _WireObject, WireValue {
+                public static let rules: [_WireRule] = [
                     .optional("elicitation", Elicitation.self),
                     .optional("sampling", Sampling.self),
                 ]
-                public private(set) var fields: WireFields
-                public init(fields: WireFields) { self.fields = fields }
+                public private(set) var fields: _WireFields
+                public init(fields: _WireFields) { self.fields = fields }
 
                 public init(elicitation: Elicitation? = nil, sampling: Sampling? = nil) {
-                    fields = WireFields()
+                    fields = _WireFields()
                     fields.put("elicitation", elicitation)
                     fields.put("sampling", sampling)
                 }
@@ -651,30 +651,30 @@ public enum Types {
                 }
                 public var sampling: Sampling? { get { fields.optional("sampling") } set { fields.put("sampling", newValue) } }
 
-                public struct Elicitation: WireObject, WireValue {
-                    public static let rules: [WireRule] = [
+                public struct Elicitation: _WireObject, WireValue {
+                    public static let rules: [_WireRule] = [
                         .optional("create", JSONObject.self),
                     ]
-                    public private(set) var fields: WireFields
-                    public init(fields: WireFields) { self.fields = fields }
+                    public private(set) var fields: _WireFields
+                    public init(fields: _WireFields) { self.fields = fields }
 
                     public init(create: JSONObject? = nil) {
-                        fields = WireFields()
+                        fields = _WireFields()
                         fields.put("create", create)
                     }
 
                     public var create: JSONObject? { get { fields.optional("create") } set { fields.put("create", newValue) } }
                 }
 
-                public struct Sampling: WireObject, WireValue {
-                    public static let rules: [WireRule] = [
+                public struct Sampling: _WireObject, WireValue {
+                    public static let rules: [_WireRule] = [
                         .optional("createMessage", JSONObject.self),
                     ]
-                    public private(set) var fields: WireFields
-                    public init(fields: WireFields) { self.fields = fields }
+                    public private(set) var fields: _WireFields
+                    public init(fields: _WireFields) { self.fields = fields }
 
                     public init(createMessage: JSONObject? = nil) {
-                        fields = WireFields()
+                        fields = _WireFields()
                         fields.put("createMessage", createMessage)
                     }
 
@@ -688,7 +688,7 @@ public enum Types {
     }
 
     /// Every notification a client may send.
-    public enum ClientNotification: WireUnion, WireValue {
+    public enum ClientNotification: _WireUnion, WireValue {
         case cancelled(CancelledNotification)
         case initialized(InitializedNotification)
         case progress(ProgressNotification)
@@ -696,7 +696,7 @@ public enum Types {
         case rootsListChanged(RootsListChangedNotification)
         case other(JSONValue)
 
-        public static let members = WireMembers(tag: "method", [
+        public static let members = _WireMembers(tag: "method", [
             "notifications/cancelled": CancelledNotification.self,
             "notifications/initialized": InitializedNotification.self,
             "notifications/progress": ProgressNotification.self,
@@ -704,7 +704,7 @@ public enum Types {
             "notifications/roots/list_changed": RootsListChangedNotification.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .cancelled(.init(checked: match.json))
             case 1: self = .initialized(.init(checked: match.json))
@@ -728,7 +728,7 @@ public enum Types {
     }
 
     /// Every request a client may send.
-    public enum ClientRequest: WireUnion, WireValue {
+    public enum ClientRequest: _WireUnion, WireValue {
         case discover(DiscoverRequest)
         case listResources(ListResourcesRequest)
         case listResourceTemplates(ListResourceTemplatesRequest)
@@ -750,7 +750,7 @@ public enum Types {
         case setLevel(SetLevelRequest)
         case other(JSONValue)
 
-        public static let members = WireMembers(tag: "method", [
+        public static let members = _WireMembers(tag: "method", [
             "server/discover": DiscoverRequest.self,
             "resources/list": ListResourcesRequest.self,
             "resources/templates/list": ListResourceTemplatesRequest.self,
@@ -772,7 +772,7 @@ public enum Types {
             "logging/setLevel": SetLevelRequest.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .discover(.init(checked: match.json))
             case 1: self = .listResources(.init(checked: match.json))
@@ -824,7 +824,7 @@ public enum Types {
     }
 
     /// Every result a client may send.
-    public enum ClientResult: WireUnion, WireValue {
+    public enum ClientResult: _WireUnion, WireValue {
         case getTask(GetTaskResult)
         case getTaskPayload(GetTaskPayloadResult)
         case cancelTask(CancelTaskResult)
@@ -835,7 +835,7 @@ public enum Types {
         case result(Result)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             GetTaskResult.self,
             CancelTaskResult.self,
             CreateMessageResult.self,
@@ -846,7 +846,7 @@ public enum Types {
             Result.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .getTask(.init(checked: match.json))
             case 1: self = .cancelTask(.init(checked: match.json))
@@ -876,18 +876,18 @@ public enum Types {
     }
 
     /// The `completion/complete` request.
-    public struct CompleteRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CompleteRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "completion/complete"),
             .required("params", CompleteRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: CompleteRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "completion/complete" as String)
@@ -903,18 +903,18 @@ public enum Types {
     }
 
     /// The params of `completion/complete`.
-    public struct CompleteRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CompleteRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("argument", Argument.self),
             .required("ref", Ref.self),
             .optional("context", Context.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(argument: Argument, ref: Ref, context: Context? = nil, meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("argument", argument)
             fields.put("ref", ref)
             fields.put("context", context)
@@ -928,16 +928,16 @@ public enum Types {
         public var context: Context? { get { fields.optional("context") } set { fields.put("context", newValue) } }
         public var meta: RequestMetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
 
-        public struct Argument: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Argument: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("name", String.self),
                 .required("value", String.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(name: String, value: String) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("name", name)
                 fields.put("value", value)
             }
@@ -946,17 +946,17 @@ public enum Types {
             public var value: String { get { fields.required("value") } set { fields.put("value", newValue) } }
         }
 
-        public enum Ref: WireUnion, WireValue {
+        public enum Ref: _WireUnion, WireValue {
             case prompt(PromptReference)
             case resource(ResourceTemplateReference)
             case other(JSONValue)
 
-            public static let members = WireMembers(tag: "type", [
+            public static let members = _WireMembers(tag: "type", [
                 "ref/prompt": PromptReference.self,
                 "ref/resource": ResourceTemplateReference.self,
             ])
 
-            public init(_ match: WireMatch) {
+            public init(_ match: _WireMatch) {
                 switch match.index {
                 case 0: self = .prompt(.init(checked: match.json))
                 case 1: self = .resource(.init(checked: match.json))
@@ -973,15 +973,15 @@ public enum Types {
             }
         }
 
-        public struct Context: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Context: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("arguments", [String: String].self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(arguments: [String: String]? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("arguments", arguments)
             }
 
@@ -993,17 +993,17 @@ public enum Types {
     }
 
     /// The result of `completion/complete`.
-    public struct CompleteResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CompleteResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("completion", Completion.self),
             .optional("resultType", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(completion: Completion, resultType: String? = nil, meta: ResultMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("completion", completion)
             fields.put("resultType", resultType)
             fields.put("_meta", meta)
@@ -1021,17 +1021,17 @@ public enum Types {
         }
         public var meta: ResultMetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
 
-        public struct Completion: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Completion: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("values", [String].self),
                 .optional("hasMore", Bool.self),
                 .optional("total", Int.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(values: [String], hasMore: Bool? = nil, total: Int? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("values", values)
                 fields.put("hasMore", hasMore)
                 fields.put("total", total)
@@ -1044,17 +1044,17 @@ public enum Types {
     }
 
     /// The answer to `completion/complete`.
-    public struct CompleteResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CompleteResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", CompleteResult.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: CompleteResult) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -1065,7 +1065,7 @@ public enum Types {
     }
 
     /// One piece of content in a tool result or a prompt.
-    public enum ContentBlock: WireUnion, WireValue {
+    public enum ContentBlock: _WireUnion, WireValue {
         case text(TextContent)
         case image(ImageContent)
         case audio(AudioContent)
@@ -1073,7 +1073,7 @@ public enum Types {
         case resource(EmbeddedResource)
         case other(JSONValue)
 
-        public static let members = WireMembers(tag: "type", [
+        public static let members = _WireMembers(tag: "type", [
             "text": TextContent.self,
             "image": ImageContent.self,
             "audio": AudioContent.self,
@@ -1081,7 +1081,7 @@ public enum Types {
             "resource": EmbeddedResource.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .text(.init(checked: match.json))
             case 1: self = .image(.init(checked: match.json))
@@ -1105,18 +1105,18 @@ public enum Types {
     }
 
     /// Asks the client to have its model write a message.
-    public struct CreateMessageRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CreateMessageRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("method", "sampling/createMessage"),
             .required("params", CreateMessageRequestParams.self),
             .optional("jsonrpc", String.self),
             .optional("id", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: CreateMessageRequestParams, jsonrpc: String? = nil, id: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("method", "sampling/createMessage" as String)
             fields.put("params", params)
             fields.put("jsonrpc", jsonrpc)
@@ -1133,8 +1133,8 @@ public enum Types {
     }
 
     /// The params of `sampling/createMessage`.
-    public struct CreateMessageRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CreateMessageRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("maxTokens", Int.self),
             .required("messages", [SamplingMessage].self),
             .optional("includeContext", IncludeContext.self),
@@ -1148,8 +1148,8 @@ public enum Types {
             .optional("tools", [Tool].self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             maxTokens: Int,
@@ -1165,7 +1165,7 @@ public enum Types {
             tools: [Tool]? = nil,
             meta: RequestMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("maxTokens", maxTokens)
             fields.put("messages", messages)
             fields.put("includeContext", includeContext)
@@ -1225,7 +1225,7 @@ public enum Types {
         public var tools: [Tool]? { get { fields.optional("tools") } set { fields.put("tools", newValue) } }
         public var meta: RequestMetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
 
-        public struct IncludeContext: WireString, WireValue {
+        public struct IncludeContext: _WireString, WireValue {
             public static let allServers = IncludeContext(rawValue: "allServers")
             public static let none = IncludeContext(rawValue: "none")
             public static let thisServer = IncludeContext(rawValue: "thisServer")
@@ -1236,19 +1236,19 @@ public enum Types {
     }
 
     /// The message the client's model wrote.
-    public struct CreateMessageResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CreateMessageResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("role", Role.self),
             .required("content", Content.self),
             .required("model", String.self),
             .optional("stopReason", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(role: Role, content: Content, model: String, stopReason: String? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("role", role)
             fields.put("content", content)
             fields.put("model", model)
@@ -1267,17 +1267,17 @@ public enum Types {
         }
         public var meta: MetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
 
-        public enum Content: WireUnion, WireValue {
+        public enum Content: _WireUnion, WireValue {
             case one(SamplingMessageContentBlock)
             case many([SamplingMessageContentBlock])
             case other(JSONValue)
 
-            public static let members = WireMembers([
+            public static let members = _WireMembers([
                 SamplingMessageContentBlock.self,
                 [SamplingMessageContentBlock].self,
             ])
 
-            public init(_ match: WireMatch) {
+            public init(_ match: _WireMatch) {
                 switch match.index {
                 case 0: self = .one(.init(checked: match.json))
                 case 1: self = .many(.init(checked: match.json))
@@ -1296,16 +1296,16 @@ public enum Types {
     }
 
     /// Says that the request was accepted as a task. Only 2025-11-25.
-    public struct CreateTaskResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct CreateTaskResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("task", Task.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(task: Task, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("task", task)
             fields.put("_meta", meta)
         }
@@ -1318,18 +1318,18 @@ public enum Types {
     public typealias Cursor = String
 
     /// Asks a server for its revisions, capabilities and identity. Since 2026-07-28.
-    public struct DiscoverRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct DiscoverRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "server/discover"),
             .required("params", RequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: RequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "server/discover" as String)
@@ -1342,8 +1342,8 @@ public enum Types {
     }
 
     /// The revisions and capabilities of a server.
-    public struct DiscoverResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct DiscoverResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("resultType", String.self),
             .required("cacheScope", CacheScope.self),
             .required("capabilities", ServerCapabilities.self),
@@ -1352,8 +1352,8 @@ public enum Types {
             .optional("instructions", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             resultType: String,
@@ -1364,7 +1364,7 @@ public enum Types {
             instructions: String? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resultType", resultType)
             fields.put("cacheScope", cacheScope)
             fields.put("capabilities", capabilities)
@@ -1404,17 +1404,17 @@ public enum Types {
     }
 
     /// The answer to `server/discover`.
-    public struct DiscoverResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct DiscoverResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", DiscoverResult.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: DiscoverResult) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -1425,18 +1425,18 @@ public enum Types {
     }
 
     /// Asks the client to get an answer from the user. Since 2025-06-18.
-    public struct ElicitRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ElicitRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("method", "elicitation/create"),
             .required("params", ElicitRequestParams.self),
             .optional("jsonrpc", String.self),
             .optional("id", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: ElicitRequestParams, jsonrpc: String? = nil, id: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("method", "elicitation/create" as String)
             fields.put("params", params)
             fields.put("jsonrpc", jsonrpc)
@@ -1453,16 +1453,16 @@ public enum Types {
     }
 
     /// A question answered by filling in a form; never for secrets.
-    public struct ElicitRequestFormParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ElicitRequestFormParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("message", String.self),
             .required("requestedSchema", RequestedSchema.self),
             .optional("mode", String.self),
             .optional("task", TaskMetadata.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             message: String,
@@ -1471,7 +1471,7 @@ public enum Types {
             task: TaskMetadata? = nil,
             meta: RequestMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("message", message)
             fields.put("requestedSchema", requestedSchema)
             fields.put("mode", mode)
@@ -1490,18 +1490,18 @@ public enum Types {
         public var task: TaskMetadata? { get { fields.optional("task") } set { fields.put("task", newValue) } }
         public var meta: RequestMetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
 
-        public struct RequestedSchema: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct RequestedSchema: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .constant("type", "object"),
                 .required("properties", [String: PrimitiveSchemaDefinition].self),
                 .optional("$schema", String.self),
                 .optional("required", [String].self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(properties: [String: PrimitiveSchemaDefinition], schema: String? = nil, required: [String]? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("type", "object" as String)
                 fields.put("properties", properties)
                 fields.put("$schema", schema)
@@ -1519,17 +1519,17 @@ public enum Types {
     }
 
     /// A question to the user: a form or a page to open.
-    public enum ElicitRequestParams: WireUnion, WireValue {
+    public enum ElicitRequestParams: _WireUnion, WireValue {
         case elicitRequestFormParams(ElicitRequestFormParams)
         case elicitRequestURLParams(ElicitRequestURLParams)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             ElicitRequestURLParams.self,
             ElicitRequestFormParams.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .elicitRequestURLParams(.init(checked: match.json))
             case 1: self = .elicitRequestFormParams(.init(checked: match.json))
@@ -1547,8 +1547,8 @@ public enum Types {
     }
 
     /// A question answered on a web page, outside the client.
-    public struct ElicitRequestURLParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ElicitRequestURLParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("mode", "url"),
             .required("message", String.self),
             .required("url", String.self),
@@ -1556,8 +1556,8 @@ public enum Types {
             .optional("task", TaskMetadata.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             message: String,
@@ -1566,7 +1566,7 @@ public enum Types {
             task: TaskMetadata? = nil,
             meta: RequestMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("mode", "url" as String)
             fields.put("message", message)
             fields.put("url", url)
@@ -1589,17 +1589,17 @@ public enum Types {
     }
 
     /// What the user did, and the form's values when accepted.
-    public struct ElicitResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ElicitResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("action", Action.self),
             .optional("content", JSONObject.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(action: Action, content: JSONObject? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("action", action)
             fields.put("content", content)
             fields.put("_meta", meta)
@@ -1611,7 +1611,7 @@ public enum Types {
         /// Until 2025-11-25.
         public var meta: MetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
 
-        public struct Action: WireString, WireValue {
+        public struct Action: _WireString, WireValue {
             public static let accept = Action(rawValue: "accept")
             public static let cancel = Action(rawValue: "cancel")
             public static let decline = Action(rawValue: "decline")
@@ -1622,17 +1622,17 @@ public enum Types {
     }
 
     /// Says that the user has finished on the page of a URL question. Only 2025-11-25.
-    public struct ElicitationCompleteNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ElicitationCompleteNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/elicitation/complete"),
             .required("params", Params.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: Params) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/elicitation/complete" as String)
             fields.put("params", params)
@@ -1641,15 +1641,15 @@ public enum Types {
         public var method: String { "notifications/elicitation/complete" }
         public var params: Params { get { fields.required("params") } set { fields.put("params", newValue) } }
 
-        public struct Params: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Params: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("elicitationId", String.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(elicitationId: String) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("elicitationId", elicitationId)
             }
 
@@ -1661,18 +1661,18 @@ public enum Types {
     }
 
     /// A resource's contents inside a tool result or a prompt.
-    public struct EmbeddedResource: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct EmbeddedResource: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "resource"),
             .required("resource", AnyResourceContents.self),
             .optional("annotations", Annotations.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(resource: AnyResourceContents, annotations: Annotations? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "resource" as String)
             fields.put("resource", resource)
             fields.put("annotations", annotations)
@@ -1696,7 +1696,7 @@ public enum Types {
     public typealias EmptyResult = Result
 
     /// A field of a form that offers choices.
-    public enum EnumSchema: WireUnion, WireValue {
+    public enum EnumSchema: _WireUnion, WireValue {
         case untitledSingleSelect(UntitledSingleSelectEnumSchema)
         case titledSingleSelect(TitledSingleSelectEnumSchema)
         case untitledMultiSelect(UntitledMultiSelectEnumSchema)
@@ -1704,7 +1704,7 @@ public enum Types {
         case legacyTitled(LegacyTitledEnumSchema)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             LegacyTitledEnumSchema.self,
             UntitledSingleSelectEnumSchema.self,
             TitledSingleSelectEnumSchema.self,
@@ -1712,7 +1712,7 @@ public enum Types {
             TitledMultiSelectEnumSchema.self,
         ], marks: [0: "enumNames"])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .legacyTitled(.init(checked: match.json))
             case 1: self = .untitledSingleSelect(.init(checked: match.json))
@@ -1736,17 +1736,17 @@ public enum Types {
     }
 
     /// The error object of a JSON-RPC answer.
-    public struct Error: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Error: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("code", Int.self),
             .required("message", String.self),
             .optional("data", JSONValue.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(code: Int, message: String, data: JSONValue? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("code", code)
             fields.put("message", message)
             fields.put("data", data)
@@ -1759,18 +1759,18 @@ public enum Types {
     }
 
     /// The `prompts/get` request.
-    public struct GetPromptRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetPromptRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "prompts/get"),
             .required("params", GetPromptRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: GetPromptRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "prompts/get" as String)
@@ -1786,16 +1786,16 @@ public enum Types {
     }
 
     /// The params of `prompts/get`.
-    public struct GetPromptRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetPromptRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("name", String.self),
             .optional("arguments", [String: String].self),
             .optional("inputResponses", InputResponses.self),
             .optional("requestState", String.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             name: String,
@@ -1804,7 +1804,7 @@ public enum Types {
             requestState: String? = nil,
             meta: RequestMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
             fields.put("arguments", arguments)
             fields.put("inputResponses", inputResponses)
@@ -1831,15 +1831,15 @@ public enum Types {
     }
 
     /// The result of `prompts/get`.
-    public struct GetPromptResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetPromptResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("messages", [PromptMessage].self),
             .optional("resultType", String.self),
             .optional("description", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             messages: [PromptMessage],
@@ -1847,7 +1847,7 @@ public enum Types {
             description: String? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("messages", messages)
             fields.put("resultType", resultType)
             fields.put("description", description)
@@ -1871,17 +1871,17 @@ public enum Types {
     }
 
     /// The answer to `prompts/get`.
-    public struct GetPromptResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetPromptResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", Result.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: Result) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -1890,17 +1890,17 @@ public enum Types {
         public var id: RequestId { get { fields.required("id") } set { fields.put("id", newValue) } }
         public var result: Result { get { fields.required("result") } set { fields.put("result", newValue) } }
 
-        public enum Result: WireUnion, WireValue {
+        public enum Result: _WireUnion, WireValue {
             case inputRequired(InputRequiredResult)
             case getPrompt(GetPromptResult)
             case other(JSONValue)
 
-            public static let members = WireMembers([
+            public static let members = _WireMembers([
                 InputRequiredResult.self,
                 GetPromptResult.self,
             ])
 
-            public init(_ match: WireMatch) {
+            public init(_ match: _WireMatch) {
                 switch match.index {
                 case 0: self = .inputRequired(.init(checked: match.json))
                 case 1: self = .getPrompt(.init(checked: match.json))
@@ -1919,18 +1919,18 @@ public enum Types {
     }
 
     /// The `tasks/result` request. Only 2025-11-25.
-    public struct GetTaskPayloadRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetTaskPayloadRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "tasks/result"),
             .required("params", Params.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: Params) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "tasks/result" as String)
@@ -1941,15 +1941,15 @@ public enum Types {
         public var method: String { "tasks/result" }
         public var params: Params { get { fields.required("params") } set { fields.put("params", newValue) } }
 
-        public struct Params: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Params: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("taskId", String.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(taskId: String) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("taskId", taskId)
             }
 
@@ -1958,15 +1958,15 @@ public enum Types {
     }
 
     /// The result of the request that became the task. Only 2025-11-25.
-    public struct GetTaskPayloadResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetTaskPayloadResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("_meta", meta)
         }
 
@@ -1974,18 +1974,18 @@ public enum Types {
     }
 
     /// The `tasks/get` request. Only 2025-11-25.
-    public struct GetTaskRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetTaskRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "tasks/get"),
             .required("params", Params.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: Params) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "tasks/get" as String)
@@ -1996,15 +1996,15 @@ public enum Types {
         public var method: String { "tasks/get" }
         public var params: Params { get { fields.required("params") } set { fields.put("params", newValue) } }
 
-        public struct Params: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Params: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("taskId", String.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(taskId: String) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("taskId", taskId)
             }
 
@@ -2013,8 +2013,8 @@ public enum Types {
     }
 
     /// The result of `tasks/get`. Only 2025-11-25.
-    public struct GetTaskResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct GetTaskResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("createdAt", String.self),
             .required("lastUpdatedAt", String.self),
             .required("status", TaskStatus.self),
@@ -2025,8 +2025,8 @@ public enum Types {
             .optional("statusMessage", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             createdAt: String,
@@ -2039,7 +2039,7 @@ public enum Types {
             statusMessage: String? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("createdAt", createdAt)
             fields.put("lastUpdatedAt", lastUpdatedAt)
             fields.put("status", status)
@@ -2080,17 +2080,17 @@ public enum Types {
     }
 
     /// Error -32020: an HTTP header is missing or contradicts the body.
-    public struct HeaderMismatchError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct HeaderMismatchError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("error", Error.self),
             .optional("id", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(error: Error, id: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("error", error)
             fields.put("id", id)
@@ -2099,17 +2099,17 @@ public enum Types {
         public var error: Error { get { fields.required("error") } set { fields.put("error", newValue) } }
         public var id: RequestId? { get { fields.optional("id") } set { fields.put("id", newValue) } }
 
-        public struct Error: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Error: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .constant("code", -32020),
                 .required("message", String.self),
                 .optional("data", JSONValue.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(message: String, data: JSONValue? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("code", -32020 as Int)
                 fields.put("message", message)
                 fields.put("data", data)
@@ -2123,18 +2123,18 @@ public enum Types {
     }
 
     /// An image for user interfaces.
-    public struct Icon: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Icon: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("src", String.self),
             .optional("mimeType", String.self),
             .optional("sizes", [String].self),
             .optional("theme", Theme.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(src: String, mimeType: String? = nil, sizes: [String]? = nil, theme: Theme? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("src", src)
             fields.put("mimeType", mimeType)
             fields.put("sizes", sizes)
@@ -2149,7 +2149,7 @@ public enum Types {
         /// The background it is drawn for.
         public var theme: Theme? { get { fields.optional("theme") } set { fields.put("theme", newValue) } }
 
-        public struct Theme: WireString, WireValue {
+        public struct Theme: _WireString, WireValue {
             public static let dark = Theme(rawValue: "dark")
             public static let light = Theme(rawValue: "light")
 
@@ -2159,15 +2159,15 @@ public enum Types {
     }
 
     /// A set of icons.
-    public struct Icons: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Icons: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("icons", [Icon].self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(icons: [Icon]? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("icons", icons)
         }
 
@@ -2175,19 +2175,19 @@ public enum Types {
     }
 
     /// An image, base64-encoded.
-    public struct ImageContent: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ImageContent: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "image"),
             .required("data", String.self),
             .required("mimeType", String.self),
             .optional("annotations", Annotations.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(data: String, mimeType: String, annotations: Annotations? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "image" as String)
             fields.put("data", data)
             fields.put("mimeType", mimeType)
@@ -2209,8 +2209,8 @@ public enum Types {
     }
 
     /// Name, version and presentation of a client or server.
-    public struct Implementation: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Implementation: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("name", String.self),
             .required("version", String.self),
             .optional("title", String.self),
@@ -2218,8 +2218,8 @@ public enum Types {
             .optional("icons", [Icon].self),
             .optional("websiteUrl", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             name: String,
@@ -2229,7 +2229,7 @@ public enum Types {
             icons: [Icon]? = nil,
             websiteUrl: String? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
             fields.put("version", version)
             fields.put("title", title)
@@ -2257,18 +2257,18 @@ public enum Types {
     }
 
     /// The `initialize` request. Until 2025-11-25.
-    public struct InitializeRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InitializeRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "initialize"),
             .required("params", InitializeRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: InitializeRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "initialize" as String)
@@ -2284,15 +2284,15 @@ public enum Types {
     }
 
     /// The params of `initialize`. Only 2025-11-25.
-    public struct InitializeRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InitializeRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("capabilities", ClientCapabilities.self),
             .required("clientInfo", Implementation.self),
             .required("protocolVersion", String.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             capabilities: ClientCapabilities,
@@ -2300,7 +2300,7 @@ public enum Types {
             protocolVersion: String,
             meta: RequestMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("capabilities", capabilities)
             fields.put("clientInfo", clientInfo)
             fields.put("protocolVersion", protocolVersion)
@@ -2323,16 +2323,16 @@ public enum Types {
     }
 
     /// The result of `initialize`. Until 2025-11-25.
-    public struct InitializeResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InitializeResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("capabilities", ServerCapabilities.self),
             .required("protocolVersion", String.self),
             .required("serverInfo", Implementation.self),
             .optional("instructions", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             capabilities: ServerCapabilities,
@@ -2341,7 +2341,7 @@ public enum Types {
             instructions: String? = nil,
             meta: MetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("capabilities", capabilities)
             fields.put("protocolVersion", protocolVersion)
             fields.put("serverInfo", serverInfo)
@@ -2370,17 +2370,17 @@ public enum Types {
     }
 
     /// Says that the client is ready after `initialize`. Until 2025-11-25.
-    public struct InitializedNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InitializedNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/initialized"),
             .optional("params", NotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: NotificationParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/initialized" as String)
             fields.put("params", params)
@@ -2394,19 +2394,19 @@ public enum Types {
     }
 
     /// One question of a server to the client, asked inside a result.
-    public enum InputRequest: WireUnion, WireValue {
+    public enum InputRequest: _WireUnion, WireValue {
         case createMessage(CreateMessageRequest)
         case listRoots(ListRootsRequest)
         case elicit(ElicitRequest)
         case other(JSONValue)
 
-        public static let members = WireMembers(tag: "method", [
+        public static let members = _WireMembers(tag: "method", [
             "sampling/createMessage": CreateMessageRequest.self,
             "roots/list": ListRootsRequest.self,
             "elicitation/create": ElicitRequest.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .createMessage(.init(checked: match.json))
             case 1: self = .listRoots(.init(checked: match.json))
@@ -2429,18 +2429,18 @@ public enum Types {
     public typealias InputRequests = [String: InputRequest]
 
     /// Says that the request must be sent again with answers to these questions.
-    public struct InputRequiredResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InputRequiredResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("resultType", "input_required"),
             .optional("inputRequests", InputRequests.self),
             .optional("requestState", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(inputRequests: InputRequests? = nil, requestState: String? = nil, meta: ResultMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resultType", "input_required" as String)
             fields.put("inputRequests", inputRequests)
             fields.put("requestState", requestState)
@@ -2462,19 +2462,19 @@ public enum Types {
     }
 
     /// One answer of the client.
-    public enum InputResponse: WireUnion, WireValue {
+    public enum InputResponse: _WireUnion, WireValue {
         case createMessage(CreateMessageResult)
         case listRoots(ListRootsResult)
         case elicit(ElicitResult)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             CreateMessageResult.self,
             ListRootsResult.self,
             ElicitResult.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .createMessage(.init(checked: match.json))
             case 1: self = .listRoots(.init(checked: match.json))
@@ -2494,17 +2494,17 @@ public enum Types {
     }
 
     /// The params that a request carries when it is sent again with answers.
-    public struct InputResponseRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InputResponseRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("_meta", RequestMetaObject.self),
             .optional("inputResponses", InputResponses.self),
             .optional("requestState", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(meta: RequestMetaObject, inputResponses: InputResponses? = nil, requestState: String? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("_meta", meta)
             fields.put("inputResponses", inputResponses)
             fields.put("requestState", requestState)
@@ -2527,17 +2527,17 @@ public enum Types {
     public typealias InputResponses = [String: InputResponse]
 
     /// Error -32603: something failed inside the receiver.
-    public struct InternalError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InternalError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("code", -32603),
             .required("message", String.self),
             .optional("data", JSONValue.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(message: String, data: JSONValue? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("code", -32603 as Int)
             fields.put("message", message)
             fields.put("data", data)
@@ -2549,17 +2549,17 @@ public enum Types {
     }
 
     /// Error -32602: the params are missing, malformed or name something unknown.
-    public struct InvalidParamsError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InvalidParamsError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("code", -32602),
             .required("message", String.self),
             .optional("data", JSONValue.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(message: String, data: JSONValue? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("code", -32602 as Int)
             fields.put("message", message)
             fields.put("data", data)
@@ -2571,17 +2571,17 @@ public enum Types {
     }
 
     /// Error -32600: not a valid request.
-    public struct InvalidRequestError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct InvalidRequestError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("code", -32600),
             .required("message", String.self),
             .optional("data", JSONValue.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(message: String, data: JSONValue? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("code", -32600 as Int)
             fields.put("message", message)
             fields.put("data", data)
@@ -2598,17 +2598,17 @@ public enum Types {
     /// Several requests and notifications in one message (2025-03-26 only). Only 2025-03-26.
     public typealias JSONRPCBatchRequest = [JSONRPCBatchRequestItem]
 
-    public enum JSONRPCBatchRequestItem: WireUnion, WireValue {
+    public enum JSONRPCBatchRequestItem: _WireUnion, WireValue {
         case request(JSONRPCRequest)
         case notification(JSONRPCNotification)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             JSONRPCRequest.self,
             JSONRPCNotification.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .request(.init(checked: match.json))
             case 1: self = .notification(.init(checked: match.json))
@@ -2629,17 +2629,17 @@ public enum Types {
     public typealias JSONRPCBatchResponse = [JSONRPCResponse]
 
     /// An answer that reports an error; without `id` when the request's could not be read.
-    public struct JSONRPCErrorResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct JSONRPCErrorResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("error", Error.self),
             .optional("id", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(error: Error, id: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("error", error)
             fields.put("id", id)
@@ -2650,21 +2650,21 @@ public enum Types {
     }
 
     /// Any message.
-    public enum JSONRPCMessage: WireUnion, WireValue {
+    public enum JSONRPCMessage: _WireUnion, WireValue {
         case request(JSONRPCRequest)
         case notification(JSONRPCNotification)
         case resultResponse(JSONRPCResultResponse)
         case errorResponse(JSONRPCErrorResponse)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             JSONRPCRequest.self,
             JSONRPCResultResponse.self,
             JSONRPCNotification.self,
             JSONRPCErrorResponse.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .request(.init(checked: match.json))
             case 1: self = .resultResponse(.init(checked: match.json))
@@ -2686,17 +2686,17 @@ public enum Types {
     }
 
     /// A message that gets no answer.
-    public struct JSONRPCNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct JSONRPCNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("method", String.self),
             .optional("params", JSONObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(method: String, params: JSONObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", method)
             fields.put("params", params)
@@ -2707,18 +2707,18 @@ public enum Types {
     }
 
     /// A message that expects an answer.
-    public struct JSONRPCRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct JSONRPCRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("method", String.self),
             .optional("params", JSONObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, method: String, params: JSONObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", method)
@@ -2731,17 +2731,17 @@ public enum Types {
     }
 
     /// An answer: a result or an error.
-    public enum JSONRPCResponse: WireUnion, WireValue {
+    public enum JSONRPCResponse: _WireUnion, WireValue {
         case resultResponse(JSONRPCResultResponse)
         case errorResponse(JSONRPCErrorResponse)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             JSONRPCResultResponse.self,
             JSONRPCErrorResponse.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .resultResponse(.init(checked: match.json))
             case 1: self = .errorResponse(.init(checked: match.json))
@@ -2759,17 +2759,17 @@ public enum Types {
     }
 
     /// An answer with a result.
-    public struct JSONRPCResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct JSONRPCResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", Result.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: Result) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -2780,8 +2780,8 @@ public enum Types {
     }
 
     /// A single choice with `enumNames`; superseded by `TitledSingleSelectEnumSchema`.
-    public struct LegacyTitledEnumSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct LegacyTitledEnumSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "string"),
             .required("enum", [String].self),
             .optional("title", String.self),
@@ -2789,8 +2789,8 @@ public enum Types {
             .optional("default", String.self),
             .optional("enumNames", [String].self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             `enum`: [String],
@@ -2799,7 +2799,7 @@ public enum Types {
             `default`: String? = nil,
             enumNames: [String]? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "string" as String)
             fields.put("enum", `enum`)
             fields.put("title", title)
@@ -2825,18 +2825,18 @@ public enum Types {
     }
 
     /// The `prompts/list` request.
-    public struct ListPromptsRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListPromptsRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "prompts/list"),
             .optional("params", PaginatedRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: PaginatedRequestParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "prompts/list" as String)
@@ -2852,8 +2852,8 @@ public enum Types {
     }
 
     /// The result of `prompts/list`.
-    public struct ListPromptsResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListPromptsResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("prompts", [Prompt].self),
             .optional("resultType", String.self),
             .optional("cacheScope", CacheScope.self),
@@ -2861,8 +2861,8 @@ public enum Types {
             .optional("ttlMs", Int.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             prompts: [Prompt],
@@ -2872,7 +2872,7 @@ public enum Types {
             ttlMs: Int? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("prompts", prompts)
             fields.put("resultType", resultType)
             fields.put("cacheScope", cacheScope)
@@ -2903,17 +2903,17 @@ public enum Types {
     }
 
     /// The answer to `prompts/list`.
-    public struct ListPromptsResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListPromptsResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", ListPromptsResult.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: ListPromptsResult) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -2927,18 +2927,18 @@ public enum Types {
     }
 
     /// The `resources/templates/list` request.
-    public struct ListResourceTemplatesRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListResourceTemplatesRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "resources/templates/list"),
             .optional("params", PaginatedRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: PaginatedRequestParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "resources/templates/list" as String)
@@ -2954,8 +2954,8 @@ public enum Types {
     }
 
     /// The result of `resources/templates/list`.
-    public struct ListResourceTemplatesResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListResourceTemplatesResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("resourceTemplates", [ResourceTemplate].self),
             .optional("resultType", String.self),
             .optional("cacheScope", CacheScope.self),
@@ -2963,8 +2963,8 @@ public enum Types {
             .optional("ttlMs", Int.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             resourceTemplates: [ResourceTemplate],
@@ -2974,7 +2974,7 @@ public enum Types {
             ttlMs: Int? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resourceTemplates", resourceTemplates)
             fields.put("resultType", resultType)
             fields.put("cacheScope", cacheScope)
@@ -3008,17 +3008,17 @@ public enum Types {
     }
 
     /// The answer to `resources/templates/list`.
-    public struct ListResourceTemplatesResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListResourceTemplatesResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", ListResourceTemplatesResult.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: ListResourceTemplatesResult) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -3032,18 +3032,18 @@ public enum Types {
     }
 
     /// The `resources/list` request.
-    public struct ListResourcesRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListResourcesRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "resources/list"),
             .optional("params", PaginatedRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: PaginatedRequestParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "resources/list" as String)
@@ -3059,8 +3059,8 @@ public enum Types {
     }
 
     /// The result of `resources/list`.
-    public struct ListResourcesResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListResourcesResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("resources", [Resource].self),
             .optional("resultType", String.self),
             .optional("cacheScope", CacheScope.self),
@@ -3068,8 +3068,8 @@ public enum Types {
             .optional("ttlMs", Int.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             resources: [Resource],
@@ -3079,7 +3079,7 @@ public enum Types {
             ttlMs: Int? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resources", resources)
             fields.put("resultType", resultType)
             fields.put("cacheScope", cacheScope)
@@ -3113,17 +3113,17 @@ public enum Types {
     }
 
     /// The answer to `resources/list`.
-    public struct ListResourcesResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListResourcesResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", ListResourcesResult.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: ListResourcesResult) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -3137,18 +3137,18 @@ public enum Types {
     }
 
     /// The `roots/list` request.
-    public struct ListRootsRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListRootsRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("method", "roots/list"),
             .optional("jsonrpc", String.self),
             .optional("id", RequestId.self),
             .optional("params", Params.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(jsonrpc: String? = nil, id: RequestId? = nil, params: Params? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("method", "roots/list" as String)
             fields.put("jsonrpc", jsonrpc)
             fields.put("id", id)
@@ -3160,15 +3160,15 @@ public enum Types {
         public var id: RequestId? { get { fields.optional("id") } set { fields.put("id", newValue) } }
         public var params: Params? { get { fields.optional("params") } set { fields.put("params", newValue) } }
 
-        public struct Params: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Params: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("_meta", MetaObject.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(meta: MetaObject? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("_meta", meta)
             }
 
@@ -3177,16 +3177,16 @@ public enum Types {
     }
 
     /// The result of `roots/list`.
-    public struct ListRootsResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListRootsResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("roots", [Root].self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(roots: [Root], meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("roots", roots)
             fields.put("_meta", meta)
         }
@@ -3197,18 +3197,18 @@ public enum Types {
     }
 
     /// The `tasks/list` request. Only 2025-11-25.
-    public struct ListTasksRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListTasksRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "tasks/list"),
             .optional("params", PaginatedRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: PaginatedRequestParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "tasks/list" as String)
@@ -3224,17 +3224,17 @@ public enum Types {
     }
 
     /// The result of `tasks/list`. Only 2025-11-25.
-    public struct ListTasksResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListTasksResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("tasks", [Task].self),
             .optional("nextCursor", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(tasks: [Task], nextCursor: String? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("tasks", tasks)
             fields.put("nextCursor", nextCursor)
             fields.put("_meta", meta)
@@ -3250,18 +3250,18 @@ public enum Types {
     }
 
     /// The `tools/list` request.
-    public struct ListToolsRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListToolsRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "tools/list"),
             .optional("params", PaginatedRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: PaginatedRequestParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "tools/list" as String)
@@ -3277,8 +3277,8 @@ public enum Types {
     }
 
     /// The result of `tools/list`.
-    public struct ListToolsResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListToolsResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("tools", [Tool].self),
             .optional("resultType", String.self),
             .optional("cacheScope", CacheScope.self),
@@ -3286,8 +3286,8 @@ public enum Types {
             .optional("ttlMs", Int.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             tools: [Tool],
@@ -3297,7 +3297,7 @@ public enum Types {
             ttlMs: Int? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("tools", tools)
             fields.put("resultType", resultType)
             fields.put("cacheScope", cacheScope)
@@ -3328,17 +3328,17 @@ public enum Types {
     }
 
     /// The answer to `tools/list`.
-    public struct ListToolsResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ListToolsResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", ListToolsResult.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: ListToolsResult) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -3349,7 +3349,7 @@ public enum Types {
     }
 
     /// The severities of RFC 5424.
-    public struct LoggingLevel: WireString, WireValue {
+    public struct LoggingLevel: _WireString, WireValue {
         public static let alert = LoggingLevel(rawValue: "alert")
         public static let critical = LoggingLevel(rawValue: "critical")
         public static let debug = LoggingLevel(rawValue: "debug")
@@ -3364,17 +3364,17 @@ public enum Types {
     }
 
     /// The `notifications/message` notification.
-    public struct LoggingMessageNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct LoggingMessageNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/message"),
             .required("params", LoggingMessageNotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: LoggingMessageNotificationParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/message" as String)
             fields.put("params", params)
@@ -3388,18 +3388,18 @@ public enum Types {
     }
 
     /// The params of `notifications/message`.
-    public struct LoggingMessageNotificationParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct LoggingMessageNotificationParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("data", JSONValue.self),
             .required("level", LoggingLevel.self),
             .optional("logger", String.self),
             .optional("_meta", NotificationMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(data: JSONValue, level: LoggingLevel, logger: String? = nil, meta: NotificationMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("data", data)
             fields.put("level", level)
             fields.put("logger", logger)
@@ -3421,17 +3421,17 @@ public enum Types {
     public typealias MetaObject = JSONObject
 
     /// Error -32601: the method is unknown or not offered.
-    public struct MethodNotFoundError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct MethodNotFoundError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("code", -32601),
             .required("message", String.self),
             .optional("data", JSONValue.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(message: String, data: JSONValue? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("code", -32601 as Int)
             fields.put("message", message)
             fields.put("data", data)
@@ -3443,17 +3443,17 @@ public enum Types {
     }
 
     /// Error -32021: the request needs a capability the client did not declare.
-    public struct MissingRequiredClientCapabilityError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct MissingRequiredClientCapabilityError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("error", Error.self),
             .optional("id", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(error: Error, id: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("error", error)
             fields.put("id", id)
@@ -3462,17 +3462,17 @@ public enum Types {
         public var error: Error { get { fields.required("error") } set { fields.put("error", newValue) } }
         public var id: RequestId? { get { fields.optional("id") } set { fields.put("id", newValue) } }
 
-        public struct Error: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Error: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .constant("code", -32021),
                 .required("message", String.self),
                 .required("data", Data.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(message: String, data: Data) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("code", -32021 as Int)
                 fields.put("message", message)
                 fields.put("data", data)
@@ -3482,15 +3482,15 @@ public enum Types {
             public var message: String { get { fields.required("message") } set { fields.put("message", newValue) } }
             public var data: Data { get { fields.required("data") } set { fields.put("data", newValue) } }
 
-            public struct Data: WireObject, WireValue {
-                public static let rules: [WireRule] = [
+            public struct Data: _WireObject, WireValue {
+                public static let rules: [_WireRule] = [
                     .required("requiredCapabilities", ClientCapabilities.self),
                 ]
-                public private(set) var fields: WireFields
-                public init(fields: WireFields) { self.fields = fields }
+                public private(set) var fields: _WireFields
+                public init(fields: _WireFields) { self.fields = fields }
 
                 public init(requiredCapabilities: ClientCapabilities) {
-                    fields = WireFields()
+                    fields = _WireFields()
                     fields.put("requiredCapabilities", requiredCapabilities)
                 }
 
@@ -3504,15 +3504,15 @@ public enum Types {
     }
 
     /// Part of a model's name.
-    public struct ModelHint: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ModelHint: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("name", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(name: String? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
         }
 
@@ -3520,15 +3520,15 @@ public enum Types {
     }
 
     /// Which kind of model a server would like for sampling; advice only.
-    public struct ModelPreferences: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ModelPreferences: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("costPriority", Double.self),
             .optional("hints", [ModelHint].self),
             .optional("intelligencePriority", Double.self),
             .optional("speedPriority", Double.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             costPriority: Double? = nil,
@@ -3536,7 +3536,7 @@ public enum Types {
             intelligencePriority: Double? = nil,
             speedPriority: Double? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("costPriority", costPriority)
             fields.put("hints", hints)
             fields.put("intelligencePriority", intelligencePriority)
@@ -3563,17 +3563,17 @@ public enum Types {
     }
 
     /// A field of a form with several choices.
-    public enum MultiSelectEnumSchema: WireUnion, WireValue {
+    public enum MultiSelectEnumSchema: _WireUnion, WireValue {
         case untitledMultiSelect(UntitledMultiSelectEnumSchema)
         case titledMultiSelect(TitledMultiSelectEnumSchema)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             UntitledMultiSelectEnumSchema.self,
             TitledMultiSelectEnumSchema.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .untitledMultiSelect(.init(checked: match.json))
             case 1: self = .titledMultiSelect(.init(checked: match.json))
@@ -3591,16 +3591,16 @@ public enum Types {
     }
 
     /// The method and params of a notification.
-    public struct Notification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Notification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("method", String.self),
             .optional("params", JSONObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(method: String, params: JSONObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("method", method)
             fields.put("params", params)
         }
@@ -3610,15 +3610,15 @@ public enum Types {
     }
 
     /// The `_meta` of a notification.
-    public struct NotificationMetaObject: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct NotificationMetaObject: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("io.modelcontextprotocol/subscriptionId", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(subscriptionId: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("io.modelcontextprotocol/subscriptionId", subscriptionId)
         }
 
@@ -3630,15 +3630,15 @@ public enum Types {
     }
 
     /// The params every notification may have.
-    public struct NotificationParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct NotificationParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("_meta", NotificationMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(meta: NotificationMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("_meta", meta)
         }
 
@@ -3649,8 +3649,8 @@ public enum Types {
     }
 
     /// A number field of a form.
-    public struct NumberSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct NumberSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .tag("type", ["integer", "number"]),
             .optional("title", String.self),
             .optional("description", String.self),
@@ -3658,8 +3658,8 @@ public enum Types {
             .optional("maximum", Double.self),
             .optional("minimum", Double.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             type: Kind,
@@ -3669,7 +3669,7 @@ public enum Types {
             maximum: Double? = nil,
             minimum: Double? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", type)
             fields.put("title", title)
             fields.put("description", description)
@@ -3690,7 +3690,7 @@ public enum Types {
         public var maximum: Double? { get { fields.optional("maximum") } set { fields.put("maximum", newValue) } }
         public var minimum: Double? { get { fields.optional("minimum") } set { fields.put("minimum", newValue) } }
 
-        public struct Kind: WireString, WireValue {
+        public struct Kind: _WireString, WireValue {
             public static let integer = Kind(rawValue: "integer")
             public static let number = Kind(rawValue: "number")
 
@@ -3700,18 +3700,18 @@ public enum Types {
     }
 
     /// A request for one page of a list.
-    public struct PaginatedRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PaginatedRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("method", String.self),
             .optional("params", PaginatedRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, method: String, params: PaginatedRequestParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", method)
@@ -3727,16 +3727,16 @@ public enum Types {
     }
 
     /// The params of a request for one page.
-    public struct PaginatedRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PaginatedRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("cursor", String.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(cursor: String? = nil, meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("cursor", cursor)
             fields.put("_meta", meta)
         }
@@ -3747,17 +3747,17 @@ public enum Types {
     }
 
     /// One page of a list.
-    public struct PaginatedResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PaginatedResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("resultType", String.self),
             .optional("nextCursor", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(resultType: String? = nil, nextCursor: String? = nil, meta: ResultMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resultType", resultType)
             fields.put("nextCursor", nextCursor)
             fields.put("_meta", meta)
@@ -3777,17 +3777,17 @@ public enum Types {
     }
 
     /// Error -32700: not JSON.
-    public struct ParseError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ParseError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("code", -32700),
             .required("message", String.self),
             .optional("data", JSONValue.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(message: String, data: JSONValue? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("code", -32700 as Int)
             fields.put("message", message)
             fields.put("data", data)
@@ -3799,18 +3799,18 @@ public enum Types {
     }
 
     /// The `ping` request. Until 2025-11-25.
-    public struct PingRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PingRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "ping"),
             .optional("params", RequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: RequestParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "ping" as String)
@@ -3823,7 +3823,7 @@ public enum Types {
     }
 
     /// One field of a form.
-    public enum PrimitiveSchemaDefinition: WireUnion, WireValue {
+    public enum PrimitiveSchemaDefinition: _WireUnion, WireValue {
         case string(StringSchema)
         case number(NumberSchema)
         case boolean(BooleanSchema)
@@ -3834,7 +3834,7 @@ public enum Types {
         case legacyTitledEnum(LegacyTitledEnumSchema)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             LegacyTitledEnumSchema.self,
             UntitledSingleSelectEnumSchema.self,
             TitledSingleSelectEnumSchema.self,
@@ -3845,7 +3845,7 @@ public enum Types {
             BooleanSchema.self,
         ], marks: [0: "enumNames"])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .legacyTitledEnum(.init(checked: match.json))
             case 1: self = .untitledSingleSelectEnum(.init(checked: match.json))
@@ -3875,17 +3875,17 @@ public enum Types {
     }
 
     /// Says how far a request has come.
-    public struct ProgressNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ProgressNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/progress"),
             .required("params", ProgressNotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: ProgressNotificationParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/progress" as String)
             fields.put("params", params)
@@ -3899,16 +3899,16 @@ public enum Types {
     }
 
     /// The params of `notifications/progress`.
-    public struct ProgressNotificationParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ProgressNotificationParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("progress", Double.self),
             .required("progressToken", ProgressToken.self),
             .optional("message", String.self),
             .optional("total", Double.self),
             .optional("_meta", NotificationMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             progress: Double,
@@ -3917,7 +3917,7 @@ public enum Types {
             total: Double? = nil,
             meta: NotificationMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("progress", progress)
             fields.put("progressToken", progressToken)
             fields.put("message", message)
@@ -3943,7 +3943,7 @@ public enum Types {
     }
 
     /// Names the request that progress is about.
-    public enum ProgressToken: WireScalar, WireValue {
+    public enum ProgressToken: _WireScalar, WireValue {
         case string(String)
         case int(Int)
 
@@ -3956,8 +3956,8 @@ public enum Types {
     }
 
     /// A prompt or prompt template a server offers.
-    public struct Prompt: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Prompt: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("name", String.self),
             .optional("title", String.self),
             .optional("description", String.self),
@@ -3965,8 +3965,8 @@ public enum Types {
             .optional("icons", [Icon].self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             name: String,
@@ -3976,7 +3976,7 @@ public enum Types {
             icons: [Icon]? = nil,
             meta: MetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
             fields.put("title", title)
             fields.put("description", description)
@@ -4003,18 +4003,18 @@ public enum Types {
     }
 
     /// One argument of a prompt.
-    public struct PromptArgument: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PromptArgument: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("name", String.self),
             .optional("title", String.self),
             .optional("description", String.self),
             .optional("required", Bool.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(name: String, title: String? = nil, description: String? = nil, required: Bool? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
             fields.put("title", title)
             fields.put("description", description)
@@ -4033,17 +4033,17 @@ public enum Types {
     }
 
     /// Says that the list of prompts has changed.
-    public struct PromptListChangedNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PromptListChangedNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/prompts/list_changed"),
             .optional("params", NotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: NotificationParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/prompts/list_changed" as String)
             fields.put("params", params)
@@ -4057,16 +4057,16 @@ public enum Types {
     }
 
     /// One message of a prompt.
-    public struct PromptMessage: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PromptMessage: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("role", Role.self),
             .required("content", ContentBlock.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(role: Role, content: ContentBlock) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("role", role)
             fields.put("content", content)
         }
@@ -4076,17 +4076,17 @@ public enum Types {
     }
 
     /// Names a prompt to complete an argument of.
-    public struct PromptReference: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct PromptReference: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "ref/prompt"),
             .required("name", String.self),
             .optional("title", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(name: String, title: String? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "ref/prompt" as String)
             fields.put("name", name)
             fields.put("title", title)
@@ -4099,18 +4099,18 @@ public enum Types {
     }
 
     /// The `resources/read` request.
-    public struct ReadResourceRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ReadResourceRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "resources/read"),
             .required("params", ReadResourceRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: ReadResourceRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "resources/read" as String)
@@ -4126,15 +4126,15 @@ public enum Types {
     }
 
     /// The params of `resources/read`.
-    public struct ReadResourceRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ReadResourceRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .optional("inputResponses", InputResponses.self),
             .optional("requestState", String.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             uri: String,
@@ -4142,7 +4142,7 @@ public enum Types {
             requestState: String? = nil,
             meta: RequestMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("inputResponses", inputResponses)
             fields.put("requestState", requestState)
@@ -4164,16 +4164,16 @@ public enum Types {
     }
 
     /// The result of `resources/read`.
-    public struct ReadResourceResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ReadResourceResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("contents", [AnyResourceContents].self),
             .optional("resultType", String.self),
             .optional("cacheScope", CacheScope.self),
             .optional("ttlMs", Int.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             contents: [AnyResourceContents],
@@ -4182,7 +4182,7 @@ public enum Types {
             ttlMs: Int? = nil,
             meta: ResultMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("contents", contents)
             fields.put("resultType", resultType)
             fields.put("cacheScope", cacheScope)
@@ -4210,17 +4210,17 @@ public enum Types {
     }
 
     /// The answer to `resources/read`.
-    public struct ReadResourceResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ReadResourceResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", Result.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: Result) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -4229,17 +4229,17 @@ public enum Types {
         public var id: RequestId { get { fields.required("id") } set { fields.put("id", newValue) } }
         public var result: Result { get { fields.required("result") } set { fields.put("result", newValue) } }
 
-        public enum Result: WireUnion, WireValue {
+        public enum Result: _WireUnion, WireValue {
             case inputRequired(InputRequiredResult)
             case readResource(ReadResourceResult)
             case other(JSONValue)
 
-            public static let members = WireMembers([
+            public static let members = _WireMembers([
                 InputRequiredResult.self,
                 ReadResourceResult.self,
             ])
 
-            public init(_ match: WireMatch) {
+            public init(_ match: _WireMatch) {
                 switch match.index {
                 case 0: self = .inputRequired(.init(checked: match.json))
                 case 1: self = .readResource(.init(checked: match.json))
@@ -4258,15 +4258,15 @@ public enum Types {
     }
 
     /// Ties a message to a task; `_meta` key `io.modelcontextprotocol/related-task`. Only 2025-11-25.
-    public struct RelatedTaskMetadata: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct RelatedTaskMetadata: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("taskId", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(taskId: String) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("taskId", taskId)
         }
 
@@ -4274,16 +4274,16 @@ public enum Types {
     }
 
     /// The method and params of a request.
-    public struct Request: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Request: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("method", String.self),
             .optional("params", JSONObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(method: String, params: JSONObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("method", method)
             fields.put("params", params)
         }
@@ -4293,7 +4293,7 @@ public enum Types {
     }
 
     /// Names a request until it is answered.
-    public enum RequestId: WireScalar, WireValue {
+    public enum RequestId: _WireScalar, WireValue {
         case string(String)
         case int(Int)
 
@@ -4306,16 +4306,16 @@ public enum Types {
     }
 
     /// The `_meta` of a request: the envelope of 2026-07-28 and the progress token.
-    public struct RequestMetaObject: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct RequestMetaObject: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("io.modelcontextprotocol/clientCapabilities", ClientCapabilities.self),
             .optional("io.modelcontextprotocol/clientInfo", Implementation.self),
             .optional("io.modelcontextprotocol/logLevel", LoggingLevel.self),
             .optional("io.modelcontextprotocol/protocolVersion", String.self),
             .optional("progressToken", ProgressToken.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             clientCapabilities: ClientCapabilities? = nil,
@@ -4324,7 +4324,7 @@ public enum Types {
             protocolVersion: String? = nil,
             progressToken: ProgressToken? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("io.modelcontextprotocol/clientCapabilities", clientCapabilities)
             fields.put("io.modelcontextprotocol/clientInfo", clientInfo)
             fields.put("io.modelcontextprotocol/logLevel", logLevel)
@@ -4360,15 +4360,15 @@ public enum Types {
     }
 
     /// The params every request has.
-    public struct RequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct RequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("_meta", meta)
         }
 
@@ -4376,8 +4376,8 @@ public enum Types {
     }
 
     /// Something a server can be asked to read.
-    public struct Resource: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Resource: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .required("name", String.self),
             .optional("title", String.self),
@@ -4388,8 +4388,8 @@ public enum Types {
             .optional("size", Int.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             uri: String,
@@ -4402,7 +4402,7 @@ public enum Types {
             size: Int? = nil,
             meta: MetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("name", name)
             fields.put("title", title)
@@ -4437,17 +4437,17 @@ public enum Types {
     }
 
     /// What all contents of a resource have in common.
-    public struct ResourceContents: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceContents: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .optional("mimeType", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, mimeType: String? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("mimeType", mimeType)
             fields.put("_meta", meta)
@@ -4461,8 +4461,8 @@ public enum Types {
     }
 
     /// A pointer to a resource inside a tool result or a prompt.
-    public struct ResourceLink: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceLink: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "resource_link"),
             .required("uri", String.self),
             .required("name", String.self),
@@ -4474,8 +4474,8 @@ public enum Types {
             .optional("size", Int.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             uri: String,
@@ -4488,7 +4488,7 @@ public enum Types {
             size: Int? = nil,
             meta: MetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "resource_link" as String)
             fields.put("uri", uri)
             fields.put("name", name)
@@ -4524,17 +4524,17 @@ public enum Types {
     }
 
     /// Says that the list of resources has changed.
-    public struct ResourceListChangedNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceListChangedNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/resources/list_changed"),
             .optional("params", NotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: NotificationParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/resources/list_changed" as String)
             fields.put("params", params)
@@ -4548,16 +4548,16 @@ public enum Types {
     }
 
     /// The params of a request about one resource.
-    public struct ResourceRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("_meta", meta)
         }
@@ -4567,8 +4567,8 @@ public enum Types {
     }
 
     /// A pattern of URIs a server can be asked to read.
-    public struct ResourceTemplate: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceTemplate: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uriTemplate", String.self),
             .required("name", String.self),
             .optional("title", String.self),
@@ -4578,8 +4578,8 @@ public enum Types {
             .optional("mimeType", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             uriTemplate: String,
@@ -4591,7 +4591,7 @@ public enum Types {
             mimeType: String? = nil,
             meta: MetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uriTemplate", uriTemplate)
             fields.put("name", name)
             fields.put("title", title)
@@ -4627,16 +4627,16 @@ public enum Types {
     }
 
     /// Names a resource template to complete a variable of.
-    public struct ResourceTemplateReference: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceTemplateReference: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "ref/resource"),
             .required("uri", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "ref/resource" as String)
             fields.put("uri", uri)
         }
@@ -4646,17 +4646,17 @@ public enum Types {
     }
 
     /// Says that a resource has changed.
-    public struct ResourceUpdatedNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceUpdatedNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/resources/updated"),
             .required("params", ResourceUpdatedNotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: ResourceUpdatedNotificationParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/resources/updated" as String)
             fields.put("params", params)
@@ -4670,16 +4670,16 @@ public enum Types {
     }
 
     /// The params of `notifications/resources/updated`.
-    public struct ResourceUpdatedNotificationParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResourceUpdatedNotificationParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .optional("_meta", NotificationMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, meta: NotificationMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("_meta", meta)
         }
@@ -4692,16 +4692,16 @@ public enum Types {
     }
 
     /// What every result has in common.
-    public struct Result: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Result: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("resultType", String.self),
             .optional("_meta", ResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(resultType: String? = nil, meta: ResultMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resultType", resultType)
             fields.put("_meta", meta)
         }
@@ -4715,15 +4715,15 @@ public enum Types {
     }
 
     /// The `_meta` of a result.
-    public struct ResultMetaObject: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ResultMetaObject: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("io.modelcontextprotocol/serverInfo", Implementation.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(serverInfo: Implementation? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("io.modelcontextprotocol/serverInfo", serverInfo)
         }
 
@@ -4738,7 +4738,7 @@ public enum Types {
     public typealias ResultType = String
 
     /// Who is speaking.
-    public struct Role: WireString, WireValue {
+    public struct Role: _WireString, WireValue {
         public static let assistant = Role(rawValue: "assistant")
         public static let user = Role(rawValue: "user")
 
@@ -4747,17 +4747,17 @@ public enum Types {
     }
 
     /// A folder or file the client lets servers work on.
-    public struct Root: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Root: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .optional("name", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, name: String? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("name", name)
             fields.put("_meta", meta)
@@ -4770,17 +4770,17 @@ public enum Types {
     }
 
     /// Says that the client's roots have changed. Until 2025-11-25.
-    public struct RootsListChangedNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct RootsListChangedNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/roots/list_changed"),
             .optional("params", NotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: NotificationParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/roots/list_changed" as String)
             fields.put("params", params)
@@ -4794,17 +4794,17 @@ public enum Types {
     }
 
     /// One message of a conversation with a model.
-    public struct SamplingMessage: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SamplingMessage: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("role", Role.self),
             .required("content", Content.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(role: Role, content: Content, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("role", role)
             fields.put("content", content)
             fields.put("_meta", meta)
@@ -4815,17 +4815,17 @@ public enum Types {
         /// Since 2025-11-25.
         public var meta: MetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
 
-        public enum Content: WireUnion, WireValue {
+        public enum Content: _WireUnion, WireValue {
             case one(SamplingMessageContentBlock)
             case many([SamplingMessageContentBlock])
             case other(JSONValue)
 
-            public static let members = WireMembers([
+            public static let members = _WireMembers([
                 SamplingMessageContentBlock.self,
                 [SamplingMessageContentBlock].self,
             ])
 
-            public init(_ match: WireMatch) {
+            public init(_ match: _WireMatch) {
                 switch match.index {
                 case 0: self = .one(.init(checked: match.json))
                 case 1: self = .many(.init(checked: match.json))
@@ -4844,7 +4844,7 @@ public enum Types {
     }
 
     /// One piece of content in a message of a conversation with a model.
-    public enum SamplingMessageContentBlock: WireUnion, WireValue {
+    public enum SamplingMessageContentBlock: _WireUnion, WireValue {
         case text(TextContent)
         case image(ImageContent)
         case audio(AudioContent)
@@ -4852,7 +4852,7 @@ public enum Types {
         case toolResult(ToolResultContent)
         case other(JSONValue)
 
-        public static let members = WireMembers(tag: "type", [
+        public static let members = _WireMembers(tag: "type", [
             "text": TextContent.self,
             "image": ImageContent.self,
             "audio": AudioContent.self,
@@ -4860,7 +4860,7 @@ public enum Types {
             "tool_result": ToolResultContent.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .text(.init(checked: match.json))
             case 1: self = .image(.init(checked: match.json))
@@ -4884,8 +4884,8 @@ public enum Types {
     }
 
     /// What a server offers to clients; present means supported.
-    public struct ServerCapabilities: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ServerCapabilities: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("completions", JSONObject.self),
             .optional("experimental", [String: JSONObject].self),
             .optional("extensions", [String: JSONObject].self),
@@ -4895,8 +4895,8 @@ public enum Types {
             .optional("tasks", Tasks.self),
             .optional("tools", Tools.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             completions: JSONObject? = nil,
@@ -4908,7 +4908,7 @@ public enum Types {
             tasks: Tasks? = nil,
             tools: Tools? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("completions", completions)
             fields.put("experimental", experimental)
             fields.put("extensions", extensions)
@@ -4943,15 +4943,15 @@ public enum Types {
         public var tasks: Tasks? { get { fields.optional("tasks") } set { fields.put("tasks", newValue) } }
         public var tools: Tools? { get { fields.optional("tools") } set { fields.put("tools", newValue) } }
 
-        public struct Prompts: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Prompts: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("listChanged", Bool.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(listChanged: Bool? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("listChanged", listChanged)
             }
 
@@ -4961,16 +4961,16 @@ public enum Types {
             }
         }
 
-        public struct Resources: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Resources: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("listChanged", Bool.self),
                 .optional("subscribe", Bool.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(listChanged: Bool? = nil, subscribe: Bool? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("listChanged", listChanged)
                 fields.put("subscribe", subscribe)
             }
@@ -4982,17 +4982,17 @@ public enum Types {
             public var subscribe: Bool? { get { fields.optional("subscribe") } set { fields.put("subscribe", newValue) } }
         }
 
-        public struct Tasks: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Tasks: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("cancel", JSONObject.self),
                 .optional("list", JSONObject.self),
                 .optional("requests", Requests.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(cancel: JSONObject? = nil, list: JSONObject? = nil, requests: Requests? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("cancel", cancel)
                 fields.put("list", list)
                 fields.put("requests", requests)
@@ -5002,29 +5002,29 @@ public enum Types {
             public var list: JSONObject? { get { fields.optional("list") } set { fields.put("list", newValue) } }
             public var requests: Requests? { get { fields.optional("requests") } set { fields.put("requests", newValue) } }
 
-            public struct Requests: WireObject, WireValue {
-                public static let rules: [WireRule] = [
+            public struct Requests: _WireObject, WireValue {
+                public static let rules: [_WireRule] = [
                     .optional("tools", Tools.self),
                 ]
-                public private(set) var fields: WireFields
-                public init(fields: WireFields) { self.fields = fields }
+                public private(set) var fields: _WireFields
+                public init(fields: _WireFields) { self.fields = fields }
 
                 public init(tools: Tools? = nil) {
-                    fields = WireFields()
+                    fields = _WireFields()
                     fields.put("tools", tools)
                 }
 
                 public var tools: Tools? { get { fields.optional("tools") } set { fields.put("tools", newValue) } }
 
-                public struct Tools: WireObject, WireValue {
-                    public static let rules: [WireRule] = [
+                public struct Tools: _WireObject, WireValue {
+                    public static let rules: [_WireRule] = [
                         .optional("call", JSONObject.self),
                     ]
-                    public private(set) var fields: WireFields
-                    public init(fields: WireFields) { self.fields = fields }
+                    public private(set) var fields: _WireFields
+                    public init(fields: _WireFields) { self.fields = fields }
 
                     public init(call: JSONObject? = nil) {
-                        fields = WireFields()
+                        fields = _WireFields()
                         fields.put("call", call)
                     }
 
@@ -5033,15 +5033,15 @@ public enum Types {
             }
         }
 
-        public struct Tools: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Tools: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .optional("listChanged", Bool.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(listChanged: Bool? = nil) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("listChanged", listChanged)
             }
 
@@ -5053,7 +5053,7 @@ public enum Types {
     }
 
     /// Every notification a server may send.
-    public enum ServerNotification: WireUnion, WireValue {
+    public enum ServerNotification: _WireUnion, WireValue {
         case cancelled(CancelledNotification)
         case progress(ProgressNotification)
         case resourceListChanged(ResourceListChangedNotification)
@@ -5066,7 +5066,7 @@ public enum Types {
         case elicitationComplete(ElicitationCompleteNotification)
         case other(JSONValue)
 
-        public static let members = WireMembers(tag: "method", [
+        public static let members = _WireMembers(tag: "method", [
             "notifications/cancelled": CancelledNotification.self,
             "notifications/progress": ProgressNotification.self,
             "notifications/resources/list_changed": ResourceListChangedNotification.self,
@@ -5079,7 +5079,7 @@ public enum Types {
             "notifications/elicitation/complete": ElicitationCompleteNotification.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .cancelled(.init(checked: match.json))
             case 1: self = .progress(.init(checked: match.json))
@@ -5113,7 +5113,7 @@ public enum Types {
     }
 
     /// Every request a server may send. Until 2025-11-25.
-    public enum ServerRequest: WireUnion, WireValue {
+    public enum ServerRequest: _WireUnion, WireValue {
         case ping(PingRequest)
         case getTask(GetTaskRequest)
         case getTaskPayload(GetTaskPayloadRequest)
@@ -5124,7 +5124,7 @@ public enum Types {
         case elicit(ElicitRequest)
         case other(JSONValue)
 
-        public static let members = WireMembers(tag: "method", [
+        public static let members = _WireMembers(tag: "method", [
             "ping": PingRequest.self,
             "tasks/get": GetTaskRequest.self,
             "tasks/result": GetTaskPayloadRequest.self,
@@ -5135,7 +5135,7 @@ public enum Types {
             "elicitation/create": ElicitRequest.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .ping(.init(checked: match.json))
             case 1: self = .getTask(.init(checked: match.json))
@@ -5165,7 +5165,7 @@ public enum Types {
     }
 
     /// Every result a server may send.
-    public enum ServerResult: WireUnion, WireValue {
+    public enum ServerResult: _WireUnion, WireValue {
         case result(Result)
         case inputRequired(InputRequiredResult)
         case discover(DiscoverResult)
@@ -5185,7 +5185,7 @@ public enum Types {
         case listTasks(ListTasksResult)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             DiscoverResult.self,
             GetTaskResult.self,
             CancelTaskResult.self,
@@ -5205,7 +5205,7 @@ public enum Types {
             GetTaskPayloadResult.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .discover(.init(checked: match.json))
             case 1: self = .getTask(.init(checked: match.json))
@@ -5253,18 +5253,18 @@ public enum Types {
     }
 
     /// The `logging/setLevel` request. Until 2025-11-25.
-    public struct SetLevelRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SetLevelRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "logging/setLevel"),
             .required("params", SetLevelRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: SetLevelRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "logging/setLevel" as String)
@@ -5280,16 +5280,16 @@ public enum Types {
     }
 
     /// The params of `logging/setLevel`. Only 2025-11-25.
-    public struct SetLevelRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SetLevelRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("level", LoggingLevel.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(level: LoggingLevel, meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("level", level)
             fields.put("_meta", meta)
         }
@@ -5299,17 +5299,17 @@ public enum Types {
     }
 
     /// A field of a form with one choice.
-    public enum SingleSelectEnumSchema: WireUnion, WireValue {
+    public enum SingleSelectEnumSchema: _WireUnion, WireValue {
         case untitledSingleSelect(UntitledSingleSelectEnumSchema)
         case titledSingleSelect(TitledSingleSelectEnumSchema)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             UntitledSingleSelectEnumSchema.self,
             TitledSingleSelectEnumSchema.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .untitledSingleSelect(.init(checked: match.json))
             case 1: self = .titledSingleSelect(.init(checked: match.json))
@@ -5327,8 +5327,8 @@ public enum Types {
     }
 
     /// A text field of a form.
-    public struct StringSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct StringSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "string"),
             .optional("title", String.self),
             .optional("description", String.self),
@@ -5337,8 +5337,8 @@ public enum Types {
             .optional("maxLength", Int.self),
             .optional("minLength", Int.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             title: String? = nil,
@@ -5348,7 +5348,7 @@ public enum Types {
             maxLength: Int? = nil,
             minLength: Int? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "string" as String)
             fields.put("title", title)
             fields.put("description", description)
@@ -5371,7 +5371,7 @@ public enum Types {
         public var maxLength: Int? { get { fields.optional("maxLength") } set { fields.put("maxLength", newValue) } }
         public var minLength: Int? { get { fields.optional("minLength") } set { fields.put("minLength", newValue) } }
 
-        public struct Format: WireString, WireValue {
+        public struct Format: _WireString, WireValue {
             public static let date = Format(rawValue: "date")
             public static let dateTime = Format(rawValue: "date-time")
             public static let email = Format(rawValue: "email")
@@ -5383,18 +5383,18 @@ public enum Types {
     }
 
     /// The `resources/subscribe` request. Until 2025-11-25.
-    public struct SubscribeRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscribeRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "resources/subscribe"),
             .required("params", SubscribeRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: SubscribeRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "resources/subscribe" as String)
@@ -5410,16 +5410,16 @@ public enum Types {
     }
 
     /// The params of `resources/subscribe`. Only 2025-11-25.
-    public struct SubscribeRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscribeRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("_meta", meta)
         }
@@ -5429,15 +5429,15 @@ public enum Types {
     }
 
     /// Which notifications a listener wants.
-    public struct SubscriptionFilter: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionFilter: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("promptsListChanged", Bool.self),
             .optional("resourceSubscriptions", [String].self),
             .optional("resourcesListChanged", Bool.self),
             .optional("toolsListChanged", Bool.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             promptsListChanged: Bool? = nil,
@@ -5445,7 +5445,7 @@ public enum Types {
             resourcesListChanged: Bool? = nil,
             toolsListChanged: Bool? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("promptsListChanged", promptsListChanged)
             fields.put("resourceSubscriptions", resourceSubscriptions)
             fields.put("resourcesListChanged", resourcesListChanged)
@@ -5472,17 +5472,17 @@ public enum Types {
     }
 
     /// The first message of a listen stream: what the server agreed to send. Since 2026-07-28.
-    public struct SubscriptionsAcknowledgedNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionsAcknowledgedNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/subscriptions/acknowledged"),
             .required("params", SubscriptionsAcknowledgedNotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: SubscriptionsAcknowledgedNotificationParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/subscriptions/acknowledged" as String)
             fields.put("params", params)
@@ -5496,16 +5496,16 @@ public enum Types {
     }
 
     /// The params of `notifications/subscriptions/acknowledged`.
-    public struct SubscriptionsAcknowledgedNotificationParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionsAcknowledgedNotificationParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("notifications", SubscriptionFilter.self),
             .optional("_meta", NotificationMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(notifications: SubscriptionFilter, meta: NotificationMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("notifications", notifications)
             fields.put("_meta", meta)
         }
@@ -5521,18 +5521,18 @@ public enum Types {
     }
 
     /// Opens a stream of change notifications. Since 2026-07-28.
-    public struct SubscriptionsListenRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionsListenRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "subscriptions/listen"),
             .required("params", SubscriptionsListenRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: SubscriptionsListenRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "subscriptions/listen" as String)
@@ -5548,16 +5548,16 @@ public enum Types {
     }
 
     /// The params of `subscriptions/listen`.
-    public struct SubscriptionsListenRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionsListenRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("notifications", SubscriptionFilter.self),
             .required("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(notifications: SubscriptionFilter, meta: RequestMetaObject) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("notifications", notifications)
             fields.put("_meta", meta)
         }
@@ -5570,16 +5570,16 @@ public enum Types {
     }
 
     /// Ends a listen stream in order.
-    public struct SubscriptionsListenResult: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionsListenResult: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("resultType", String.self),
             .required("_meta", SubscriptionsListenResultMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(resultType: String, meta: SubscriptionsListenResultMetaObject) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("resultType", resultType)
             fields.put("_meta", meta)
         }
@@ -5596,16 +5596,16 @@ public enum Types {
     }
 
     /// The `_meta` of the result that ends a listen stream.
-    public struct SubscriptionsListenResultMetaObject: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionsListenResultMetaObject: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("io.modelcontextprotocol/subscriptionId", RequestId.self),
             .optional("io.modelcontextprotocol/serverInfo", Implementation.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(subscriptionId: RequestId, serverInfo: Implementation? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("io.modelcontextprotocol/subscriptionId", subscriptionId)
             fields.put("io.modelcontextprotocol/serverInfo", serverInfo)
         }
@@ -5623,17 +5623,17 @@ public enum Types {
     }
 
     /// The answer to `subscriptions/listen`.
-    public struct SubscriptionsListenResultResponse: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct SubscriptionsListenResultResponse: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .required("result", SubscriptionsListenResult.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, result: SubscriptionsListenResult) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("result", result)
@@ -5647,8 +5647,8 @@ public enum Types {
     }
 
     /// The state of a task. Only 2025-11-25.
-    public struct Task: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Task: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("createdAt", String.self),
             .required("lastUpdatedAt", String.self),
             .required("status", TaskStatus.self),
@@ -5657,8 +5657,8 @@ public enum Types {
             .optional("pollInterval", Int.self),
             .optional("statusMessage", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             createdAt: String,
@@ -5669,7 +5669,7 @@ public enum Types {
             pollInterval: Int? = nil,
             statusMessage: String? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("createdAt", createdAt)
             fields.put("lastUpdatedAt", lastUpdatedAt)
             fields.put("status", status)
@@ -5702,16 +5702,16 @@ public enum Types {
     }
 
     /// The params of a request that may be run as a task. Only 2025-11-25.
-    public struct TaskAugmentedRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TaskAugmentedRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("task", TaskMetadata.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(task: TaskMetadata? = nil, meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("task", task)
             fields.put("_meta", meta)
         }
@@ -5721,15 +5721,15 @@ public enum Types {
     }
 
     /// Asks for a request to be run as a task. Only 2025-11-25.
-    public struct TaskMetadata: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TaskMetadata: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("ttl", Int.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(ttl: Int? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("ttl", ttl)
         }
 
@@ -5738,7 +5738,7 @@ public enum Types {
     }
 
     /// How a task stands; `completed`, `failed` and `cancelled` are final. Only 2025-11-25.
-    public struct TaskStatus: WireString, WireValue {
+    public struct TaskStatus: _WireString, WireValue {
         public static let cancelled = TaskStatus(rawValue: "cancelled")
         public static let completed = TaskStatus(rawValue: "completed")
         public static let failed = TaskStatus(rawValue: "failed")
@@ -5750,17 +5750,17 @@ public enum Types {
     }
 
     /// The `notifications/tasks/status` notification. Only 2025-11-25.
-    public struct TaskStatusNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TaskStatusNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/tasks/status"),
             .required("params", TaskStatusNotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: TaskStatusNotificationParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/tasks/status" as String)
             fields.put("params", params)
@@ -5774,8 +5774,8 @@ public enum Types {
     }
 
     /// The params of `notifications/tasks/status`. Only 2025-11-25.
-    public struct TaskStatusNotificationParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TaskStatusNotificationParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("createdAt", String.self),
             .required("lastUpdatedAt", String.self),
             .required("status", TaskStatus.self),
@@ -5785,8 +5785,8 @@ public enum Types {
             .optional("statusMessage", String.self),
             .optional("_meta", NotificationMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             createdAt: String,
@@ -5798,7 +5798,7 @@ public enum Types {
             statusMessage: String? = nil,
             meta: NotificationMetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("createdAt", createdAt)
             fields.put("lastUpdatedAt", lastUpdatedAt)
             fields.put("status", status)
@@ -5836,18 +5836,18 @@ public enum Types {
     }
 
     /// Text.
-    public struct TextContent: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TextContent: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "text"),
             .required("text", String.self),
             .optional("annotations", Annotations.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(text: String, annotations: Annotations? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "text" as String)
             fields.put("text", text)
             fields.put("annotations", annotations)
@@ -5865,18 +5865,18 @@ public enum Types {
     }
 
     /// The contents of a resource as text.
-    public struct TextResourceContents: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TextResourceContents: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .required("text", String.self),
             .optional("mimeType", String.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, text: String, mimeType: String? = nil, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("text", text)
             fields.put("mimeType", mimeType)
@@ -5892,8 +5892,8 @@ public enum Types {
     }
 
     /// Several choices with display titles.
-    public struct TitledMultiSelectEnumSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TitledMultiSelectEnumSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "array"),
             .required("items", Items.self),
             .optional("title", String.self),
@@ -5902,8 +5902,8 @@ public enum Types {
             .optional("maxItems", Int.self),
             .optional("minItems", Int.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             items: Items,
@@ -5913,7 +5913,7 @@ public enum Types {
             maxItems: Int? = nil,
             minItems: Int? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "array" as String)
             fields.put("items", items)
             fields.put("title", title)
@@ -5935,30 +5935,30 @@ public enum Types {
         public var maxItems: Int? { get { fields.optional("maxItems") } set { fields.put("maxItems", newValue) } }
         public var minItems: Int? { get { fields.optional("minItems") } set { fields.put("minItems", newValue) } }
 
-        public struct Items: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Items: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("anyOf", [AnyOf].self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(anyOf: [AnyOf]) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("anyOf", anyOf)
             }
 
             public var anyOf: [AnyOf] { get { fields.required("anyOf") } set { fields.put("anyOf", newValue) } }
 
-            public struct AnyOf: WireObject, WireValue {
-                public static let rules: [WireRule] = [
+            public struct AnyOf: _WireObject, WireValue {
+                public static let rules: [_WireRule] = [
                     .required("title", String.self),
                     .required("const", String.self),
                 ]
-                public private(set) var fields: WireFields
-                public init(fields: WireFields) { self.fields = fields }
+                public private(set) var fields: _WireFields
+                public init(fields: _WireFields) { self.fields = fields }
 
                 public init(title: String, const: String) {
-                    fields = WireFields()
+                    fields = _WireFields()
                     fields.put("title", title)
                     fields.put("const", const)
                 }
@@ -5971,19 +5971,19 @@ public enum Types {
     }
 
     /// One choice with display titles.
-    public struct TitledSingleSelectEnumSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct TitledSingleSelectEnumSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "string"),
             .required("oneOf", [OneOf].self),
             .optional("title", String.self),
             .optional("description", String.self),
             .optional("default", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(oneOf: [OneOf], title: String? = nil, description: String? = nil, `default`: String? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "string" as String)
             fields.put("oneOf", oneOf)
             fields.put("title", title)
@@ -6001,16 +6001,16 @@ public enum Types {
         }
         public var `default`: String? { get { fields.optional("default") } set { fields.put("default", newValue) } }
 
-        public struct OneOf: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct OneOf: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .required("title", String.self),
                 .required("const", String.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(title: String, const: String) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("title", title)
                 fields.put("const", const)
             }
@@ -6022,8 +6022,8 @@ public enum Types {
     }
 
     /// A tool a server offers.
-    public struct Tool: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct Tool: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("name", String.self),
             .required("inputSchema", JSONObject.self),
             .optional("title", String.self),
@@ -6034,8 +6034,8 @@ public enum Types {
             .optional("outputSchema", JSONObject.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             name: String,
@@ -6048,7 +6048,7 @@ public enum Types {
             outputSchema: JSONObject? = nil,
             meta: MetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("name", name)
             fields.put("inputSchema", inputSchema)
             fields.put("title", title)
@@ -6094,16 +6094,16 @@ public enum Types {
     }
 
     /// Hints about a tool's behaviour; not to be trusted unless the server is.
-    public struct ToolAnnotations: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ToolAnnotations: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("title", String.self),
             .optional("destructiveHint", Bool.self),
             .optional("idempotentHint", Bool.self),
             .optional("openWorldHint", Bool.self),
             .optional("readOnlyHint", Bool.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             title: String? = nil,
@@ -6112,7 +6112,7 @@ public enum Types {
             openWorldHint: Bool? = nil,
             readOnlyHint: Bool? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("title", title)
             fields.put("destructiveHint", destructiveHint)
             fields.put("idempotentHint", idempotentHint)
@@ -6145,21 +6145,21 @@ public enum Types {
     }
 
     /// Whether the model may or must use tools.
-    public struct ToolChoice: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ToolChoice: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("mode", Mode.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(mode: Mode? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("mode", mode)
         }
 
         public var mode: Mode? { get { fields.optional("mode") } set { fields.put("mode", newValue) } }
 
-        public struct Mode: WireString, WireValue {
+        public struct Mode: _WireString, WireValue {
             public static let auto = Mode(rawValue: "auto")
             public static let none = Mode(rawValue: "none")
             public static let required = Mode(rawValue: "required")
@@ -6170,15 +6170,15 @@ public enum Types {
     }
 
     /// How a tool may be run. Only 2025-11-25.
-    public struct ToolExecution: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ToolExecution: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .optional("taskSupport", TaskSupport.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(taskSupport: TaskSupport? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("taskSupport", taskSupport)
         }
 
@@ -6188,7 +6188,7 @@ public enum Types {
             set { fields.put("taskSupport", newValue) }
         }
 
-        public struct TaskSupport: WireString, WireValue {
+        public struct TaskSupport: _WireString, WireValue {
             public static let forbidden = TaskSupport(rawValue: "forbidden")
             public static let optional = TaskSupport(rawValue: "optional")
             public static let required = TaskSupport(rawValue: "required")
@@ -6199,17 +6199,17 @@ public enum Types {
     }
 
     /// Says that the list of tools has changed.
-    public struct ToolListChangedNotification: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ToolListChangedNotification: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .constant("method", "notifications/tools/list_changed"),
             .optional("params", NotificationParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(params: NotificationParams? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("method", "notifications/tools/list_changed" as String)
             fields.put("params", params)
@@ -6223,8 +6223,8 @@ public enum Types {
     }
 
     /// What a tool returned, given back to the model.
-    public struct ToolResultContent: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ToolResultContent: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "tool_result"),
             .required("content", [ContentBlock].self),
             .required("toolUseId", String.self),
@@ -6232,8 +6232,8 @@ public enum Types {
             .optional("structuredContent", JSONValue.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             content: [ContentBlock],
@@ -6242,7 +6242,7 @@ public enum Types {
             structuredContent: JSONValue? = nil,
             meta: MetaObject? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "tool_result" as String)
             fields.put("content", content)
             fields.put("toolUseId", toolUseId)
@@ -6269,19 +6269,19 @@ public enum Types {
     }
 
     /// A tool call the model wants.
-    public struct ToolUseContent: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct ToolUseContent: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("id", String.self),
             .constant("type", "tool_use"),
             .required("name", String.self),
             .required("input", JSONObject.self),
             .optional("_meta", MetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: String, name: String, input: JSONObject, meta: MetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("id", id)
             fields.put("type", "tool_use" as String)
             fields.put("name", name)
@@ -6298,17 +6298,17 @@ public enum Types {
     }
 
     /// Error -32042: the user must open these pages first. Only 2025-11-25.
-    public struct URLElicitationRequiredError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct URLElicitationRequiredError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("error", Error.self),
             .optional("id", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(error: Error, id: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("error", error)
             fields.put("id", id)
@@ -6317,17 +6317,17 @@ public enum Types {
         public var error: Error { get { fields.required("error") } set { fields.put("error", newValue) } }
         public var id: RequestId? { get { fields.optional("id") } set { fields.put("id", newValue) } }
 
-        public struct Error: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Error: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .constant("code", -32042),
                 .required("message", String.self),
                 .required("data", JSONObject.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(message: String, data: JSONObject) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("code", -32042 as Int)
                 fields.put("message", message)
                 fields.put("data", data)
@@ -6340,18 +6340,18 @@ public enum Types {
     }
 
     /// The `resources/unsubscribe` request. Until 2025-11-25.
-    public struct UnsubscribeRequest: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct UnsubscribeRequest: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("id", RequestId.self),
             .constant("method", "resources/unsubscribe"),
             .required("params", UnsubscribeRequestParams.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(id: RequestId, params: UnsubscribeRequestParams) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("id", id)
             fields.put("method", "resources/unsubscribe" as String)
@@ -6367,16 +6367,16 @@ public enum Types {
     }
 
     /// The params of `resources/unsubscribe`. Only 2025-11-25.
-    public struct UnsubscribeRequestParams: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct UnsubscribeRequestParams: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .required("uri", String.self),
             .optional("_meta", RequestMetaObject.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(uri: String, meta: RequestMetaObject? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("uri", uri)
             fields.put("_meta", meta)
         }
@@ -6386,17 +6386,17 @@ public enum Types {
     }
 
     /// Error -32022: the server does not speak the revision of the request.
-    public struct UnsupportedProtocolVersionError: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct UnsupportedProtocolVersionError: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("jsonrpc", "2.0"),
             .required("error", Error.self),
             .optional("id", RequestId.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(error: Error, id: RequestId? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("jsonrpc", "2.0" as String)
             fields.put("error", error)
             fields.put("id", id)
@@ -6405,17 +6405,17 @@ public enum Types {
         public var error: Error { get { fields.required("error") } set { fields.put("error", newValue) } }
         public var id: RequestId? { get { fields.optional("id") } set { fields.put("id", newValue) } }
 
-        public struct Error: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Error: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .constant("code", -32022),
                 .required("message", String.self),
                 .required("data", Data.self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(message: String, data: Data) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("code", -32022 as Int)
                 fields.put("message", message)
                 fields.put("data", data)
@@ -6425,16 +6425,16 @@ public enum Types {
             public var message: String { get { fields.required("message") } set { fields.put("message", newValue) } }
             public var data: Data { get { fields.required("data") } set { fields.put("data", newValue) } }
 
-            public struct Data: WireObject, WireValue {
-                public static let rules: [WireRule] = [
+            public struct Data: _WireObject, WireValue {
+                public static let rules: [_WireRule] = [
                     .required("requested", String.self),
                     .required("supported", [String].self),
                 ]
-                public private(set) var fields: WireFields
-                public init(fields: WireFields) { self.fields = fields }
+                public private(set) var fields: _WireFields
+                public init(fields: _WireFields) { self.fields = fields }
 
                 public init(requested: String, supported: [String]) {
-                    fields = WireFields()
+                    fields = _WireFields()
                     fields.put("requested", requested)
                     fields.put("supported", supported)
                 }
@@ -6449,8 +6449,8 @@ public enum Types {
     }
 
     /// Several choices without display titles.
-    public struct UntitledMultiSelectEnumSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct UntitledMultiSelectEnumSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "array"),
             .required("items", Items.self),
             .optional("title", String.self),
@@ -6459,8 +6459,8 @@ public enum Types {
             .optional("maxItems", Int.self),
             .optional("minItems", Int.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(
             items: Items,
@@ -6470,7 +6470,7 @@ public enum Types {
             maxItems: Int? = nil,
             minItems: Int? = nil
         ) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "array" as String)
             fields.put("items", items)
             fields.put("title", title)
@@ -6492,16 +6492,16 @@ public enum Types {
         public var maxItems: Int? { get { fields.optional("maxItems") } set { fields.put("maxItems", newValue) } }
         public var minItems: Int? { get { fields.optional("minItems") } set { fields.put("minItems", newValue) } }
 
-        public struct Items: WireObject, WireValue {
-            public static let rules: [WireRule] = [
+        public struct Items: _WireObject, WireValue {
+            public static let rules: [_WireRule] = [
                 .constant("type", "string"),
                 .required("enum", [String].self),
             ]
-            public private(set) var fields: WireFields
-            public init(fields: WireFields) { self.fields = fields }
+            public private(set) var fields: _WireFields
+            public init(fields: _WireFields) { self.fields = fields }
 
             public init(`enum`: [String]) {
-                fields = WireFields()
+                fields = _WireFields()
                 fields.put("type", "string" as String)
                 fields.put("enum", `enum`)
             }
@@ -6512,19 +6512,19 @@ public enum Types {
     }
 
     /// One choice without display titles.
-    public struct UntitledSingleSelectEnumSchema: WireObject, WireValue {
-        public static let rules: [WireRule] = [
+    public struct UntitledSingleSelectEnumSchema: _WireObject, WireValue {
+        public static let rules: [_WireRule] = [
             .constant("type", "string"),
             .required("enum", [String].self),
             .optional("title", String.self),
             .optional("description", String.self),
             .optional("default", String.self),
         ]
-        public private(set) var fields: WireFields
-        public init(fields: WireFields) { self.fields = fields }
+        public private(set) var fields: _WireFields
+        public init(fields: _WireFields) { self.fields = fields }
 
         public init(`enum`: [String], title: String? = nil, description: String? = nil, `default`: String? = nil) {
-            fields = WireFields()
+            fields = _WireFields()
             fields.put("type", "string" as String)
             fields.put("enum", `enum`)
             fields.put("title", title)
@@ -6544,17 +6544,17 @@ public enum Types {
     }
 
     /// `TextResourceContents` or `BlobResourceContents`; a union without a name in the schema.
-    public enum AnyResourceContents: WireUnion, WireValue {
+    public enum AnyResourceContents: _WireUnion, WireValue {
         case text(TextResourceContents)
         case blob(BlobResourceContents)
         case other(JSONValue)
 
-        public static let members = WireMembers([
+        public static let members = _WireMembers([
             TextResourceContents.self,
             BlobResourceContents.self,
         ])
 
-        public init(_ match: WireMatch) {
+        public init(_ match: _WireMatch) {
             switch match.index {
             case 0: self = .text(.init(checked: match.json))
             case 1: self = .blob(.init(checked: match.json))
@@ -6571,7 +6571,7 @@ public enum Types {
         }
     }
 
-    public struct CacheScope: WireString, WireValue {
+    public struct CacheScope: _WireString, WireValue {
         public static let `private` = CacheScope(rawValue: "private")
         public static let `public` = CacheScope(rawValue: "public")
 

@@ -1,5 +1,5 @@
 /// A type of the protocol: made from a JSON value and turned into one again without losing anything.
-public protocol WireType: Codable, Hashable, Sendable, CustomDebugStringConvertible {
+public protocol _WireType: Codable, Hashable, Sendable, CustomDebugStringConvertible {
     /// Throws `DecodingError` when a field that the schema requires is missing or a field has the wrong type.
     init(json: JSONValue) throws
 
@@ -7,7 +7,7 @@ public protocol WireType: Codable, Hashable, Sendable, CustomDebugStringConverti
     var json: JSONValue { get }
 }
 
-extension WireType {
+extension _WireType {
     /// Throws `DecodingError` as `init(json:)` does.
     public init(from decoder: any Decoder) throws { try self.init(json: JSONValue(from: decoder)) }
 
@@ -21,16 +21,16 @@ extension WireType {
 /// An object of the protocol. It is the JSON object it came from, with typed properties for the fields of the schema:
 /// unknown fields, explicit nulls, the order of the fields and the spelling of numbers stay as they were. Two are equal
 /// when they are the same JSON value; the order of the fields does not count.
-public protocol WireObject: WireType {
+public protocol _WireObject: _WireType {
     /// What the schema requires of the fields.
-    static var rules: [WireRule] { get }
+    static var rules: [_WireRule] { get }
     /// The fields as they came.
-    var fields: WireFields { get }
+    var fields: _WireFields { get }
     /// Of fields that obey `rules`.
-    init(fields: WireFields)
+    init(fields: _WireFields)
 }
 
-extension WireObject {
+extension _WireObject {
     /// Throws `DecodingError` when the value breaks a rule of the schema.
     public init(json: JSONValue) throws {
         try Self.check(json)
@@ -47,7 +47,7 @@ extension WireObject {
             var object = fields.object
             for (key, _) in additional { object[key] = nil }
             for (key, value) in newValue where !Self.rules.contains(where: { $0.key == key }) { object[key] = value }
-            self = Self(fields: WireFields(object: object))
+            self = Self(fields: _WireFields(object: object))
         }
     }
 
@@ -57,18 +57,18 @@ extension WireObject {
         for rule in rules { try rule.check(object, of: type) }
     }
 
-    init(checked json: JSONValue) { self.init(fields: WireFields(object: json.objectValue ?? [:])) }
+    init(checked json: JSONValue) { self.init(fields: _WireFields(object: json.objectValue ?? [:])) }
 }
 
 /// One of several types of the protocol. Members that the schema does not name become `.other`.
-public protocol WireUnion: WireType {
+public protocol _WireUnion: _WireType {
     /// The types that this may be.
-    static var members: WireMembers { get }
+    static var members: _WireMembers { get }
     /// Of a value that is one of `members`.
-    init(_ match: WireMatch)
+    init(_ match: _WireMatch)
 }
 
-extension WireUnion {
+extension _WireUnion {
     /// Throws `DecodingError` when the value breaks a rule of the schema.
     public init(json: JSONValue) throws {
         try Self.check(json)
@@ -83,16 +83,16 @@ extension WireUnion {
 
     static func check(_ json: JSONValue) throws { try members.check(json, of: "\(Self.self)") }
 
-    init(checked json: JSONValue) { self.init(WireMatch(index: Self.members.index(json), json: json)) }
+    init(checked json: JSONValue) { self.init(_WireMatch(index: Self.members.index(json), json: json)) }
 }
 
 /// A string of which the schema lists the values it knows; any other is kept.
-public protocol WireString: WireType, RawRepresentable, ExpressibleByStringLiteral where RawValue == String {
+public protocol _WireString: _WireType, RawRepresentable, ExpressibleByStringLiteral where RawValue == String {
     /// Any string, also one that the schema does not list.
     init(rawValue: String)
 }
 
-extension WireString {
+extension _WireString {
     /// The string.
     public init(stringLiteral value: String) { self.init(rawValue: value) }
 
@@ -114,14 +114,14 @@ extension WireString {
 }
 
 /// A string or a whole number: the ids of requests and of progress.
-public protocol WireScalar: WireType, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
+public protocol _WireScalar: _WireType, ExpressibleByStringLiteral, ExpressibleByIntegerLiteral {
     /// A string.
     static func string(_ value: String) -> Self
     /// A whole number.
     static func int(_ value: Int) -> Self
 }
 
-extension WireScalar {
+extension _WireScalar {
     /// The string.
     public init(stringLiteral value: String) { self = .string(value) }
 
@@ -144,8 +144,8 @@ extension WireScalar {
     init(checked json: JSONValue) { self = json.intValue.map { .int($0) } ?? .string(json.stringValue ?? "") }
 }
 
-/// The JSON object behind a `WireObject`, known to follow its rules.
-public struct WireFields: Hashable, Sendable {
+/// The JSON object behind a `_WireObject`, known to follow its rules.
+public struct _WireFields: Hashable, Sendable {
     var object: JSONObject
 
     init(object: JSONObject = [:]) { self.object = object }
@@ -171,7 +171,7 @@ public struct WireFields: Hashable, Sendable {
 }
 
 /// What the schema says of one field.
-public struct WireRule: Sendable {
+public struct _WireRule: Sendable {
     let key: String
     private let presence: Presence
     private let type: any WireValue.Type
@@ -179,31 +179,31 @@ public struct WireRule: Sendable {
     private enum Presence { case required, optional, nullable, constant(JSONValue), tag([String]) }
 
     @inline(never)
-    static func required(_ key: String, _ type: any WireValue.Type) -> WireRule {
-        WireRule(key: key, presence: .required, type: type)
+    static func required(_ key: String, _ type: any WireValue.Type) -> _WireRule {
+        _WireRule(key: key, presence: .required, type: type)
     }
 
     @inline(never)
-    static func optional(_ key: String, _ type: any WireValue.Type) -> WireRule {
-        WireRule(key: key, presence: .optional, type: type)
+    static func optional(_ key: String, _ type: any WireValue.Type) -> _WireRule {
+        _WireRule(key: key, presence: .optional, type: type)
     }
 
     /// Required, but may be null.
     @inline(never)
-    static func nullable(_ key: String, _ type: any WireValue.Type) -> WireRule {
-        WireRule(key: key, presence: .nullable, type: type)
+    static func nullable(_ key: String, _ type: any WireValue.Type) -> _WireRule {
+        _WireRule(key: key, presence: .nullable, type: type)
     }
 
     /// Required, with one value only.
     @inline(never)
-    static func constant(_ key: String, _ value: JSONValue) -> WireRule {
-        WireRule(key: key, presence: .constant(value), type: JSONValue.self)
+    static func constant(_ key: String, _ value: JSONValue) -> _WireRule {
+        _WireRule(key: key, presence: .constant(value), type: JSONValue.self)
     }
 
     /// Required, one of these strings: it tells the members of a union apart, so no other is kept.
     @inline(never)
-    static func tag(_ key: String, _ values: [String]) -> WireRule {
-        WireRule(key: key, presence: .tag(values), type: String.self)
+    static func tag(_ key: String, _ values: [String]) -> _WireRule {
+        _WireRule(key: key, presence: .tag(values), type: String.self)
     }
 
     func check(_ object: JSONObject, of parent: String) throws {
@@ -223,7 +223,7 @@ public struct WireRule: Sendable {
 }
 
 /// The types of a union and how to tell them apart.
-public struct WireMembers: Sendable {
+public struct _WireMembers: Sendable {
     private let tag: String?
     private let members: [Member]
 
@@ -264,7 +264,7 @@ public struct WireMembers: Sendable {
 }
 
 /// A value and which member of a union it is.
-public struct WireMatch {
+public struct _WireMatch {
     let index: Int?
     let json: JSONValue
 }

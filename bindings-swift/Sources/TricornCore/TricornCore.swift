@@ -636,6 +636,9 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func closeStream(key: UInt64) throws  -> Bool
 
+    /**
+     * Of the kind `gone`: the handler was removed while the call was on its way.
+     */
     func completeError(key: UInt64, error: CoreError) throws  -> Bool
 
     func completeFailed(key: UInt64, text: String) throws  -> Bool
@@ -681,7 +684,10 @@ public protocol CoreBridgeProtocol: AnyObject, Sendable {
 
     func setStatus(key: UInt64, message: String) throws  -> Bool
 
-    func settle(op: UInt64) throws
+    /**
+     * `true`: something still runs for the operation; the event `freed` says when that is over.
+     */
+    func settle(op: UInt64) throws  -> Bool
 
     /**
      * The result of a step that was done in an earlier round.
@@ -797,6 +803,9 @@ open func closeStream(key: UInt64)throws  -> Bool  {
 })
 }
 
+    /**
+     * Of the kind `gone`: the handler was removed while the call was on its way.
+     */
 open func completeError(key: UInt64, error: CoreError)throws  -> Bool  {
     return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
@@ -1024,13 +1033,17 @@ open func setStatus(key: UInt64, message: String)throws  -> Bool  {
 })
 }
 
-open func settle(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+    /**
+     * `true`: something still runs for the operation; the event `freed` says when that is over.
+     */
+open func settle(op: UInt64)throws  -> Bool  {
+    return try  FfiConverterBool.lift(try rustCallWithError(FfiConverterTypeCoreError_lift) {
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_corebridge_settle(
             self.uniffiCloneHandle(),
         FfiConverterUInt64.lower(op),uniffiCallStatus
     )
-}
+})
 }
 
     /**
@@ -1451,6 +1464,11 @@ public protocol CoreEndpointProtocol: AnyObject, Sendable {
     func resourceMetadata() throws  -> CorePayload?
 
     /**
+     * Ends in order; settles `op` when everything has ended.
+     */
+    func shutdown(op: UInt64, grace: Double) throws
+
+    /**
      * The last chunk of `op` is taken; the next one comes only after this.
      */
     func written(op: UInt64) throws
@@ -1535,6 +1553,19 @@ open func resourceMetadata()throws  -> CorePayload?  {
             self.uniffiCloneHandle(),uniffiCallStatus
     )
 })
+}
+
+    /**
+     * Ends in order; settles `op` when everything has ended.
+     */
+open func shutdown(op: UInt64, grace: Double)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreendpoint_shutdown(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),
+        FfiConverterDouble.lower(grace),uniffiCallStatus
+    )
+}
 }
 
     /**
@@ -2226,6 +2257,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func elicitationComplete(elicitationId: String) throws
 
+    func endHttp(op: UInt64) throws
+
     func http(options: String) throws  -> CoreEndpoint
 
     func listChanged(kind: String) throws
@@ -2376,6 +2409,15 @@ open func elicitationComplete(elicitationId: String)throws   {try rustCallWithEr
     uniffi_tricorn_swift_fn_method_coreserver_elicitation_complete(
             self.uniffiCloneHandle(),
         FfiConverterString.lower(elicitationId),uniffiCallStatus
+    )
+}
+}
+
+open func endHttp(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_end_http(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),uniffiCallStatus
     )
 }
 }
@@ -2557,7 +2599,7 @@ public func FfiConverterTypeCoreServer_lower(_ value: CoreServer) -> UInt64 {
 
 public enum CoreDelivery {
 
-    case call(key: UInt64, handler: UInt32, params: CorePayload
+    case call(key: UInt64, handler: UInt32, params: CorePayload, origin: UInt64
     )
     case cancel(key: UInt64, reason: String?
     )
@@ -2565,7 +2607,7 @@ public enum CoreDelivery {
     )
     case progress(op: UInt64, params: CorePayload
     )
-    case event(source: UInt32, name: String, params: CorePayload
+    case event(source: UInt32, name: String, params: CorePayload, origin: UInt64
     )
 
 
@@ -2588,7 +2630,7 @@ public struct FfiConverterTypeCoreDelivery: FfiConverterRustBuffer {
         let variant: Int32 = try readInt(&buf)
         switch variant {
 
-        case 1: return .call(key: try FfiConverterUInt64.read(from: &buf), handler: try FfiConverterUInt32.read(from: &buf), params: try FfiConverterTypeCorePayload.read(from: &buf)
+        case 1: return .call(key: try FfiConverterUInt64.read(from: &buf), handler: try FfiConverterUInt32.read(from: &buf), params: try FfiConverterTypeCorePayload.read(from: &buf), origin: try FfiConverterUInt64.read(from: &buf)
         )
 
         case 2: return .cancel(key: try FfiConverterUInt64.read(from: &buf), reason: try FfiConverterOptionString.read(from: &buf)
@@ -2600,7 +2642,7 @@ public struct FfiConverterTypeCoreDelivery: FfiConverterRustBuffer {
         case 4: return .progress(op: try FfiConverterUInt64.read(from: &buf), params: try FfiConverterTypeCorePayload.read(from: &buf)
         )
 
-        case 5: return .event(source: try FfiConverterUInt32.read(from: &buf), name: try FfiConverterString.read(from: &buf), params: try FfiConverterTypeCorePayload.read(from: &buf)
+        case 5: return .event(source: try FfiConverterUInt32.read(from: &buf), name: try FfiConverterString.read(from: &buf), params: try FfiConverterTypeCorePayload.read(from: &buf), origin: try FfiConverterUInt64.read(from: &buf)
         )
 
         default: throw UniffiInternalError.unexpectedEnumCase
@@ -2611,11 +2653,12 @@ public struct FfiConverterTypeCoreDelivery: FfiConverterRustBuffer {
         switch value {
 
 
-        case let .call(key,handler,params):
+        case let .call(key,handler,params,origin):
             writeInt(&buf, Int32(1))
             FfiConverterUInt64.write(key, into: &buf)
             FfiConverterUInt32.write(handler, into: &buf)
             FfiConverterTypeCorePayload.write(params, into: &buf)
+            FfiConverterUInt64.write(origin, into: &buf)
 
 
         case let .cancel(key,reason):
@@ -2637,11 +2680,12 @@ public struct FfiConverterTypeCoreDelivery: FfiConverterRustBuffer {
             FfiConverterTypeCorePayload.write(params, into: &buf)
 
 
-        case let .event(source,name,params):
+        case let .event(source,name,params,origin):
             writeInt(&buf, Int32(5))
             FfiConverterUInt32.write(source, into: &buf)
             FfiConverterString.write(name, into: &buf)
             FfiConverterTypeCorePayload.write(params, into: &buf)
+            FfiConverterUInt64.write(origin, into: &buf)
 
         }
     }
@@ -2992,6 +3036,15 @@ public func coreCheckPages(pages: Data)throws   {try rustCallWithError(FfiConver
 }
 }
 /**
+ * Puts the standard streams back to where they were before a server spoke on them.
+ */
+public func coreGiveBackStreams()throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_func_core_give_back_streams(uniffiCallStatus
+    )
+}
+}
+/**
  * Whether a client may load an icon's `src`.
  */
 public func coreIsSafeIcon(src: String)throws  -> Bool  {
@@ -3022,6 +3075,16 @@ public func coreVersion()throws  -> String  {
     )
 })
 }
+/**
+ * Writes to standard error without waiting for who reads it.
+ */
+public func coreWriteStderr(text: String)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_func_core_write_stderr(
+        FfiConverterString.lower(text),uniffiCallStatus
+    )
+}
+}
 
 private enum InitializationResult {
     case ok
@@ -3044,6 +3107,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_func_core_check_pages() != 16577) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_func_core_give_back_streams() != 64106) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_func_core_is_safe_icon() != 43165) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -3051,6 +3117,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_func_core_version() != 3047) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_func_core_write_stderr() != 27931) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreclient_add_builtin() != 16788) {
@@ -3143,7 +3212,7 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_close_stream() != 40301) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_tricorn_swift_checksum_method_corebridge_complete_error() != 38622) {
+    if (uniffi_tricorn_swift_checksum_method_corebridge_complete_error() != 909) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_complete_failed() != 39935) {
@@ -3197,7 +3266,7 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_corebridge_set_status() != 47402) {
         return InitializationResult.apiChecksumMismatch
     }
-    if (uniffi_tricorn_swift_checksum_method_corebridge_settle() != 10432) {
+    if (uniffi_tricorn_swift_checksum_method_corebridge_settle() != 57059) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_corebridge_step() != 63526) {
@@ -3224,6 +3293,9 @@ private let initializationResult: InitializationResult = {
     if (uniffi_tricorn_swift_checksum_method_coreendpoint_resource_metadata() != 41139) {
         return InitializationResult.apiChecksumMismatch
     }
+    if (uniffi_tricorn_swift_checksum_method_coreendpoint_shutdown() != 11872) {
+        return InitializationResult.apiChecksumMismatch
+    }
     if (uniffi_tricorn_swift_checksum_method_coreendpoint_written() != 40300) {
         return InitializationResult.apiChecksumMismatch
     }
@@ -3246,6 +3318,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_elicitation_complete() != 40731) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_end_http() != 23930) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_http() != 20238) {

@@ -7,7 +7,7 @@ private let revisions = ["2025-11-25", "2026-07-28"]
 private let view = "ui://weather/map"
 private let page = "<!DOCTYPE html><title>Map</title>"
 
-private func weather(offers: [Extension] = [.ui]) throws -> Server {
+private func weather(offers: [ServerExtension] = [.ui]) throws -> Server {
     let app = Server("weather", extensions: offers)
     app.tool("forecast", meta: try ToolUI(view).meta) { (_: NoArguments, context) in
         context.supportsUI() ? "shown" : "told"

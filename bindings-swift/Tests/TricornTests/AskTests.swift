@@ -133,7 +133,7 @@ private let legacy = "2025-11-25"
                 _ question: ElicitationQuestion, _ context: ClientContext
             ) async throws -> ElicitationAnswer { .accept(["n": 7]) }
 
-            func roots(_ context: ClientContext) async throws -> [Root] { ["/srv/notes"] }
+            func roots(_ context: ClientContext) async throws -> [ClientRoot] { ["/srv/notes"] }
         }
         struct None: ClientPolicy {}
         let app = Server("test")
@@ -163,7 +163,7 @@ private let legacy = "2025-11-25"
 
     @Test func aFormIsMadeBeforeAnybodyIsAsked() async throws {
         struct Size: Codable, Equatable { var size: String; var count: Int }
-        let form = try Form(Size.self)
+        let form = try ElicitationForm(Size.self)
         let app = Server("test")
         app.tool("ask") { (_: NoArguments, context) in
             try await context.elicit("?", form).content == Size(size: "S", count: 2) ? "as filled in" : "not"
@@ -172,7 +172,9 @@ private let legacy = "2025-11-25"
             expect(try await client.callTool("ask").text, "as filled in")
         }
         let object: JSONValue = ["type": "object", "properties": ["home": ["type": "object"]]]
-        for refused in [{ _ = try Form(Nested.self) }, { _ = try Form(JSONObject.self, schema: object) }] {
+        for refused in [
+            { _ = try ElicitationForm(Nested.self) }, { _ = try ElicitationForm(JSONObject.self, schema: object) },
+        ] {
             do {
                 try refused()
                 Issue.record("a form that cannot be shown")
@@ -186,7 +188,7 @@ private let legacy = "2025-11-25"
         let app = Server("test", onError: { _, _ in })
         app.tool("login") { (_: NoArguments, context) in
             let answer = try await context.elicitURL("Log in", url: "https://example.com/login", elicitationID: "e1")
-            try context.elicitationComplete("e1")
+            try context.completeElicitation("e1")
             return answer.action.rawValue
         }
         app.tool("first") { (_: NoArguments, _) -> String in
@@ -294,7 +296,7 @@ private let legacy = "2025-11-25"
         }
         for revision in [legacy, "2026-07-28"] {
             var undeclared = options()
-            undeclared.revision = revision
+            undeclared.revision = .init(rawValue: revision)
             try await withClient(of: app, undeclared) { client in
                 #expect(throws: TricornError.self) { try client.rootsChanged() }
             }
@@ -306,7 +308,7 @@ private let legacy = "2025-11-25"
         app.tool("where") { (_: NoArguments, context) -> String in
             try await context.listRoots().roots.map(\.uri).joined(separator: " ")
         }
-        var options = options(roots: .asked { _ in [Root(path: path.with { $0 })] })
+        var options = options(roots: .asked { _ in [ClientRoot(path: path.with { $0 })] })
         options.revision = "2026-07-28"
         try await withClient(of: app, options) { client in
             path.with { $0 = "/b" }
@@ -333,7 +335,9 @@ private let legacy = "2025-11-25"
         app.tool("roots") { (_: NoArguments, context) in
             try await context.listRoots().roots.map { "\($0.uri) \($0.name ?? "-")" }.joined(separator: ", ")
         }
-        let given: Roots = ["/srv/my notes", Root(uri: "file:///srv", name: "srv"), .init(path: "/tmp", name: "t")]
+        let given: Roots = [
+            "/srv/my notes", ClientRoot(uri: "file:///srv", name: "srv"), .init(path: "/tmp", name: "t"),
+        ]
         try await withClient(of: app, options(roots: given)) { client in
             #expect(
                 try await client.callTool("roots").text == "file:///srv/my%20notes -, file:///srv srv, file:///tmp t")

@@ -100,7 +100,7 @@ private actor Kept: CacheStore {
                 #expect(try await read(client, "test://own") == "2")
             }
             let changes = try await ada.listen(uris: ["test://count"])
-            app.resourceUpdated("test://count")
+            app.notifyResourceUpdated("test://count")
             for try await change in changes {
                 #expect(change.uri == "test://count")
                 break

@@ -116,7 +116,7 @@ import Testing
         try await withClient(of: app, modern) { client in
             expect(try await reads(client, .default, .default), ["1", "1"])
             let listening = try await client.listen(uris: ["test://count"])
-            app.resourceUpdated("test://count")
+            app.notifyResourceUpdated("test://count")
             for try await _ in listening { break }
             expect(try await reads(client, .default), ["2"])
         }

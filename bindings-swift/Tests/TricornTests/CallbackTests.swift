@@ -6,7 +6,7 @@ import Testing
 /// What is told to the user without being asked for.
 @Suite(.serialized) struct CallbackTests {
     /// A server in sh: it says `begin`, answers the first request in revision 2025-11-25 and does `rest` for further ones.
-    private func script(begin: String, rest: String = "") -> Target {
+    private func script(begin: String, rest: String = "") -> ConnectionTarget {
         let opening =
             #""result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}"#
         return .command(

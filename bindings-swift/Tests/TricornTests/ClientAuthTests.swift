@@ -195,7 +195,7 @@ import Testing
             ] {
                 let bearer = ClientAuth.bearer { _ in throw thrown }
                 let error = await failure { try await connect(url, options(bearer)) }
-                #expect(error?.kind == kind, "\(String(describing: error))")
+                #expect(error?.kind.rawValue == kind, "\(String(describing: error))")
             }
         }
     }
@@ -217,7 +217,7 @@ import Testing
                 var options = options(auth)
                 options.onWarning = { line in heard.with { $0.append(line) } }
                 let error = try #require(await failure { try await connect(url, options) })
-                #expect(error.kind == kind && !"\(error) \(auth.trace)".contains("hidden-1"), "\(error)")
+                #expect(error.kind.rawValue == kind && !"\(error) \(auth.trace)".contains("hidden-1"), "\(error)")
                 #expect(!"\(error) \(auth.trace)".contains("hidden-2"), "\(error)")
                 let lines = heard.with { $0 }
                 if let said { #expect(lines.contains { $0.contains(said) }, "\(lines)") } else { #expect(lines == []) }

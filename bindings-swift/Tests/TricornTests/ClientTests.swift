@@ -10,7 +10,7 @@ import Testing
         let client = try await connect(
             .command(program("everything"), arguments: ["--stdio"]), ClientOptions(revision: revision))
         #expect(client.transport == "stdio")
-        #expect(client.protocolVersion == revision)
+        #expect(client.protocolVersion.rawValue == revision)
         #expect(try await client.callTool("add", ["a": 20, "b": 22]).decode(as: Int.self) == 42)
         #expect(try await client.callTool("print", ["text": "to nobody"]).text == "printed")
         let long = String(repeating: "é\"\\\n", count: 100_000)
@@ -55,7 +55,7 @@ import Testing
         #expect(await heard.value() == "begun")
         await client.close()
         for (target, says) in [
-            (Target.parse(path), #""one", "two""#), (.file(path, server: "three"), #"server "three""#),
+            (ConnectionTarget.parse(path), #""one", "two""#), (.file(path, server: "three"), #"server "three""#),
         ] {
             do {
                 _ = try await connect(target)

@@ -115,7 +115,7 @@ private final class Held: Sendable {}
                 expect(try await client.listResourceTemplates().map(\.title), [text])
                 expect(try await client.listPrompts().map(\.title), [text, nil])
             }
-            #expect(app.setEnabled(.tool, "a", false))
+            #expect(app.setEnabled(.tool, named: "a", to: false))
             app.tool("a", replacing: true) { "hidden" }
             expect(try await client.listTools().map(\.name), ["z"])
         }
@@ -153,10 +153,14 @@ private final class Held: Sendable {}
             expect(try await client.listResources().count, 1)
             expect(try await client.listPrompts().count, 1)
             await #expect(throws: TricornError.self) { try await client.readResource("a://hidden") }
-            #expect(app.setEnabled(.resource, "a://hidden", true) && app.setEnabled(.prompt, "hidden", true))
-            #expect(!app.setEnabled(.prompt, "hidden", true))
+            #expect(
+                app.setEnabled(.resource, named: "a://hidden", to: true)
+                    && app.setEnabled(.prompt, named: "hidden", to: true))
+            #expect(!app.setEnabled(.prompt, named: "hidden", to: true))
             expect(try await client.readResource("a://hidden").text, "h")
-            #expect(app.setEnabled(.tool, "first", false) && app.setEnabled(.resourceTemplate, "t://{x}", false))
+            #expect(
+                app.setEnabled(.tool, named: "first", to: false)
+                    && app.setEnabled(.resourceTemplate, named: "t://{x}", to: false))
             expect(try await client.listTools().isEmpty, true)
             expect(try await client.listResourceTemplates().isEmpty, true)
         }
@@ -165,7 +169,7 @@ private final class Held: Sendable {}
     @Test func aSessionSeesWhatIsItsOwn() async throws {
         let app = server(), heard = Locked([String]())
         app.tool("secret", enabled: false) { "s" }
-        app.tool("unlock") { (_: NoArguments, context) in try context.setEnabled(.tool, "secret", true) }
+        app.tool("unlock") { (_: NoArguments, context) in try context.setEnabled(.tool, named: "secret", to: true) }
         try await withClient(of: app, options(heard)) { client in
             try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { other in
                 expect(try await client.callTool("unlock").decode(as: Bool.self), true)
@@ -178,9 +182,9 @@ private final class Held: Sendable {}
         let modern = Server("test")
         modern.tool("unlock") { (_: NoArguments, context) in
             do {
-                return "\(try context.setEnabled(.tool, "unlock", false))"
+                return "\(try context.setEnabled(.tool, named: "unlock", to: false))"
             } catch let error as TricornError {
-                return error.kind
+                return error.kind.rawValue
             }
         }
         try await withClient(of: modern, ClientOptions(revision: "2026-07-28")) { client in
@@ -268,7 +272,7 @@ private final class Held: Sendable {}
     @Test(arguments: eras) func aSourceTellsOfItsChanges(revision: String) async throws {
         let app = server(), heard = Locked([String]())
         try await withClient(of: app, options(heard, revision)) { client in
-            app.listChanged(.prompt)
+            app.notifyListChanged(.prompt)
             #expect(await eventually { heard.with { $0 } == ["prompt"] })
             try await client.ping()
         }

@@ -19,8 +19,8 @@ private struct Found: Codable, Sendable, Equatable {
 
 private struct Secret: Error {}
 
-private func offered() -> Extension {
-    var offered = Extension(search, settings: ["languages": ["en"]])
+private func offered() -> ServerExtension {
+    var offered = ServerExtension(search, settings: ["languages": ["en"]])
     offered.method(search, idempotent: true) { (query: Query, context) in
         Found(found: [query.query], wanted: context.extension(search), method: context.request?.method)
     }
@@ -143,20 +143,20 @@ private func misuse(containing text: String, _ body: () async throws -> Void) as
             }
             try app.notify(found)
             let first = try await bounded {
-                var changes: [Change] = []
+                var changes: [ServerChange] = []
                 for try await change in everything {
                     changes.append(change)
                     if changes.count == 4 { break }
                 }
                 return changes
             }
-            func told(_ query: JSONValue) -> Change {
+            func told(_ query: JSONValue) -> ServerChange {
                 .extensionNotification(method: found, params: ["query": query, "_meta": ["x": 1]])
             }
             #expect(first == [told("c"), told("a"), told("a"), .extensionNotification(method: found, params: [:])])
             app.tool("more") { "more" }
             let second = try await bounded {
-                var changes: [Change] = []
+                var changes: [ServerChange] = []
                 for try await change in keyed {
                     changes.append(change)
                     if change == .toolsListChanged { break }
@@ -185,8 +185,10 @@ private func misuse(containing text: String, _ body: () async throws -> Void) as
     }
 
     @Test func whatIsWrongIsNamedWhenItIsAdded() async throws {
-        func new(_ id: String = "com.example/other", _ change: (inout Extension) -> Void = { _ in }) -> Extension {
-            var new = Extension(id)
+        func new(
+            _ id: String = "com.example/other", _ change: (inout ServerExtension) -> Void = { _ in }
+        ) -> ServerExtension {
+            var new = ServerExtension(id)
             change(&new)
             return new
         }

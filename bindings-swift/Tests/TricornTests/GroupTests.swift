@@ -72,7 +72,7 @@ private struct NotToday: Error {}
         app.tool("ask") { (_: NoArguments, context) in try await context.sample("x", maxTokens: 1).text }
         let heard = Locked([String]())
         var options = GroupOptions(client: ClientOptions(revision: revision))
-        options.configure = { name, options in
+        options.forServer = { name, options in
             options.sampling = { _, _ in "answer for \(name)" }
             options.onListChanged = { kind in heard.with { $0.append("\(name) \(kind.rawValue)") } }
         }
@@ -82,7 +82,7 @@ private struct NotToday: Error {}
         #expect(await eventually { heard.with { $0 } == ["a tool"] })
         #expect(try await group.callTool("more").text == "more")
         let listening = try await #require(group.client("b")).listen(tools: true, uris: ["b://text"])
-        other.resourceUpdated("b://text")
+        other.notifyResourceUpdated("b://text")
         for try await change in listening {
             #expect(change.uri == "b://text")
             break

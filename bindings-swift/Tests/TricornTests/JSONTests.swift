@@ -91,7 +91,7 @@ import Testing
 
         let app = Server("test", onError: { error, name in heard.with { $0.append("\(name): \(error)") } })
         app.tool("nan") { JSONValue.object(["deep": [nan]]) }
-        app.tool("text") { Content.text("x", .init(annotations: ["priority": nan])) }
+        app.tool("text") { ContentBlock.text("x", .init(annotations: ["priority": nan])) }
         try await withClient(of: app) { client in
             let call = await message { _ = try await client.callTool("nan", ["a": ["b": [.double(-.infinity)]]]) }
             #expect(call == "misuse: a.b[0]: -inf is no JSON number")

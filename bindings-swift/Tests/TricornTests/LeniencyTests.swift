@@ -14,7 +14,7 @@ import Testing
     @Test func whatIsNoBase64IsNone() throws {
         #expect(Data(lenient: "A") == nil && Data(lenient: "?!?!") == nil)
         let image: JSONValue = ["type": "image", "mimeType": "image/png", "data": "AQI"]
-        #expect(try image.decode(as: Content.self) == .image(Data([1, 2]), mimeType: "image/png"))
+        #expect(try image.decode(as: ContentBlock.self) == .image(Data([1, 2]), mimeType: "image/png"))
     }
 
     @Test func numbersThatDoNotFitAreNotThere() {
@@ -134,8 +134,8 @@ import Testing
 
     @Test func rootsMayBeRelative() async throws {
         let here = FileManager.default.currentDirectoryPath
-        #expect(Root("rel/dir") == Root(path: "\(here)/rel/dir"))
-        #expect(Root("./a/../b").uri == Root(path: "\(here)/b").uri)
-        #expect(Root("file:///x").uri == "file:///x" && Root(path: "/y").uri == "file:///y")
+        #expect(ClientRoot("rel/dir") == ClientRoot(path: "\(here)/rel/dir"))
+        #expect(ClientRoot("./a/../b").uri == ClientRoot(path: "\(here)/b").uri)
+        #expect(ClientRoot("file:///x").uri == "file:///x" && ClientRoot(path: "/y").uri == "file:///y")
     }
 }

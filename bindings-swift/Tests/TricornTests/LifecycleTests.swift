@@ -112,19 +112,56 @@ import TricornCore
     }
 }
 
+/// What a server on standard streams prints while they belong to the protocol.
+@Suite struct PrintingTests {
+    @Test func whatIsPrintedIsHeardWhileTheServerRuns() async throws {
+        let client = try await connect(
+            .command(program("everything"), arguments: ["--stdio"], standardError: .event))
+        let lines = client.standardErrorLines()
+        #expect(try await client.callTool("print", ["text": "noise"]).text == "printed")
+        let line = try await bounded { await lines.first { $0.contains("noise") } }
+        #expect(line?.contains("noise") == true)
+        await client.close()
+    }
+
+    @Test(arguments: [(1, 30), (257, 4), (2_000, 1)])
+    func theLastLinesAreNotLost(lines: Int, runs: Int) async throws {
+        for _ in 0..<runs {
+            let kept = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).txt")
+            FileManager.default.createFile(atPath: kept.path, contents: nil)
+            defer { try? FileManager.default.removeItem(at: kept) }
+            let server = try Launched("everything", ["--stdio"], standardError: FileHandle(forWritingTo: kept))
+            try server.send(
+                #"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#
+            )
+            let text = (1...lines).map { "line \($0)" }.joined(separator: "\\n")
+            try server.send(
+                #"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"print","arguments":{"text":"\#(text)"}}}"#
+            )
+            try server.input.close()
+            let answers = String(decoding: try server.output.readToEnd() ?? Data(), as: UTF8.self)
+            server.process.waitUntilExit()
+            #expect(answers.split(separator: "\n").count == 2 && !answers.contains("line "))
+            let printed = try String(contentsOf: kept, encoding: .utf8).split(separator: "\n")
+                .filter { $0.hasPrefix("line ") }
+            #expect(printed.count == lines && printed.last == "line \(lines)")
+        }
+    }
+}
+
 /// A server on pipes.
 private final class Launched: @unchecked Sendable {
     let process = Process()
     let input: FileHandle
     let output: FileHandle
 
-    init(_ name: String, _ arguments: [String]) throws {
+    init(_ name: String, _ arguments: [String], standardError: FileHandle = .nullDevice) throws {
         let (stdin, stdout) = (Pipe(), Pipe())
         process.executableURL = URL(fileURLWithPath: program(name))
         process.arguments = arguments
         process.standardInput = stdin
         process.standardOutput = stdout
-        process.standardError = FileHandle.nullDevice
+        process.standardError = standardError
         try process.run()
         input = stdin.fileHandleForWriting
         output = stdout.fileHandleForReading

@@ -8,7 +8,7 @@ private let modern = "2026-07-28"
 
 /// A loop through what is listened to.
 private struct Loop: Sendable {
-    private let changes = Locked([Change]())
+    private let changes = Locked([ServerChange]())
     let task: Task<Void, any Error>
 
     init(_ listening: Listening) {
@@ -18,7 +18,7 @@ private struct Loop: Sendable {
     }
 
     /// Whether it has heard this, and nothing else, since it was asked the last time.
-    func hears(_ wanted: Change...) async -> Bool {
+    func hears(_ wanted: ServerChange...) async -> Bool {
         let all = await eventually { changes.with { $0.count } >= wanted.count }
         return changes.with { changes in
             defer { changes = [] }
@@ -32,7 +32,7 @@ private struct Loop: Sendable {
             try await bounded { try await task.value }
             return ""
         } catch let error as TricornError {
-            return error.kind
+            return error.kind.rawValue
         }
     }
 }
@@ -79,7 +79,7 @@ private final class Fixture: @unchecked Sendable {
             try await body()
             return ("", "")
         } catch let error as TricornError {
-            return (error.kind, error.message)
+            return (error.kind.rawValue, error.message)
         }
     }
 
@@ -94,16 +94,16 @@ private final class Fixture: @unchecked Sendable {
             let changes = Loop(listening)
             let another = try await client.listen(prompts: true, resources: true, uris: ["a://one"])
             let others = Loop(another)
-            app.resourceUpdated("a://many/2")
-            app.resourceUpdated("a://many/1")
+            app.notifyResourceUpdated("a://many/2")
+            app.notifyResourceUpdated("a://many/1")
             #expect(await changes.hears(.resourceUpdated(uri: "a://many/1")))
-            app.listChanged(.prompt)
+            app.notifyListChanged(.prompt)
             #expect(await others.hears(.promptsListChanged))
-            app.listChanged(.resourceTemplate)
+            app.notifyListChanged(.resourceTemplate)
             #expect(await others.hears(.resourcesListChanged))
             app.tool("more") { "more" }
             #expect(await changes.hears(.toolsListChanged))
-            app.resourceUpdated("a://one")
+            app.notifyResourceUpdated("a://one")
             #expect(await others.hears(.resourceUpdated(uri: "a://one")))
             #expect(await changes.hears(.resourceUpdated(uri: "a://one")))
             // What one no longer wants, the other still hears.
@@ -111,7 +111,7 @@ private final class Fixture: @unchecked Sendable {
             #expect(try await others.end() == "")
             #expect(await eventually { app.metrics["listeners"] == (revision == modern ? 1 : 0) })
             try await client.ping()
-            app.resourceUpdated("a://one")
+            app.notifyResourceUpdated("a://one")
             #expect(await changes.hears(.resourceUpdated(uri: "a://one")))
             #expect(await others.hears())
             await client.close()
@@ -147,7 +147,7 @@ private final class Fixture: @unchecked Sendable {
         app.onSubscribe { uri, subscribed in hooked.with { $0.append("\(uri) \(subscribed)") } }
         try await serve(app, way, ClientOptions(revision: revision)) { client in
             let listening = try await client.listen(uris: ["a://one"])
-            app.resourceUpdated("a://one")
+            app.notifyResourceUpdated("a://one")
             for try await change in listening {
                 #expect(change.uri == "a://one")
                 break
@@ -165,7 +165,7 @@ private final class Fixture: @unchecked Sendable {
         try await serve(app, .memory, ClientOptions(revision: revision)) { client in
             let listening = try await client.listen(tools: true)
             let changes = Loop(listening)
-            app.listChanged(.tool)
+            app.notifyListChanged(.tool)
             #expect(await changes.hears(.toolsListChanged))
             changes.task.cancel()
             await #expect(throws: CancellationError.self) { try await changes.task.value }
@@ -202,17 +202,17 @@ private final class Fixture: @unchecked Sendable {
 
     @Test(arguments: revisions) func whatIsNotTakenIsThereOnce(revision: String) async throws {
         let app = server()
-        let one = Change.resourceUpdated(uri: "a://one"), many = Change.resourceUpdated(uri: "a://many/1")
+        let one = ServerChange.resourceUpdated(uri: "a://one"), many = ServerChange.resourceUpdated(uri: "a://many/1")
         try await serve(app, .memory, ClientOptions(revision: revision)) { client in
             let listening = try await client.listen(uris: ["a://one", "a://many/1"])
             let others = Loop(try await client.listen(uris: ["a://many/1"]))
-            for _ in 0..<100 { app.resourceUpdated("a://one") }
-            app.resourceUpdated("a://many/1")
+            for _ in 0..<100 { app.notifyResourceUpdated("a://one") }
+            app.notifyResourceUpdated("a://many/1")
             #expect(await others.hears(many))
             // So whoever began to listen before has been told everything.
             let changes = Loop(listening)
             #expect(await changes.hears(one, many))
-            app.resourceUpdated("a://one")
+            app.notifyResourceUpdated("a://one")
             #expect(await changes.hears(one))
         }
     }
@@ -227,15 +227,15 @@ private final class Fixture: @unchecked Sendable {
             let waiting = Task { try await listening.next() }
             waiting.cancel()
             await #expect(throws: CancellationError.self) { try await bounded { try await waiting.value } }
-            app.listChanged(.tool)
+            app.notifyListChanged(.tool)
             expect(try await bounded { try await listening.next(timeout: .seconds(60)) }, .toolsListChanged)
             // Several wait, and each change is one's.
             async let one = bounded { try await listening.next() }
             async let other = bounded { try await listening.next(timeout: .seconds(60)) }
-            app.listChanged(.tool)
-            app.listChanged(.prompt)
+            app.notifyListChanged(.tool)
+            app.notifyListChanged(.prompt)
             #expect(Set(try await [one, other]) == [.toolsListChanged, .promptsListChanged])
-            app.listChanged(.tool)
+            app.notifyListChanged(.tool)
             for try await change in listening {
                 #expect(change == .toolsListChanged)
                 break
@@ -252,14 +252,14 @@ private final class Fixture: @unchecked Sendable {
     }
 
     @Test(arguments: revisions) func severalTakeTheChangesInTurns(revision: String) async throws {
-        let app = server(), taken = Locked([Change]())
+        let app = server(), taken = Locked([ServerChange]())
         try await serve(app, .memory, ClientOptions(revision: revision)) { client in
             let listening = try await client.listen(tools: true, prompts: true)
             let loops = (0..<4).map { _ in
                 Task { for try await change in listening { taken.with { $0.append(change) } } }
             }
-            app.listChanged(.tool)
-            app.listChanged(.prompt)
+            app.notifyListChanged(.tool)
+            app.notifyListChanged(.prompt)
             #expect(await eventually { taken.with { $0.count } >= 2 })
             listening.close()
             for loop in loops { try await bounded { try await loop.value } }
@@ -351,7 +351,7 @@ private final class Fixture: @unchecked Sendable {
         // Its client lives as long as it is listened to.
         var listening: Listening? = try await connect(to: app, ClientOptions(revision: modern)).listen(tools: true)
         #expect(app.metrics["listeners"] == 1 && app.metrics["connections"] == 1)
-        app.listChanged(.tool)
+        app.notifyListChanged(.tool)
         if let listening {
             for try await change in listening {
                 #expect(change == .toolsListChanged)
@@ -370,7 +370,7 @@ private final class Fixture: @unchecked Sendable {
                 for n in 0..<200 {
                     group.addTask {
                         let listening = try await client.listen(tools: true, uris: ["a://many/\(n)"])
-                        app.resourceUpdated("a://many/\(n)")
+                        app.notifyResourceUpdated("a://many/\(n)")
                         for try await change in listening where change.uri != nil {
                             #expect(change.uri == "a://many/\(n)")
                             break
@@ -400,17 +400,17 @@ private final class Fixture: @unchecked Sendable {
             }
             app.tool("more") { "more" }
             await expectHeard("tool")
-            app.setEnabled(.prompt, "p", false)
+            app.setEnabled(.prompt, named: "p", to: false)
             await expectHeard("prompt")
             app.resource("a://two", value: "2")
             await expectHeard("resource")
             try await client.subscribe("a://one")
             try await client.subscribe("a://many/1")
-            app.resourceUpdated("a://one")
+            app.notifyResourceUpdated("a://one")
             await expectHeard("a://one")
             try await client.unsubscribe("a://one")
-            app.resourceUpdated("a://one")
-            app.resourceUpdated("a://many/1")
+            app.notifyResourceUpdated("a://one")
+            app.notifyResourceUpdated("a://many/1")
             await expectHeard("a://many/1")
             await client.close()
             #expect(await eventually { app.metrics["listeners"] == 0 })
@@ -422,7 +422,7 @@ private final class Fixture: @unchecked Sendable {
         var options = ClientOptions(revision: revision)
         options.onNotification = { notification in heard.with { $0.append(notification) } }
         try await serve(app, .memory, options) { _ in
-            app.listChanged(.prompt)
+            app.notifyListChanged(.prompt)
             #expect(await eventually { heard.with { $0.first?.method } == "notifications/prompts/list_changed" })
         }
         // Also by who asks for it later.
@@ -433,7 +433,7 @@ private final class Fixture: @unchecked Sendable {
             let loop = Task { for await notification in notifications { streamed.with { $0.append(notification) } } }
             #expect(
                 await eventually {
-                    other.listChanged(.tool)
+                    other.notifyListChanged(.tool)
                     return streamed.with { $0.first?.method } == "notifications/tools/list_changed"
                 })
             await client.close()

@@ -8,7 +8,7 @@ private let legacy = "2025-11-25"
 private func meta(_ of: String) -> JSONObject { ["com.example/of": .string(of)] }
 
 /// A wire value from JSON, with whatever it says besides.
-private func whole<Value: WireObject>(_ json: JSONValue) throws -> Value { try Value(json: json) }
+private func whole<Value: _WireObject>(_ json: JSONValue) throws -> Value { try Value(json: json) }
 
 /// Whatever a peer says besides what is known reaches the program, and what a program says besides goes out.
 @Suite struct MetaTests {

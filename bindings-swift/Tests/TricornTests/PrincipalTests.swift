@@ -73,7 +73,7 @@ private struct Shop: Sendable {
 @Suite struct PrincipalTests {
     @Test func statesAndTasksAreTheirUsers() async throws {
         let shop = try Shop()
-        shop.app.principal { context in
+        shop.app.setPrincipal { context in
             await Task.yield()
             return context.request?.headers["x-user"]
         }
@@ -95,7 +95,7 @@ private struct Shop: Sendable {
 
     @Test func whatMiddlewareFoundOutIsThere() async throws {
         let shop = try Shop()
-        shop.app.principal { context in context.values[User.self]?.name }
+        shop.app.setPrincipal { context in context.values[User.self]?.name }
         shop.app.middleware { request, context, next in
             context.values[User.self] = context.request?.headers["x-user"].map(User.init)
             return try await next(request, context)
@@ -109,10 +109,10 @@ private struct Shop: Sendable {
     @Test func whatCannotBeSaidEndsTheRequest() async throws {
         let failed: JSONValue = ["code": -32603, "message": "the server's principal: it failed"]
         let shop = try Shop()
-        shop.app.principal { _ in throw Unknown() }
+        shop.app.setPrincipal { _ in throw Unknown() }
         #expect(try await shop.call("ada", "buy")["error"] == failed)
         #expect(try await shop.call("ada", "bake")["error"] == failed)
-        shop.app.principal { context in
+        shop.app.setPrincipal { context in
             try await context.elicit("who?", schema: form("a")).content?["a"]?.stringValue
         }
         let refused = try await shop.call("ada", "buy")["error"]

@@ -18,7 +18,7 @@ private struct Greeting: Codable, Sendable, DescribedProperties {
         let app = Server("test", pageSize: 2, onError: { _, _ in })
         let names = ["Ada", "Alan", "Grace"]
         app.prompt(
-            "greet", "Greets someone", title: "Greet", icons: [["src": "https://example.com/i.png"]],
+            "greet", "Greets someone", title: "Greet", icons: [.init(src: "https://example.com/i.png")],
             meta: ["com.example/n": 1],
             complete: ["name": { value, query in names.filter { $0.hasPrefix(value) && $0 != query.arguments["not"] } }]
         ) { (input: Greeting, context) in
@@ -29,7 +29,7 @@ private struct Greeting: Codable, Sendable, DescribedProperties {
             [PromptMessage.user("Hi."), .assistant("Hello."), .user(.image(Data([1]), mimeType: "image/png"))]
         }
         app.prompt("one") { PromptMessage.assistant("Me first.") }
-        app.prompt("blocks") { [Content.text("a"), .audio(Data([2]), mimeType: "audio/wav")] }
+        app.prompt("blocks") { [ContentBlock.text("a"), .audio(Data([2]), mimeType: "audio/wav")] }
         app.prompt("whole") { GetPromptResult(messages: [.user("x")], description: "of its own", meta: nil) }
         app.prompt("refuse") { () -> String in throw ToolError("not today") }
         app.prompt("deny") { () -> String in throw TricornError.rpc(code: 17, message: "no", data: ["why": "so"]) }

@@ -17,7 +17,7 @@ let eras = ["2025-11-25", "2026-07-28"]
         let app = Server("test", pageSize: 2, onError: { _, _ in })
         app.resource(
             "text://hello", "A greeting", name: "hello", title: "Hello", mimeType: "text/plain", size: 5,
-            annotations: .init(audience: [.user], priority: 0.5), icons: [["src": "https://example.com/i.png"]],
+            annotations: .init(audience: [.user], priority: 0.5), icons: [.init(src: "https://example.com/i.png")],
             meta: ["com.example/n": 1]
         ) { "hello" }
         app.resource("bytes://three", mimeType: "application/octet-stream") { Data([1, 2, 3]) }
@@ -172,11 +172,11 @@ let eras = ["2025-11-25", "2026-07-28"]
         options.onResourceUpdated = { uri in heard.with { $0.append(uri) } }
         try await withClient(of: app, options) { client in
             try await client.subscribe("text://hello")
-            app.resourceUpdated("text://hello")
-            app.resourceUpdated("text://value")
+            app.notifyResourceUpdated("text://hello")
+            app.notifyResourceUpdated("text://value")
             #expect(await eventually { heard.with { !$0.isEmpty } })
             try await client.unsubscribe("text://hello")
-            app.resourceUpdated("text://hello")
+            app.notifyResourceUpdated("text://hello")
             try await client.ping()
             #expect(heard.with { $0 } == ["text://hello"])
             #expect(hooked.with { $0 } == ["text://hello true", "text://hello false"])
@@ -186,7 +186,7 @@ let eras = ["2025-11-25", "2026-07-28"]
         options.revision = "2026-07-28"
         try await withClient(of: app, options) { client in
             try await client.subscribe("text://hello")
-            app.resourceUpdated("text://hello")
+            app.notifyResourceUpdated("text://hello")
             #expect(await eventually { heard.with { $0 } == ["text://hello", "text://hello"] })
         }
     }

@@ -174,7 +174,7 @@ final class Count: Sendable {
         }
         app.tool("page") { (_: NoArguments, context) in
             let (name, page) = try await context.askAll(
-                .elicit("name?", try Form(Name.self)),
+                .elicit("name?", try ElicitationForm(Name.self)),
                 .elicitURL("Log in", url: "https://example.com", elicitationID: "e1"))
             return "\(name.content?.name ?? "") \(page.action.rawValue)"
         }
@@ -301,5 +301,37 @@ final class Count: Sendable {
     /// The text of a call's result, or of its error.
     static func outcome(_ call: () async throws -> CallToolResult) async -> String {
         do { return try await call().text } catch { return "\(error)" }
+    }
+}
+
+/// Errors that keep what they are, whatever words they get.
+@Suite struct RefusedTests {
+    @Test func aRefusedQuestionIsKnownWhateverItsWords() async throws {
+        let app = Server("books", onError: { _, _ in })
+        app.tool("reworded") { (_: NoArguments, context) -> String in
+            do {
+                return try await context.elicit("a?", schema: form("a")).action.rawValue
+            } catch TricornError.unsupported(let message) {
+                throw TricornError.unsupported("booking: \(message)")
+            }
+        }
+        app.tool("as it is") { (_: NoArguments, context) in
+            try await context.elicit("a?", schema: form("a")).action.rawValue
+        }
+        try await withClient(of: app, ClientOptions(revision: modern)) { client in
+            for tool in ["reworded", "as it is"] {
+                await expectCode(-32021, containing: "elicitation") { _ = try await client.callTool(tool) }
+            }
+        }
+    }
+
+    @Test func aHandlerThatIsGoneIsAnsweredAsWhatThereIsNot() async throws {
+        let app = Server("gone")
+        // Nobody has this number, as of a handler that was removed while its call was on the way.
+        try app.core.add(
+            kind: "tool", definition: #"{"name":"t","inputSchema":{"type":"object"}}"#, options: "", handler: .max)
+        try await withClient(of: app, ClientOptions(revision: "2025-11-25")) { client in
+            await expectCode(-32602, containing: "unknown tool") { _ = try await client.callTool("t") }
+        }
     }
 }

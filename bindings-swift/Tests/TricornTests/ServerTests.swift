@@ -22,7 +22,7 @@ private struct Trouble: Error {}
             throw TricornError.rpc(code: -31050, message: "refused", data: ["why": "because"])
         }
         app.tool("nothing") { (_: NoArguments, _) in }
-        app.tool("blocks") { [Content.text("a"), .image(Data([1, 2]), mimeType: "image/png"), .text("b")] }
+        app.tool("blocks") { [ContentBlock.text("a"), .image(Data([1, 2]), mimeType: "image/png"), .text("b")] }
         app.tool("whole") { CallToolResult(content: [.text("x")], structured: ["n": 1], isError: true, meta: ["m": 2]) }
         app.tool("null") { () -> JSONValue in .null }
         return app
@@ -46,7 +46,7 @@ private struct Trouble: Error {}
     @Test(arguments: ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"])
     func answersInEveryRevision(revision: String) async throws {
         try await withClient(of: server(), ClientOptions(revision: revision)) { client in
-            #expect(client.protocolVersion == revision)
+            #expect(client.protocolVersion.rawValue == revision)
             #expect(client.era == (revision == "2026-07-28" ? "modern" : "legacy"))
             let sum = try await client.callTool("add", Add(a: 2, b: 40))
             #expect(sum.text == "42")

@@ -229,7 +229,7 @@ private struct Caller: Sendable {
         let kinds = Locked([String]()), kept = Locked(Context?.none)
         @Sendable func attempt(_ context: Context) {
             do { try context.runAsTask() } catch {
-                kinds.with { $0.append((error as? TricornError)?.kind ?? "\(error)") }
+                kinds.with { $0.append((error as? TricornError)?.kind.rawValue ?? "\(error)") }
             }
         }
         let app = Server("test", tasks: TaskOptions(maxTasks: 1), onError: { _, _ in })
