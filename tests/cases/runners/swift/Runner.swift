@@ -53,7 +53,8 @@ actor Runner {
         if error is CancellationError { return ["kind": "cancelled_here", "message": "\(error)"] }
         guard let error = error as? TricornError else { return ["kind": "exception", "message": .string("\(error)")] }
         return known([
-            ("kind", .string(error.kind)), ("message", .string(error.message)), ("code", error.code.map(JSONValue.int)),
+            ("kind", .string(error.kind.rawValue)), ("message", .string(error.message)),
+            ("code", error.code.map(JSONValue.int)),
             ("data", error.data),
         ])
     }
@@ -81,7 +82,7 @@ actor Runner {
         case "notify":
             try client(key).notify(command["method"]?.stringValue ?? "", params)
             return [:]
-        case "metrics": return try client(key).metrics
+        case "metrics": return try client(key).metrics.json
         case let other: return try await feature(other, try client(key), command)
         }
     }
@@ -128,9 +129,9 @@ actor Runner {
         }
     }
 
-    private func roots(_ list: JSONValue?) -> [Root] {
+    private func roots(_ list: JSONValue?) -> [ClientRoot] {
         (list?.arrayValue ?? []).map { root in
-            Root(uri: root.stringValue ?? root["uri"]?.stringValue ?? "", name: root["name"]?.stringValue)
+            ClientRoot(uri: root.stringValue ?? root["uri"]?.stringValue ?? "", name: root["name"]?.stringValue)
         }
     }
 
@@ -189,7 +190,7 @@ actor Runner {
 
     private func hear(_ key: Int, _ notification: JSONValue) { heard[key, default: []].append(notification) }
 
-    private func place(_ target: JSONValue) -> Target {
+    private func place(_ target: JSONValue) -> ConnectionTarget {
         if let url = target["url"]?.stringValue { return .url(url) }
         let environment = (target["env"]?.objectValue ?? [:]).map { ($0.key, $0.value.stringValue) }
         return .command(
@@ -231,7 +232,7 @@ actor Runner {
             case "title": options.title = value.stringValue
             case "description": options.description = value.stringValue
             case "website_url": options.websiteURL = value.stringValue
-            case "revision": options.revision = value.stringValue
+            case "revision": options.revision = value.stringValue.map(ProtocolRevision.init(rawValue:))
             case "request_timeout": options.requestTimeout = seconds(value)
             case "probe_timeout": options.probeTimeout = seconds(value)
             case "ping_interval": options.pingInterval = seconds(value)
@@ -241,6 +242,7 @@ actor Runner {
             case "shutdown_grace": options.shutdownGrace = seconds(value)
             case "max_message_bytes": options.maxMessageBytes = value.intValue
             case "max_nesting": options.maxNesting = value.intValue
+            case "max_decoded_bytes": options.maxDecodedBytes = value.intValue
             case "max_in_flight": options.maxInFlight = value.intValue
             case "headers": options.headers = value.objectValue.map(texts)
             case "capabilities": options.capabilities = value
@@ -261,8 +263,8 @@ actor Runner {
     private func info(_ key: Int, _ client: Client) async -> JSONValue {
         let questions = await asked[key]?.all ?? []
         return known([
-            ("protocolVersion", .string(client.protocolVersion)), ("era", .string(client.era)),
-            ("serverInfo", client.serverInfo), ("capabilities", client.capabilities),
+            ("protocolVersion", .string(client.protocolVersion.rawValue)), ("era", .string(client.era.rawValue)),
+            ("serverInfo", client.serverInfo?.json), ("capabilities", client.capabilities.json),
             ("instructions", client.instructions.map(JSONValue.string)),
             ("initializeResult", client.initializeResult),
             ("sessionId", client.sessionID.map(JSONValue.string)), ("notifications", .array(heard[key] ?? [])),

@@ -70,7 +70,7 @@ options.sampling = { request, _ in
     return "heard \((content?["text"] ?? content?.arrayValue?.first?["text"])?.stringValue ?? "")"
 }
 options.elicitation = { [form = answers["elicitation"]?.objectValue] _, _ in .accept(form) }
-options.roots = .list((answers["roots"]?.arrayValue ?? []).map { Root(uri: $0.stringValue ?? "") })
+options.roots = .list((answers["roots"]?.arrayValue ?? []).map { ClientRoot(uri: $0.stringValue ?? "") })
 // Of older revisions they are another thing.
 if plan["revision"]?.stringValue == nil { options.tasks = TaskOptions() }
 options.onLog = { [heard] _, _, data in Task { await heard.add("logs", data) } }
@@ -151,7 +151,7 @@ func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     return [:]
 }
 
-let target: Target
+let target: ConnectionTarget
 if let url = plan["target"]?.stringValue {
     target = .url(url)
 } else {
@@ -167,5 +167,5 @@ for step in plan["steps"]?.arrayValue ?? [] {
         said.append(["error": .string("\(error)")])
     }
 }
-print(["protocolVersion": .string(client.protocolVersion), "steps": .array(said)] as JSONValue)
+print(["protocolVersion": .string(client.protocolVersion.rawValue), "steps": .array(said)] as JSONValue)
 await client.close()

@@ -1,0 +1,28 @@
+// LangChain.js: tools of the adapters.
+import { MultiServerMCPClient } from "@langchain/mcp-adapters";
+import { main } from "./checks.mjs";
+
+await main(async (target) => {
+  const ours =
+    typeof target === "string"
+      ? { transport: "http", url: target }
+      : { transport: "stdio", command: target[0], args: target.slice(1), env: process.env };
+  const client = new MultiServerMCPClient({ mcpServers: { ours }, throwOnLoadError: true });
+  const tools = Object.fromEntries((await client.getTools()).map((tool) => [tool.name, tool]));
+  return {
+    cancels: true,
+    tools: async () => Object.keys(tools),
+    call: async (name, args, signal) => {
+      try {
+        const said = await tools[name].invoke(args, { signal });
+        return { error: false, text: typeof said === "string" ? said : JSON.stringify(said) };
+      } catch (error) {
+        // A failed call is thrown.
+        if (error.name === "ToolException" && !signal?.aborted) return { error: true, text: error.message };
+        throw error;
+      }
+    },
+    read: async (uri) => (await client.readResource("ours", uri)).map((part) => part.text).join("\n"),
+    close: () => client.close(),
+  };
+});

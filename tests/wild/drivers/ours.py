@@ -1,0 +1,79 @@
+"""Our client in Python against a server of others: the calls of its entry, by checks.py's words."""
+
+import asyncio
+from typing import Any
+
+from checks import check, expect, plan, restart, say, why
+
+from tricorn import AsyncClient, connect
+
+
+async def call(client: AsyncClient, what: dict[str, Any]) -> None:
+    try:
+        result = await client.call_tool(what["name"], what.get("arguments", {}))
+        said = (result.is_error, str(result.raw))
+    except Exception as error:
+        if not what.get("error"):
+            raise
+        said = (True, str(error))
+    expect(said[0] == what.get("error", False) and what.get("has", "") in said[1], said)
+
+
+async def many(client: AsyncClient, what: dict[str, Any]) -> None:
+    await asyncio.gather(*(call(client, what) for _ in range(50)))
+
+
+async def cancel(client: AsyncClient, what: dict[str, Any]) -> None:
+    """A call that is given up at once, and the next one."""
+    task = asyncio.ensure_future(client.call_tool(what["name"], what.get("arguments", {})))
+    await asyncio.wait([task], timeout=0.01)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    await call(client, what)
+
+
+async def ask(client: AsyncClient, asked: dict[str, Any]) -> None:
+    async def tools() -> str:
+        names = [tool.name for tool in await client.list_tools()]
+        missing = [name for name in asked["tools"] if name not in names]
+        expect(names and not missing, (missing, names))
+        return f"{len(names)} tools"
+
+    async def resources() -> str:
+        return f"{len(await client.list_resources())} resources"
+
+    async def prompts() -> str:
+        return f"{len(await client.list_prompts())} prompts"
+
+    await check("list", tools())
+    for what in asked["calls"]:
+        await check(("error " if what.get("error") else "call ") + what["name"], call(client, what))
+    for what in asked["calls"]:
+        if what.get("many"):
+            await check("50 at once", many(client, what))
+            await check("cancel", cancel(client, what))
+    if asked["resources"]:
+        await check("resources", resources())
+    if asked["prompts"]:
+        await check("prompts", prompts())
+
+
+async def main() -> None:
+    asked = plan()
+    target = asked["target"]
+    first = next((what for what in asked["calls"] if not what.get("error")), None)
+    stage = "connect"
+    try:
+        async with connect(target) as client:
+            say("connect", True)
+            stage = "close"
+            await ask(client, asked)
+            if isinstance(target, str) and first and "restart" not in asked["without"]:
+                await restart()
+                await check("restart", call(client, first))
+        say("close", True)
+    except Exception as error:  # noqa: BLE001
+        say(stage, False, why(error))
+
+
+asyncio.run(main())

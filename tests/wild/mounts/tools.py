@@ -1,0 +1,92 @@
+"""The tools of the checks, for what mounts a server."""
+
+import asyncio
+import os
+import socket
+import sys
+from typing import Any
+
+from tricorn import Context, Server, ToolError
+
+app = Server("mounted", "1.0.0")
+slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
+
+
+@app.tool
+async def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+@app.tool
+def echo(text: str) -> str:
+    """Return the text."""
+    return text
+
+
+@app.tool
+async def fail(kind: str) -> str:
+    """Fail."""
+    raise ToolError(f"the tool says no: {kind}")
+
+
+@app.tool
+async def slow(ms: int) -> str:
+    """Take some milliseconds."""
+    slow_calls["started"] += 1
+    try:
+        await asyncio.sleep(ms / 1000)
+    except asyncio.CancelledError:
+        slow_calls["cancelled"] += 1
+        raise
+    slow_calls["finished"] += 1
+    return f"slept {ms} ms"
+
+
+@app.tool
+async def count(to: int, ctx: Context) -> str:
+    """Report each number up to this one."""
+    for n in range(1, to + 1):
+        ctx.progress(n, to)
+    return f"counted to {to}"
+
+
+@app.tool
+async def test_metrics() -> dict[str, Any]:
+    """Return what became of the slow calls."""
+    running = slow_calls["started"] - slow_calls["finished"] - slow_calls["cancelled"]
+    return {"slow": {**slow_calls, "running": running}}
+
+
+@app.resource("test://static-text", mime_type="text/plain")
+async def static_text() -> str:
+    """Return a static text."""
+    return "This is a static text."
+
+
+@app.prompt
+async def test_prompt_with_arguments(arg1: str, arg2: str) -> str:
+    """Say both."""
+    return f"arg1={arg1} arg2={arg2}"
+
+
+# Several processes share no sessions.
+mcp = app.asgi(allowed_hosts=["*"], stateless="WILD_STATELESS" in os.environ)
+
+
+def address() -> tuple[str, int]:
+    host, port = sys.argv[sys.argv.index("--http") + 1].split(":")
+    return host, int(port)
+
+
+def ready(listening: socket.socket, path: str = "/mcp") -> None:
+    host, port = listening.getsockname()[:2]
+    print(f"ready http://{host}:{port}{path}", file=sys.stderr, flush=True)
+
+
+def by_uvicorn(web: Any, path: str = "/mcp") -> None:
+    import uvicorn
+
+    with socket.create_server(address()) as listening:
+        ready(listening, path)
+        uvicorn.Server(uvicorn.Config(web, log_level="warning")).run(sockets=[listening])
