@@ -3,6 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { audio, image, RpcError, resource, resourceLink, ToolError, text } from "tricorn";
 import { z } from "zod";
 import { PNG, WAV } from "./media.mjs";
+import { plain } from "./plain.mjs";
 
 const echo = {
   title: "Echo",
@@ -112,12 +113,12 @@ export function addContractTools(app, taskSupport) {
 
   app.tool(
     "add",
-    { description: "Add two integers", input: z.object({ a: z.int(), b: z.int() }), output: z.int() },
+    { description: "Add two integers", input: plain(z.object({ a: z.int(), b: z.int() })), output: plain(z.int()) },
     ({ a, b }) => a + b,
   );
   app.tool("echo", echo, (args) => args.text);
-  app.tool("slow", { description: "Wait, cancellably", input: z.object({ ms: z.int() }), taskSupport }, slow);
-  app.tool("fail", { description: "Fail in one of three ways", input: z.object({ kind: z.string() }) }, fail);
+  app.tool("slow", { description: "Wait, cancellably", input: plain(z.object({ ms: z.int() })), taskSupport }, slow);
+  app.tool("fail", { description: "Fail in one of three ways", input: plain(z.object({ kind: z.string() })) }, fail);
   app.tool("all_content", { description: "Every kind of content" }, allContent);
   app.tool("structured", structured, ({ city }) => ({ city, temperature: 22.5, conditions: "sunny" }));
   app.tool("structured_invalid", structuredInvalid, () => ({ n: "not a number" }));
@@ -125,14 +126,14 @@ export function addContractTools(app, taskSupport) {
   app.tool("context", { description: "What is known about this request" }, (_, ctx) => ctx.request.raw);
   app.tool("draft7", draft7, () => "draft7 ok");
   app.tool("empty", { description: "Return nothing" }, () => undefined);
-  app.tool("print", { description: "Print carelessly", input: z.object({ text: z.string() }) }, (args) => {
+  app.tool("print", { description: "Print carelessly", input: plain(z.object({ text: z.string() })) }, (args) => {
     // biome-ignore lint/suspicious/noConsole: printing to stdout is what this fixture is for.
     console.log(args.text);
     return "printed";
   });
   app.tool(
     "count",
-    { description: "Report each number up to this one", input: z.object({ to: z.int() }) },
+    { description: "Report each number up to this one", input: plain(z.object({ to: z.int() })) },
     ({ to }, ctx) => {
       for (let n = 1; n <= to; n++) ctx.progress(n, to);
       return `counted to ${to}`;
@@ -140,7 +141,7 @@ export function addContractTools(app, taskSupport) {
   );
   app.tool(
     "touch",
-    { description: "Say that a resource has changed", input: z.object({ uri: z.string() }) },
+    { description: "Say that a resource has changed", input: plain(z.object({ uri: z.string() })) },
     (args) => {
       app.resourceUpdated(args.uri);
       return `touched ${args.uri}`;

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import sys
 import warnings
 from base64 import b64decode
 from typing import Any, TypedDict
@@ -277,8 +278,8 @@ slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
 async def slow(ms: int, ctx: Context) -> str:
     """Take some milliseconds."""
     slow_calls["started"] += 1
-    ctx.progress(0, ms, "started")
     try:
+        ctx.progress(0, ms, "started")
         await asyncio.sleep(ms / 1000)
     except asyncio.CancelledError:
         slow_calls["cancelled"] += 1
@@ -439,8 +440,11 @@ if "EVERYTHING_AUTH" in os.environ:
     add_protected(app)
 if "EVERYTHING_ALLOWED_HOSTS" in os.environ:
     http["allowed_hosts"] = [os.environ["EVERYTHING_ALLOWED_HOSTS"]]
-http["sse"] = "EVERYTHING_SSE" in os.environ
+if "EVERYTHING_SSE" in os.environ:
+    http["sse"] = True
 if kind := os.environ.get("EVERYTHING_MOUNT"):
     mounted.serve(app, kind, **http)
 else:
+    if "--http" not in sys.argv:
+        http.clear()  # On standard input and output these options mean nothing, and are refused.
     app.run(**http)

@@ -25,8 +25,7 @@ app.tool(
   ({ text }, { principal }) => `${principal?.subject} wrote ${text}`,
 );
 
-/** @type {string} */
-const url = await new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));
+const { url } = await app.listen({ port: 0 });
 
 for (const name of ["ada", "bob"]) {
   // A user logs in with a browser, and the program finds out the rest: { auth: true }.

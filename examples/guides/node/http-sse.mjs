@@ -4,8 +4,7 @@ import { connect, Server } from "tricorn";
 const app = new Server("old");
 app.tool("greet", { description: "Greet" }, () => "hello");
 
-/** @type {string} */
-const url = await new Promise((resolve) => void app.serveHttp({ port: 0, sse: true, onListening: resolve }));
+const { url } = await app.listen({ port: 0, sse: true });
 
 const client = await connect(url);
 console.log(`${new URL(url).pathname}: ${client.protocolVersion}`);

@@ -10,8 +10,7 @@ app.tool("work", { description: "Work long, without a connection all the time" }
   return "all there";
 });
 
-/** @type {string} */
-const url = await new Promise((resolve) => void app.serveHttp({ port: 0, sseRetry: 100, onListening: resolve }));
+const { url } = await app.listen({ port: 0, sseRetry: 100 });
 const client = await connect(url, { revision: "2025-11-25" });
 const result = await client.callTool(
   "work",

@@ -23,8 +23,7 @@ const store = {
 /** @param {import("tricorn").Client} client */
 const price = async (client) => (await client.readResource("price://apple")).text;
 
-/** @type {string} */
-const url = await new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));
+const { url } = await app.listen({ port: 0 });
 
 // Each would be in a program of its own, with a store that both reach.
 const one = await connect(url, { cache: { store } });

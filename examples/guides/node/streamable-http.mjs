@@ -8,8 +8,7 @@ app.tool("greet", { description: "Greet whoever calls" }, (_, ctx) => {
 });
 
 // Port 0 is any free one. As a program of its own: app.run("127.0.0.1:8000").
-/** @type {string} */
-const url = await new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));
+const { url } = await app.listen({ port: 0 });
 
 for (const options of [{}, { revision: "2025-11-25" }]) {
   const client = await connect(url, { ...options, headers: { "X-User": "ada" } });

@@ -42,8 +42,7 @@ await withClient(app, async (client) => console.log("asking:", (await client.cal
   elicitation: yes,
 });
 
-/** @type {string} */
-const url = await new Promise((resolve) => void app.serveHttp({ port: 0, onListening: resolve }));
+const { url } = await app.listen({ port: 0 });
 const client = await connect(url);
 console.log("over http:", (await client.callTool("add", { a: 1, b: 2 })).text);
 await client.close();

@@ -35,7 +35,7 @@ async def main() -> None:
     async with connect_many(
         servers,
         revision="2025-11-25",
-        each=lambda name: {"on_list_changed": lambda kind: news.put_nowait(f"{name} {kind}")},
+        for_server=lambda name: {"on_list_changed": lambda kind: news.put_nowait(f"{name} {kind}")},
     ) as group:
         print("servers:", ", ".join(group.names))
         for name, failure in group.failures.items():

@@ -65,7 +65,7 @@ actor Counter {
                             do {
                                 await counter.count(try await step(i))
                             } catch {
-                                StandardError.write("\(error)\n")
+                                FileHandle.standardError.write(Data("\(error)\n".utf8))
                                 await counter.count(false)
                             }
                         }

@@ -44,7 +44,7 @@ private struct Weather: Codable {
     var conditions: String
 }
 
-private let allContent: [Content] = [
+private let allContent: [ContentBlock] = [
     .text(
         "one",
         .init(
@@ -75,10 +75,8 @@ func addContractTools(to app: Server) {
             title: "Echo (hint)", readOnlyHint: true, destructiveHint: false, idempotentHint: true, openWorldHint: false
         ),
         icons: [
-            [
-                "src": "https://example.com/echo.png", "mimeType": "image/png", "sizes": ["48x48", "any"],
-                "theme": "dark",
-            ]
+            .init(
+                src: "https://example.com/echo.png", mimeType: "image/png", sizes: ["48x48", "any"], theme: .dark)
         ],
         meta: ["com.example/color": "blue"],
         inputSchema: [
@@ -161,13 +159,13 @@ func addContractTools(to app: Server) {
         return "counted to \(input.to)"
     }
     app.tool("touch", "Say that a resource has changed") { [weak app] (input: Touched) in
-        app?.resourceUpdated(input.uri)
+        app?.notifyResourceUpdated(input.uri)
         return "touched \(input.uri)"
     }
     app.tool("roots", "The URIs of the client's roots") { (_: NoArguments, context) in
         try await context.listRoots().roots.map(\.uri).joined(separator: " ")
     }
     app.tool("test_metrics", "Gauges of this server") { [weak app] () -> JSONValue in
-        ["server": app?.metrics ?? [:], "slow": await counts.json]
+        ["server": app?.metrics.json ?? [:], "slow": await counts.json]
     }
 }

@@ -13,12 +13,9 @@ import Foundation
             "everything", version: "1.0.0", title: "Everything", description: "Every fixture of the contract suite",
             websiteURL: "https://example.com/everything",
             icons: [
-                [
-                    "src": "https://example.com/icon.png", "mimeType": "image/png", "sizes": ["48x48"],
-                    "theme": "light",
-                ]
+                .init(src: "https://example.com/icon.png", mimeType: "image/png", sizes: ["48x48"], theme: .light)
             ],
-            instructions: "Call any tool.", revision: text("EVERYTHING_REVISION"),
+            instructions: "Call any tool.", revision: text("EVERYTHING_REVISION").map(ProtocolRevision.init(rawValue:)),
             pageSize: setting("EVERYTHING_PAGE_SIZE"), maxInFlight: setting("EVERYTHING_MAX_IN_FLIGHT"),
             tasks: setting("EVERYTHING_TASKS").map { TaskOptions(maxTaskTTL: .seconds($0)) },
             requestStateKeys: text("EVERYTHING_REQUEST_STATE_KEY").map { [$0] },

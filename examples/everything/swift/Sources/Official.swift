@@ -27,16 +27,16 @@ private let schema2020: JSONValue = [
 
 func addOfficialTools(to app: Server) {
     app.tool("test_simple_text", "Returns a text") { "This is a simple text response for testing." }
-    app.tool("test_image_content", "Returns an image") { Content.image(png, mimeType: "image/png") }
-    app.tool("test_audio_content", "Returns a sound") { Content.audio(wav, mimeType: "audio/wav") }
+    app.tool("test_image_content", "Returns an image") { ContentBlock.image(png, mimeType: "image/png") }
+    app.tool("test_audio_content", "Returns a sound") { ContentBlock.audio(wav, mimeType: "audio/wav") }
     app.tool("test_embedded_resource", "Returns a resource") {
-        Content.resource(
+        ContentBlock.resource(
             .init(
                 uri: "test://embedded-resource", mimeType: "text/plain", text: "This is an embedded resource content."))
     }
     app.tool("test_multiple_content_types", "Returns a text, an image and a resource") {
         [
-            Content.text("Multiple content types test:"),
+            ContentBlock.text("Multiple content types test:"),
             .image(png, mimeType: "image/png"),
             .resource(
                 .init(

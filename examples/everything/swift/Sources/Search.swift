@@ -7,7 +7,7 @@ private let found = "notifications/com.example/found"
 private struct Query: Codable { var query: String }
 
 func addSearch(to app: Server) throws {
-    var search = Extension(id, settings: ["languages": ["en"]])
+    var search = ServerExtension(id, settings: ["languages": ["en"]])
     search.method(id, idempotent: true) { (asked: Query, context: Context) -> JSONValue in
         ["found": [.string(asked.query)], "wanted": context.extension(id).map(JSONValue.object) ?? .null]
     }

@@ -36,6 +36,7 @@ mod tasks;
 mod testing;
 mod tools;
 mod tracing;
+mod web_frameworks;
 
 fn main() -> tricorn::Result<()> {
     match std::env::args().nth(1).as_deref() {
@@ -73,6 +74,7 @@ fn main() -> tricorn::Result<()> {
         Some("testing") => testing::main(),
         Some("tools") => tools::main(),
         Some("tracing") => tracing::main(),
+        Some("web-frameworks") => web_frameworks::main(),
         other => Err(tricorn::Error::misuse(format!("no topic {other:?}"))),
     }
 }

@@ -49,8 +49,8 @@ pub(crate) async fn main() -> tricorn::Result<()> {
         .server("files", files());
     let (sender, mut news) = unbounded_channel();
     let options = ClientOptions::new().revision("2025-11-25");
-    let each = move |name: &str| Handlers::new().events(Heard(name.to_owned(), sender.clone()));
-    let group = ClientGroup::connect_with(servers, options, each).await?;
+    let for_server = move |name: &str| Handlers::new().events(Heard(name.to_owned(), sender.clone()));
+    let group = ClientGroup::connect_with(servers, options, for_server).await?;
     println!("servers: {}", group.names().join(", "));
     for (name, failure) in group.failures() {
         println!("failed: {name}, {}", kind(&failure));

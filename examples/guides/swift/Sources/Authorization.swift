@@ -25,16 +25,13 @@ private func server() -> Server {
 enum AuthorizationExample {
     static func main() async throws {
         let app = server()
-        let (urls, listening) = AsyncStream.makeStream(of: String.self)
-        let serving = Task { try await app.serveHTTP(port: 0) { listening.yield($0) } }
-        var url = urls.makeAsyncIterator()
-        guard let url = await url.next() else { return }
+        let serving = try await app.start(port: 0)
 
         for name in ["ada", "bob"] {
             var options = ClientOptions()
             // A user logs in with a browser, and the program finds out the rest: ClientAuth().
             options.auth = .bearer("token-of-\(name)")
-            let client = try await connect(url, options)
+            let client = try await connect(serving.url, options)
             let tools = try await client.listTools().map(\.name).joined(separator: ", ")
             print("\(try await client.callTool("whoami").text) may use: \(tools)")
             do {
@@ -45,11 +42,10 @@ enum AuthorizationExample {
             await client.close()
         }
         do {
-            _ = try await connect(url)
+            _ = try await connect(serving.url)
         } catch let error as TricornError {
             print("without a token:", error.kind)
         }
-        app.close()
-        try await serving.value
+        await serving.stop()
     }
 }

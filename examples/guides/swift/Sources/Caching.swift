@@ -27,7 +27,7 @@ private func server() -> Server {
 enum CachingExample {
     static func main() async throws {
         let app = server()
-        let client = try await connect(to: app, ClientOptions(revision: "2026-07-28"))
+        let client = try await connect(to: app, ClientOptions(revision: .v20260728))
         let tools = try await client.request("tools/list")
         print("tools: \(tools["ttlMs"]?.intValue ?? 0) ms, \(tools["cacheScope"]?.stringValue ?? "")")
 
@@ -42,7 +42,7 @@ enum CachingExample {
 
         // What is listened to is dropped as soon as it changes.
         let changes = try await client.listen(uris: ["price://apple"])
-        app.resourceUpdated("price://apple")
+        app.notifyResourceUpdated("price://apple")
         for try await change in changes {
             print("changed:", change.uri ?? "")
             break
@@ -52,7 +52,7 @@ enum CachingExample {
 
         var without = ClientOptions()
         without.cache = .off
-        for (how, options) in [("no cache", without), ("2025-11-25", ClientOptions(revision: "2025-11-25"))] {
+        for (how, options) in [("no cache", without), ("2025-11-25", ClientOptions(revision: .v20251125))] {
             let client = try await connect(to: app, options)
             let first = try await client.readResource("price://apple").text
             print("\(how): \(first), \(try await client.readResource("price://apple").text)")

@@ -10,21 +10,20 @@ private func server() -> Server {
     app.tool("caller", "Say who calls") { (_: NoArguments, context) in
         guard let request = context.request else { return "somebody" }
         let who = name(request.clientInfo)
-        return "\(who), \(request.protocolVersion), sampling: \(request.clientCapabilities["sampling"] != nil)"
+        return "\(who), \(request.protocolVersion), sampling: \(request.clientCapabilities.sampling != nil)"
     }
     return app
 }
 
-private func name(_ info: JSONValue?) -> String {
-    "\(info?["name"]?.stringValue ?? "") \(info?["version"]?.stringValue ?? "")"
-}
+private func name(_ info: Types.Implementation?) -> String { "\(info?.name ?? "") \(info?.version ?? "")" }
 
 enum CapabilitiesAndVersionsExample {
     static func main() async throws {
         let app = server()
-        for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
+        let revisions: [ProtocolRevision] = [.v20241105, .v20250326, .v20250618, .v20251125, .v20260728]
+        for revision in revisions {
             let client = try await connect(to: app, ClientOptions(revision: revision))
-            let names = (client.capabilities.objectValue ?? [:]).map { name, _ in name }.sorted()
+            let names = (client.capabilities.json.objectValue ?? [:]).map { name, _ in name }.sorted()
             print("\(client.protocolVersion) \(client.era):", names.joined(separator: ", "))
             await client.close()
         }
@@ -43,7 +42,7 @@ enum CapabilitiesAndVersionsExample {
         }
         await client.close()
 
-        options.revision = "2025-11-25"
+        options.revision = .v20251125
         options.sampling = { _, _ in "hello" }
         let sampler = try await connect(to: app, options)
         print("client:", try await sampler.callTool("caller").text)

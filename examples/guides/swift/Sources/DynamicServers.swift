@@ -5,7 +5,7 @@ import Tricorn
 private func server() -> Server {
     let app = Server("dynamic")
     app.tool("unlock", "Show the vault to this client, and give it a key") { (_: NoArguments, context) in
-        try context.setEnabled(.tool, "vault", true)
+        try context.setEnabled(.tool, named: "vault", to: true)
         try context.addToSession { $0.tool("key", "What this client alone has") { "brass" } }
         return "open"
     }
@@ -20,10 +20,10 @@ enum DynamicServersExample {
         let app = server()
         let (lists, heard) = AsyncStream.makeStream(of: String.self)
         var changes = lists.makeAsyncIterator()
-        var options = ClientOptions(revision: "2025-11-25")
+        var options = ClientOptions(revision: .v20251125)
         options.onListChanged = { heard.yield($0.rawValue) }
         let client = try await connect(to: app, options)
-        let other = try await connect(to: app, ClientOptions(revision: "2025-11-25"))
+        let other = try await connect(to: app, ClientOptions(revision: .v20251125))
         print("tools:", try await tools(client))
 
         app.tool("clock", "What time it is") { "noon" }
@@ -42,7 +42,7 @@ enum DynamicServersExample {
         print("changed:", await changes.next() ?? "")
         print("prompts:", try await client.listPrompts().map(\.name).joined(separator: ", "))
 
-        app.setEnabled(.tool, "clock", false)
+        app.setEnabled(.tool, named: "clock", to: false)
         print("hidden:", await changes.next() ?? "")
         print("tools:", try await tools(client))
         do {

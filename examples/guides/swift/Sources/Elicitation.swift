@@ -32,7 +32,7 @@ private func server() -> Server {
         let answer = try await context.elicitURL(
             "Please sign in", url: "https://example.com/login?id=7", elicitationID: "7")
         // As a rule later, when the page says so.
-        try context.elicitationComplete("7")
+        try context.completeElicitation("7")
         return answer.action.rawValue
     }
     app.tool("pay", "Needs a visit before it can even begin") { () -> String in
@@ -70,7 +70,7 @@ enum ElicitationExample {
     static func main() async throws {
         let user = User()
         let (visits, heard) = AsyncStream.makeStream(of: String.self)
-        var options = ClientOptions(revision: "2025-11-25")
+        var options = ClientOptions(revision: .v20251125)
         options.elicitation = { question, _ in await user.ask(question) }
         options.elicitationModes = [.form, .url]
         options.onNotification = { note in
@@ -96,7 +96,7 @@ enum ElicitationExample {
         } catch let error as TricornError where !error.urlElicitations.isEmpty {
             print("pay: error \(error.code ?? 0), \(error.urlElicitations[0].url)")
         }
-        app.elicitationComplete("8")  // the page was visited
+        app.completeElicitation("8")  // the page was visited
         print("complete:", await completed.next() ?? "")
         await client.close()
     }

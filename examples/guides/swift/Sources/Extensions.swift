@@ -12,7 +12,7 @@ private struct Book: Codable { var title: String }
 private struct Found: Codable { var found: [String] }
 
 private func server() -> Server {
-    var offered = Extension(search, settings: ["languages": ["en", "de"]])
+    var offered = ServerExtension(search, settings: ["languages": ["en", "de"]])
     offered.method(search, idempotent: true) { (input: Query, context: Context) -> Found in
         let limit = context.extension(search)?["limit"]?.intValue ?? books.count
         return Found(found: Array(books.filter { $0.contains(input.query) }.prefix(limit)))

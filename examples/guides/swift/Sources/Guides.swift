@@ -37,6 +37,7 @@ import Tricorn
         case "testing": try await TestingExample.main()
         case "tools": try await ToolsExample.main()
         case "tracing": try await TracingExample.main()
+        case "web-frameworks": try await WebFrameworksExample.main()
         case let other: throw TricornError.misuse("no topic \(other ?? "")")
         }
     }

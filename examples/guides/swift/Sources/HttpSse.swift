@@ -1,5 +1,6 @@
 // HTTP+SSE: the oldest transport, for clients and servers that have nothing newer.
 import Foundation
+import Foundation
 import Tricorn
 
 private func server() -> Server {
@@ -13,21 +14,17 @@ enum HttpSseExample {
         let app = server()
         var http = HTTPOptions(port: 0)
         http.sse = true
-        let (urls, listening) = AsyncStream.makeStream(of: String.self)
-        let serving = Task { [http] in try await app.serveHTTP(http) { listening.yield($0) } }
-        var url = urls.makeAsyncIterator()
-        guard let url = await url.next() else { return }
+        let serving = try await app.start(http)
 
-        let client = try await connect(url)
+        let client = try await connect(serving.url)
         print("/mcp: \(client.protocolVersion)")
         await client.close()
 
         // A client finds out by itself that there is nothing newer at a URL.
-        let older = try await connect(url.replacingOccurrences(of: "/mcp", with: "/sse"))
+        let older = try await connect(serving.url.deletingLastPathComponent().appending(path: "sse"))
         print("/sse: \(older.protocolVersion), \(try await older.callTool("greet").text)")
         await older.close()
 
-        app.close()
-        try await serving.value
+        await serving.stop()
     }
 }

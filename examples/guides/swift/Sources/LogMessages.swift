@@ -17,7 +17,7 @@ enum LogMessagesExample {
         let app = server()
         let (messages, heard) = AsyncStream.makeStream(of: String.self)
         var message = messages.makeAsyncIterator()
-        var options = ClientOptions(revision: "2025-11-25")
+        var options = ClientOptions(revision: .v20251125)
         // Called in a thread of its own: the stream brings the messages here.
         options.onLog = { level, logger, data in heard.yield("\(level): \(logger ?? ""), \(data)") }
         let client = try await connect(to: app, options)

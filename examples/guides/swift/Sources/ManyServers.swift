@@ -22,8 +22,8 @@ enum ManyServersExample {
         let maps = mapServer()
         let (lists, heard) = AsyncStream.makeStream(of: String.self)
         var news = lists.makeAsyncIterator()
-        var options = GroupOptions(client: ClientOptions(revision: "2025-11-25"))
-        options.configure = { name, options in
+        var options = GroupOptions(client: ClientOptions(revision: .v20251125))
+        options.forServer = { name, options in
             options.onListChanged = { heard.yield("\(name) \($0.rawValue)") }
         }
         let group = try await connectMany(

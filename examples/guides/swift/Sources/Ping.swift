@@ -14,7 +14,7 @@ enum PingExample {
     static func main() async throws {
         let app = server()
 
-        let older = try await connect(to: app, ClientOptions(revision: "2025-11-25"))
+        let older = try await connect(to: app, ClientOptions(revision: .v20251125))
         try await older.ping(RequestOptions(timeout: .seconds(5)))
         print("\(older.protocolVersion): the server is there")
         print("\(older.protocolVersion):", try await older.callTool("ask_back").text)

@@ -33,10 +33,13 @@ enum ProgressAndCancellationExample {
         var event = events.makeAsyncIterator()
         let client = try await connect(to: server(watching))
 
-        let options = RequestOptions(onProgress: { progress in
-            print("\(Int(progress.progress)) of \(Int(progress.total ?? 0)): \(progress.message ?? "")")
-        })
-        print("print:", try await client.callTool("print", ["pages": 3], options).text)
+        // Where the loop runs, in order; `RequestOptions(onProgress:)` calls back instead.
+        for try await event in client.toolEvents("print", ["pages": 3]) {
+            switch event {
+            case .progress(let now): print("\(Int(now.progress)) of \(Int(now.total ?? 0)): \(now.message ?? "")")
+            case .result(let result): print("print:", result.text)
+            }
+        }
 
         let call = Task { try await client.callTool("watch") }
         _ = await event.next()  // started

@@ -26,7 +26,7 @@ enum ResourcesExample {
         let notes = Notes()
         let app = server(notes)
         let (changes, heard) = AsyncStream.makeStream(of: String.self)
-        var options = ClientOptions(revision: "2025-11-25")
+        var options = ClientOptions(revision: .v20251125)
         options.onResourceUpdated = { heard.yield($0) }
         let client = try await connect(to: app, options)
 
@@ -46,13 +46,13 @@ enum ResourcesExample {
 
         try await client.subscribe("notes://today")
         await notes.change("Buy milk and bread.")
-        app.resourceUpdated("notes://today")
+        app.notifyResourceUpdated("notes://today")
         var told = changes.makeAsyncIterator()
         print("changed:", await told.next() ?? "")
         print("notes://today:", try await client.readResource("notes://today").text)
 
         try await client.unsubscribe("notes://today")
-        app.resourceUpdated("notes://today")
+        app.notifyResourceUpdated("notes://today")
         await client.close()
         heard.finish()
         var times = 1

@@ -17,18 +17,14 @@ enum ResumptionExample {
         let app = server()
         var http = HTTPOptions(port: 0)
         http.sseRetry = .milliseconds(100)
-        let (urls, listening) = AsyncStream.makeStream(of: String.self)
-        let serving = Task { [http] in try await app.serveHTTP(http) { listening.yield($0) } }
-        var url = urls.makeAsyncIterator()
-        guard let url = await url.next() else { return }
+        let serving = try await app.start(http)
 
-        let client = try await connect(url, ClientOptions(revision: "2025-11-25"))
+        let client = try await connect(serving.url, ClientOptions(revision: .v20251125))
         let options = RequestOptions(onProgress: { progress in
             print("\(Int(progress.progress)) of \(Int(progress.total ?? 0)): \(progress.message ?? "")")
         })
         print("result:", try await client.callTool("work", [:], options).text)
         await client.close()
-        app.close()
-        try await serving.value
+        await serving.stop()
     }
 }

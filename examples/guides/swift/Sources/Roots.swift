@@ -14,15 +14,15 @@ private func server() -> Server {
 enum RootsExample {
     static func main() async throws {
         let app = server()
-        var options = ClientOptions(revision: "2025-11-25")
-        options.roots = ["/srv/notes", Root(uri: "file:///srv/pictures", name: "Pictures")]
+        var options = ClientOptions(revision: .v20251125)
+        options.roots = ["/srv/notes", ClientRoot(uri: "file:///srv/pictures", name: "Pictures")]
         let client = try await connect(to: app, options)
         print("roots:", try await client.callTool("folders").text)
         try client.setRoots(["/srv/music"])  // the server is told that they have changed
         print("roots:", try await client.callTool("folders").text)
         await client.close()
 
-        let other = try await connect(to: app, ClientOptions(revision: "2025-11-25"))
+        let other = try await connect(to: app, ClientOptions(revision: .v20251125))
         do {
             _ = try await other.callTool("folders")
         } catch TricornError.rpc(let code, let message, _) {

@@ -22,7 +22,7 @@ private func server() -> Server {
 enum SamplingExample {
     static func main() async throws {
         let app = server()
-        var options = ClientOptions(revision: "2025-11-25")
+        var options = ClientOptions(revision: .v20251125)
         // Stands for a real model, which the user lets answer.
         options.sampling = { request, _ in
             let asked = request.messages.last?.text ?? ""
@@ -43,7 +43,7 @@ enum SamplingExample {
         }
         await client.close()
 
-        let other = try await connect(to: app, ClientOptions(revision: "2025-11-25"))
+        let other = try await connect(to: app, ClientOptions(revision: .v20251125))
         do {
             _ = try await other.callTool("summarize", ["text": "x"])
         } catch TricornError.rpc(let code, let message, _) {

@@ -24,16 +24,13 @@ enum SharedCacheExample {
         let app = Server("prices"), prices = Prices()
         let forAll = CacheHints(ttl: .seconds(3600), scope: .public)
         app.resource("price://apple", "What an apple costs", cache: forAll) { await prices.lookUp() }
-        let (urls, listening) = AsyncStream.makeStream(of: String.self)
-        let serving = Task { try await app.serveHTTP(port: 0) { listening.yield($0) } }
-        var url = urls.makeAsyncIterator()
-        guard let url = await url.next() else { return }
+        let serving = try await app.start(port: 0)
 
         // Each would be in a program of its own, with a store that both reach.
         let store = Store()
         var options = ClientOptions()
         options.cache = ClientCache(store: store)
-        let one = try await connect(url, options), another = try await connect(url, options)
+        let one = try await connect(serving.url, options), another = try await connect(serving.url, options)
         print("one program:", try await price(one))
         print("another:", try await price(another))
         let usage = another.metrics["cache"]
@@ -41,7 +38,7 @@ enum SharedCacheExample {
 
         // What one of them hears of is dropped for all.
         let changes = try await one.listen(uris: ["price://apple"])
-        app.resourceUpdated("price://apple")
+        app.notifyResourceUpdated("price://apple")
         for try await change in changes {
             print("changed:", change.uri ?? "")
             break
@@ -55,8 +52,7 @@ enum SharedCacheExample {
         let marks = kept.keys.filter { $0.contains(":resources/read:mark:") }
         let answers = kept.values.filter { $0.contains("look-up 2") }
         print("the store has marks and one answer:", !marks.isEmpty && answers.count == 1)
-        app.close()
-        try await serving.value
+        await serving.stop()
     }
 
     private static func price(_ client: Client) async throws -> String {

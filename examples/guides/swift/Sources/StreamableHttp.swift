@@ -12,25 +12,21 @@ private func server() -> Server {
 enum StreamableHttpExample {
     static func main() async throws {
         let app = server()
-        let (urls, listening) = AsyncStream.makeStream(of: String.self)
         // Port 0 is any free one. As a program of its own: app.run(.http(HTTPOptions(port: 8000))).
-        let serving = Task { try await app.serveHTTP(port: 0) { listening.yield($0) } }
-        var url = urls.makeAsyncIterator()
-        guard let url = await url.next() else { return }
+        let serving = try await app.start(port: 0)
 
         for revision in [nil, "2025-11-25"] {
             var options = ClientOptions(revision: revision)
             options.headers = ["X-User": "ada"]
-            let client = try await connect(url, options)
+            let client = try await connect(serving.url, options)
             print("\(client.protocolVersion) over \(client.transport), session: \(client.sessionID != nil)")
             print(try await client.callTool("greet").text)
             await client.close()
         }
 
-        app.close()
-        try await serving.value
+        await serving.stop()
         do {
-            _ = try await connect(url)
+            _ = try await connect(serving.url)
         } catch let error as TricornError {
             print("stopped:", error.kind)
         }

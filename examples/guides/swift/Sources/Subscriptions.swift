@@ -37,12 +37,12 @@ enum SubscriptionsExample {
             let tools = changes.honoured.tools ? "tools, " : ""
             print("listening to \(tools)\(changes.honoured.uris.joined(separator: " "))")
             await score.change("1:0")
-            app.resourceUpdated("news://sport")
+            app.notifyResourceUpdated("news://sport")
             loop: for try await change in changes {
                 switch change {
                 case .resourceUpdated(let uri):
                     print("changed: \(uri):", try await client.readResource(uri).text)
-                    app.setEnabled(.tool, "search", true)
+                    app.setEnabled(.tool, named: "search", to: true)
                 case .toolsListChanged:
                     let names = try await client.listTools().map(\.name)
                     print("changed: tools:", names.joined(separator: ", "))
@@ -50,7 +50,7 @@ enum SubscriptionsExample {
                 default: break
                 }
             }
-            app.setEnabled(.tool, "search", false)
+            app.setEnabled(.tool, named: "search", to: false)
 
             // By a function.
             let (heard, told) = AsyncStream.makeStream(of: String.self)
@@ -60,7 +60,7 @@ enum SubscriptionsExample {
             let other = try await connect(to: app, options)
             try await other.subscribe("news://sport")
             print(await hooked.next() ?? "")
-            app.resourceUpdated("news://sport")
+            app.notifyResourceUpdated("news://sport")
             print("told:", await updates.next() ?? "")
             try await other.unsubscribe("news://sport")
             clients += [client, other]

@@ -22,7 +22,7 @@ enum TasksExample {
     static func main() async throws {
         let (steps, step) = AsyncStream.makeStream(of: Void.self)
         let app = server(steps)
-        let client = try await connect(to: app, ClientOptions(revision: "2025-11-25"))
+        let client = try await connect(to: app, ClientOptions(revision: .v20251125))
         for tool in try await client.listTools() {
             print("\(tool.name): \(tool.json["execution"]?["taskSupport"]?.stringValue ?? "forbidden")")
         }
@@ -51,7 +51,7 @@ enum TasksExample {
         }
         await client.close()
 
-        var options = ClientOptions(revision: "2026-07-28")
+        var options = ClientOptions(revision: .v20260728)
         options.tasks = TaskOptions()
         let modern = try await connect(to: app, options)
         print("2026-07-28:", try await modern.callTool("cater").text)

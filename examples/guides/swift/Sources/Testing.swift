@@ -28,7 +28,7 @@ enum TestingExample {
             print("wrong:", try await client.callTool("add", ["a": "one", "b": 2]).text)
         }
 
-        var options = ClientOptions(revision: "2025-11-25")
+        var options = ClientOptions(revision: .v20251125)
         // The user of a test.
         options.elicitation = { question, _ in
             print("asked:", question.message)
@@ -38,14 +38,10 @@ enum TestingExample {
             print("asking:", try await client.callTool("confirm").text)
         }
 
-        let (urls, listening) = AsyncStream.makeStream(of: String.self)
-        let serving = Task { try await app.serveHTTP(port: 0) { listening.yield($0) } }
-        var url = urls.makeAsyncIterator()
-        guard let url = await url.next() else { return }
-        let client = try await connect(url)
+        let serving = try await app.start(port: 0)
+        let client = try await connect(serving.url)
         print("over http:", try await client.callTool("add", ["a": 1, "b": 2]).decode(as: Int.self))
         await client.close()
-        app.close()
-        try await serving.value
+        await serving.stop()
     }
 }

@@ -30,14 +30,14 @@ private func server() -> Server {
     app.tool("weather", "Today's weather", annotations: .init(readOnlyHint: true)) { (place: Place) in
         Weather(city: place.city, celsius: 22.5)
     }
-    app.tool("picture", "Draw a dot") { Content.image(png, mimeType: "image/png") }
-    app.tool("sound", "Record silence") { Content.audio(wav, mimeType: "audio/wav") }
+    app.tool("picture", "Draw a dot") { ContentBlock.image(png, mimeType: "image/png") }
+    app.tool("sound", "Record silence") { ContentBlock.audio(wav, mimeType: "audio/wav") }
     app.tool("manual", "The manual") {
-        Content.resource(.init(uri: "manual://radio", mimeType: "text/plain", text: "Turn it off and on again."))
+        ContentBlock.resource(.init(uri: "manual://radio", mimeType: "text/plain", text: "Turn it off and on again."))
     }
     app.tool("report", "A text with a picture") {
         [
-            Content.text("This is the dot."),
+            ContentBlock.text("This is the dot."),
             .image(png, mimeType: "image/png"),
             .resourceLink(.init(uri: "manual://radio", name: "manual")),
         ]

@@ -17,8 +17,8 @@ import Tricorn
         let ms = (ContinuousClock.now - started) / .milliseconds(1)
 
         let line: JSONValue = [
-            "protocolVersion": .string(client.protocolVersion), "era": .string(client.era),
-            "transport": .string(client.transport), "result": .int(try sum.decode()),
+            "protocolVersion": .string(client.protocolVersion.rawValue), "era": .string(client.era.rawValue),
+            "transport": .string(client.transport.rawValue), "result": .int(try sum.decode()),
             "ms": .double((ms * 1000).rounded() / 1000),
         ]
         print(line)
