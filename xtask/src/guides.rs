@@ -4,7 +4,7 @@ use crate::place::{self, Lang};
 use crate::report::{self, Counts};
 use crate::{process, tool};
 use anyhow::{Context, Result};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -21,16 +21,15 @@ const LIMIT: Duration = Duration::from_secs(60);
 const SHOWN: usize = 4;
 
 /// What there is an example of in a language: every `TOPIC.txt`, which says what the example prints. What one language
-/// alone has is beside its programs.
-fn topics(lang: Lang) -> Result<Vec<(String, String)>> {
-    let mut found = Vec::new();
+/// alone has is beside its programs, and so is what it prints otherwise, as words of a schema library of its own.
+fn topics(lang: Lang) -> Result<BTreeMap<String, String>> {
+    let mut found = BTreeMap::new();
     for folder in [EXAMPLES.to_owned(), format!("{EXAMPLES}/{lang}")] {
         for entry in std::fs::read_dir(place::root().join(&folder)).with_context(|| folder.clone())? {
             let name = entry?.file_name().to_string_lossy().into_owned();
             found.extend(name.strip_suffix(".txt").map(|topic| (topic.to_owned(), format!("{folder}/{name}"))));
         }
     }
-    found.sort();
     Ok(found)
 }
 
@@ -119,7 +118,7 @@ pub(crate) fn stale() -> Result<Vec<String>> {
     }
     let mut files = BTreeSet::from([format!("{EXAMPLES}/{SETTINGS}")]);
     for lang in Lang::ALL {
-        files.extend(topics(lang)?.iter().map(|(topic, _)| program(lang, topic)));
+        files.extend(topics(lang)?.keys().map(|topic| program(lang, topic)));
         files.extend(STAGED.map(|topic| program(lang, topic)));
     }
     let unseen = files.iter().filter(|f| !shown.contains(&mark(f)));

@@ -14,6 +14,7 @@ mod stamp;
 mod test;
 mod tidy;
 mod tool;
+mod wild;
 
 use clap::{Parser, Subcommand};
 use place::Lang;
@@ -61,6 +62,8 @@ enum Task {
         #[arg(long)]
         control: bool,
     },
+    /// Run our clients and servers against programs that others wrote.
+    Wild(wild::Options),
     /// Write the wire types of Python, Node and Swift and the corpus index from the pinned schemas.
     GenTypes {
         /// Write nothing; fail when a file is not up to date
@@ -111,6 +114,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
             })
         }
         Task::Interop { langs, control } => interop::main(&Lang::list(&langs)?, control),
+        Task::Wild(options) => wild::main(&options),
         Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
         Task::Test(options) => test::main(&options),
         Task::Guides => guides::write().map(|_| true),

@@ -3,6 +3,7 @@
 mod keyring;
 mod nginx;
 mod node;
+mod platforms;
 mod python;
 mod rust;
 mod suite;
@@ -15,8 +16,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub(crate) use keyring::keyring;
 pub(crate) use nginx::nginx;
-pub(crate) use node::{checkers, newest as newest_node};
-pub(crate) use suite::{Peers, conformance, peers, pinned, servers};
+pub(crate) use node::{checkers, install as npm_packages, newest as newest_node};
+pub(crate) use platforms::{PLATFORMS, Platform, check as check_for, platforms};
+pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages, servers};
 pub(crate) use swift::command as swift_command;
 
 /// What became of a language.
@@ -72,6 +74,7 @@ pub(crate) fn languages(langs: &[Lang]) -> Made {
     let toolchain = langs.contains(&Lang::Swift).then(|| std::thread::spawn(swift::provision));
     let missing = tool::missing(langs);
     missing.iter().for_each(report::note);
+    let packages = packages_of(langs);
     let mut made = Vec::new();
     for lang in [Lang::Rust, Lang::Python, Lang::Node] {
         if langs.contains(&lang) {
@@ -83,6 +86,7 @@ pub(crate) fn languages(langs: &[Lang]) -> Made {
             made.push((lang, state(result.map(|()| State::Ready))));
         }
     }
+    drop(packages.join());
     if let Some(toolchain) = toolchain {
         let provided = toolchain.join().unwrap_or_else(|_| Ok(State::Failed("the download panicked".into())));
         let result = match provided {
@@ -99,6 +103,20 @@ pub(crate) fn languages(langs: &[Lang]) -> Made {
         }
     }
     Made(made)
+}
+
+/// Gets the packages that these languages need, while Rust compiles. An error is no end: the language's own step tries
+/// again, and says it.
+fn packages_of(langs: &[Lang]) -> std::thread::JoinHandle<()> {
+    let langs = langs.to_vec();
+    std::thread::spawn(move || {
+        if langs.contains(&Lang::Python) {
+            drop(python::venv());
+        }
+        if langs.contains(&Lang::Node) {
+            drop(node::modules());
+        }
+    })
 }
 
 fn state(result: Result<State>) -> State {

@@ -52,7 +52,13 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         let (counts, failures) = tidy::run()?;
         Ok(Read { counts, failures, skips: Vec::new() })
     });
+    // An error is no end: the steps that need them try again, and say it.
+    let suites = thread::spawn(|| {
+        drop(setup::checkers());
+        drop(setup::conformance());
+    });
     let made = setup::languages(&langs);
+    drop(suites.join());
     let mut ready = Vec::new();
     for lang in &langs {
         match made.state(*lang) {
@@ -94,6 +100,9 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             all.push(interop(ready.clone()));
         }
     }
+    if ready.contains(&Lang::Rust) {
+        all.push(platforms());
+    }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     session.side_by_side(all);
     Ok(session.end())
@@ -105,6 +114,25 @@ fn interop(langs: Vec<Lang>) -> Job {
     let what = move || {
         let outcome = interop::run(&langs)?;
         Ok(Read { counts: outcome.counts, failures: outcome.failures, skips: outcome.skips })
+    };
+    Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
+}
+
+/// Checks for other platforms: work for cores that the tests beside it leave idle.
+fn platforms() -> Job {
+    let name = "rust for other platforms".to_owned();
+    let what = || {
+        let mut all = Read::default();
+        if let Some(why) = setup::platforms()? {
+            return Ok(Read::skipped(why));
+        }
+        for step in steps::platforms() {
+            let one = run_step(step);
+            all.counts += one.read.counts;
+            all.skips.extend(one.read.skips);
+            all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));
+        }
+        Ok(all)
     };
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }
@@ -236,10 +264,10 @@ impl Session {
         }
     }
 
-    /// Runs jobs as many at a time as there are cores, up to four: they wait for processes most of the time.
+    /// Runs jobs one more at a time than there are cores, up to four: they wait for processes most of the time.
     fn side_by_side(&mut self, jobs: Vec<Job>) {
         let jobs: VecDeque<Job> = jobs.into_iter().filter(|job| self.starts(&job.name)).collect();
-        let workers = thread::available_parallelism().map_or(1, usize::from).min(4);
+        let workers = thread::available_parallelism().map_or(1, |cores| cores.get() + 1).min(4);
         let queue = Mutex::new(jobs);
         let (sender, results) = channel();
         thread::scope(|scope| {

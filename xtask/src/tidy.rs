@@ -1,6 +1,7 @@
 //! `cargo xtask tidy`: the rules of the tree that no compiler checks. The lists are in `xtask/tidy.toml`.
 
 mod deprecated;
+mod faults;
 mod layers;
 mod source;
 mod style;
@@ -19,7 +20,8 @@ struct Rules {
     layers: BTreeMap<String, Vec<String>>,
     stems: Stems,
     generated: Generated,
-    lines: BTreeMap<String, usize>,
+    /// The families of `tests/faults.yaml`, and the last number of each.
+    faults: BTreeMap<String, usize>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -61,7 +63,6 @@ const RULES: [Rule; 14] = [
     ("no flatten or untagged where raw values are", layers::raw_values),
     ("the core never touches standard output", layers::stdout),
     ("every exemption from a lint has a reason", layers::reasons),
-    ("files stay short", style::lines),
     ("bindings have the same files", style::stems),
     ("names say what a thing is", style::names),
     ("nothing is left to do without an issue", style::left_over),
@@ -69,6 +70,7 @@ const RULES: [Rule; 14] = [
     ("the README shows the quickstart", style::readme),
     ("the guides show the examples", |_| guides::stale().unwrap_or_else(|error| vec![format!("{error:#}")])),
     ("what is deprecated is marked in every language", deprecated::marks),
+    ("faults that were found in use have tests", faults::listed),
     ("launchers can be started", style::launchers),
 ];
 

@@ -123,7 +123,7 @@ impl Emitter<'_> {
         let fields: Vec<Property> = object.fields.iter().map(|field| self.property(field, &mut nested)).collect();
         let _ = writeln!(
             out,
-            "public struct {name}: WireObject, WireValue {{\n    public static let rules: [WireRule] = ["
+            "public struct {name}: _WireObject, WireValue {{\n    public static let rules: [_WireRule] = ["
         );
         for Property { key, ty, kind, constant, values, .. } in &fields {
             let _ = match kind {
@@ -136,7 +136,7 @@ impl Emitter<'_> {
                 Kind::Nullable => writeln!(out, "        .nullable(\"{key}\", {ty}.self),"),
             };
         }
-        out.push_str("    ]\n    public private(set) var fields: WireFields\n    public init(fields: WireFields) { self.fields = fields }\n\n");
+        out.push_str("    ]\n    public private(set) var fields: _WireFields\n    public init(fields: _WireFields) { self.fields = fields }\n\n");
         initializer(out, &fields);
         for Property { key, name, ty, kind, constant, doc, .. } in &fields {
             // Every message has the same `jsonrpc`.
@@ -233,7 +233,7 @@ impl Emitter<'_> {
         if members.iter().all(|member| matches!(member, Type::String | Type::Integer)) {
             let _ = write!(
                 out,
-                "public enum {name}: WireScalar, WireValue {{\n    case string(String)\n    case int(Int)\n\n    public var json: JSONValue {{\n        \
+                "public enum {name}: _WireScalar, WireValue {{\n    case string(String)\n    case int(Int)\n\n    public var json: JSONValue {{\n        \
                  switch self {{\n        case .string(let value): .string(value)\n        case .int(let value): .int(value)\n        }}\n    }}\n}}\n"
             );
             return Ok(());
@@ -241,14 +241,14 @@ impl Emitter<'_> {
         let types: Vec<String> = members.iter().map(|member| self.ty(member, name, &mut nested)).collect();
         ensure!(nested.is_empty(), "{name}: a union of objects without names");
         let cases = self.cases(members, &types);
-        let _ = writeln!(out, "public enum {name}: WireUnion, WireValue {{");
+        let _ = writeln!(out, "public enum {name}: _WireUnion, WireValue {{");
         for (case, ty) in cases.iter().zip(&types) {
             let _ = writeln!(out, "    case {case}({ty})");
         }
         out.push_str("    case other(JSONValue)\n\n");
         let order = match self.tag(members) {
             Some((key, values)) => {
-                let _ = writeln!(out, "    public static let members = WireMembers(tag: \"{key}\", [");
+                let _ = writeln!(out, "    public static let members = _WireMembers(tag: \"{key}\", [");
                 for (value, ty) in values.iter().zip(&types) {
                     let _ = writeln!(out, "        {value:?}: {ty}.self,");
                 }
@@ -257,7 +257,7 @@ impl Emitter<'_> {
             }
             None => {
                 let order = self.by_strictness(members);
-                out.push_str("    public static let members = WireMembers([\n");
+                out.push_str("    public static let members = _WireMembers([\n");
                 let mut marks = Vec::new();
                 for (position, index) in order.iter().enumerate() {
                     let _ = writeln!(out, "        {}.self,", types[*index]);
@@ -272,7 +272,7 @@ impl Emitter<'_> {
                 order
             }
         };
-        out.push_str("    public init(_ match: WireMatch) {\n        switch match.index {\n");
+        out.push_str("    public init(_ match: _WireMatch) {\n        switch match.index {\n");
         for (position, index) in order.iter().enumerate() {
             let _ = writeln!(out, "        case {position}: self = .{}(.init(checked: match.json))", cases[*index]);
         }
@@ -384,11 +384,11 @@ fn initializer(out: &mut String, fields: &[Property]) {
     } else {
         let _ = writeln!(out, "    public init(\n        {}\n    ) {{", parameters.join(",\n        "));
     }
-    let _ = write!(out, "        fields = WireFields()\n{body}    }}\n\n");
+    let _ = write!(out, "        fields = _WireFields()\n{body}    }}\n\n");
 }
 
 fn open_enum(out: &mut String, name: &str, values: &[String]) {
-    let _ = writeln!(out, "public struct {name}: WireString, WireValue {{");
+    let _ = writeln!(out, "public struct {name}: _WireString, WireValue {{");
     for value in values {
         let _ = writeln!(
             out,

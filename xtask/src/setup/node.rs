@@ -8,8 +8,8 @@ use std::time::Duration;
 
 const MINUTES: Duration = Duration::from_secs(60);
 
-/// Root `node_modules` and the built package.
-pub(super) fn make() -> Result<()> {
+/// Root `node_modules`.
+pub(super) fn modules() -> Result<Inputs> {
     let root = place::root();
     if !root.join("package.json").is_file() {
         bail!("there is no package.json");
@@ -22,7 +22,13 @@ pub(super) fn make() -> Result<()> {
         let command = tool::npm(&["install", "--ignore-scripts"]);
         process::must("npm install", command, 15 * MINUTES, &place::log("setup npm")).map(drop)
     })?;
-    let inputs = inputs
+    Ok(inputs)
+}
+
+/// Root `node_modules` and the built package.
+pub(super) fn make() -> Result<()> {
+    let root = place::root();
+    let inputs = modules()?
         .path("Cargo.toml")?
         .path("Cargo.lock")?
         .path("core/Cargo.toml")?
@@ -71,7 +77,7 @@ pub(crate) fn newest() -> Result<PathBuf> {
 }
 
 /// npm packages in a folder of their own.
-pub(super) fn install(dir: &Path, packages: &[&str]) -> Result<()> {
+pub(crate) fn install(dir: &Path, packages: &[&str]) -> Result<()> {
     std::fs::create_dir_all(dir)?;
     let name = dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut command = tool::npm(&["install", "--no-save", "--no-package-lock", "--prefix"]);

@@ -32,7 +32,7 @@ pub(super) fn make() -> Result<()> {
 }
 
 /// `target/venv` with the tools alone.
-fn venv() -> Result<()> {
+pub(super) fn venv() -> Result<()> {
     let (python, version) = tool::python().context("no python3 >= 3.10 with its venv module")?;
     let inputs = Inputs::new().path(REQUIREMENTS)?.text(&version).text(&python.to_string_lossy());
     once("python-venv", &inputs, &tool::venv("maturin"), || {

@@ -132,19 +132,23 @@ pub(crate) fn pinned(name: &str) -> Result<String> {
     found.map(str::to_owned).with_context(|| format!("no version of {name} is pinned"))
 }
 
-fn texts(all: &[&str]) -> Inputs {
+pub(super) fn texts(all: &[&str]) -> Inputs {
     all.iter().fold(Inputs::new(), |inputs, text| inputs.text(text))
 }
 
 fn pip(name: &str, packages: &[&str]) -> Result<()> {
-    let (path, version) = tool::python().context("no python3 >= 3.10 with its venv module")?;
+    let (_, version) = tool::python().context("no python3 >= 3.10 with its venv module")?;
     let dir = place::target("interop").join(name);
     let stamp = format!("interop-{name}");
-    once(&stamp, &texts(packages).text(&version), &dir.join("bin/python"), || {
-        report::step(format!("getting {} from PyPI", packages.join(", ")));
-        python::environment(&path, &dir, &stamp)?;
-        python::install(&dir, packages, &stamp)
-    })
+    once(&stamp, &texts(packages).text(&version), &dir.join("bin/python"), || pip_packages(&dir, packages, &stamp))
+}
+
+/// Packages of PyPI in an environment of their own.
+pub(crate) fn pip_packages(dir: &std::path::Path, packages: &[&str], log: &str) -> Result<()> {
+    let (path, _) = tool::python().context("no python3 >= 3.10 with its venv module")?;
+    report::step(format!("getting {} from PyPI", packages.join(", ")));
+    python::environment(&path, dir, log)?;
+    python::install(dir, packages, log)
 }
 
 fn copy_programs(from: &str, to: &std::path::Path) -> Result<()> {

@@ -39,10 +39,6 @@ pub(super) fn of(lang: Lang) -> Vec<Step> {
     }
 }
 
-/// Off by default, so that nobody else waits for its dependencies.
-const TELEMETRY: [&str; 10] =
-    ["test", "--release", "--package", "tricorn", "--features", "tracing,otel", "--test", "tracing", "--test", "otel"];
-
 /// The protocol alone.
 const BARE: [&str; 8] =
     ["clippy", "--release", "--package", "tricorn", "--no-default-features", "--", "-D", "warnings"];
@@ -54,6 +50,8 @@ fn rust() -> Vec<Step> {
     let mut tests = tool::cargo(&["test", "--release", "--workspace", "--no-fail-fast"]);
     // Extension modules: they link only into their hosts, whose own runners test them.
     tests.args(["--exclude", "tricorn-python", "--exclude", "tricorn-node"]);
+    // To compile the core and its tests takes longer than running them.
+    tests.args(["--config", "profile.release.package.tricorn.opt-level=0"]);
     vec![
         check("rust format", &["fmt", "--all", "--check"], 2),
         check("rust format of benches", &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"], 2),
@@ -61,11 +59,9 @@ fn rust() -> Vec<Step> {
         check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust cargo test", tests, 30, Reader::Cargo),
-        step("rust tracing and otel", tool::cargo(&TELEMETRY), 15, Reader::Cargo),
         step("rust documentation", docs, 10, Reader::Status),
         check("rust without features", &BARE, 10),
         no_runtime(),
-        wasm(),
         deny(),
     ]
 }
@@ -81,15 +77,11 @@ fn no_runtime() -> Step {
     step("rust no runtime without features", program("sh", &["-c", &script, &cargo]), 2, Reader::Status)
 }
 
-fn wasm() -> Step {
-    const NAME: &str = "rust wasm32";
-    const TARGET: &str = "wasm32-unknown-unknown";
-    let sysroot = tool::ask(program("rustc", &["--print", "sysroot"])).unwrap_or_default();
-    if !std::path::Path::new(&sysroot).join("lib/rustlib").join(TARGET).is_dir() {
-        return skip(NAME, format!("the target is not installed: rustup target add {TARGET}"));
-    }
-    let args = ["check", "--release", "--package", "tricorn", "--no-default-features", "--target", TARGET];
-    step(NAME, tool::cargo(&args), 10, Reader::Status)
+/// That the code compiles for platforms that this machine is not.
+pub(super) fn platforms() -> Vec<Step> {
+    let check =
+        |one: &setup::Platform| step(&format!("rust for {}", one.name), setup::check_for(one), 30, Reader::Status);
+    setup::PLATFORMS.iter().map(check).collect()
 }
 
 fn deny() -> Step {

@@ -132,7 +132,7 @@ mod tests {
         all.extend(files);
         let files = all.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into() }).collect();
         let (stems, generated) = (Stems { rust: Vec::new(), host: Vec::new() }, Generated { paths: Vec::new() });
-        marks(&Tree { rules: Rules { layers: BTreeMap::new(), stems, generated, lines: BTreeMap::new() }, files })
+        marks(&Tree { rules: Rules { layers: BTreeMap::new(), stems, generated, faults: BTreeMap::new() }, files })
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The rules of the whole tree: length, names, leftovers.
+//! The rules of the whole tree: names, leftovers.
 
 use super::Tree;
 use super::source::{Source, words};
@@ -6,31 +6,10 @@ use crate::place;
 use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
-/// The most lines a file may have without an entry of its own.
-const LINES: usize = 500;
 const CODE: [&str; 10] = ["rs", "py", "pyi", "ts", "mts", "mjs", "cjs", "swift", "sh", "js"];
 
 fn is_code(file: &Source) -> bool {
     CODE.contains(&file.extension())
-}
-
-/// Files have at most [`LINES`] lines; the exceptions only ever shrink.
-pub(super) fn lines(tree: &Tree) -> Vec<String> {
-    let mut found = Vec::new();
-    for file in tree.written().filter(|f| is_code(f)) {
-        let have = file.text.lines().count();
-        match tree.rules.lines.get(&file.path) {
-            None if have > LINES => found.push(format!("{}: {have} lines, at most {LINES}", file.path)),
-            Some(most) if have > *most => found.push(format!("{}: {have} lines, at most {most}", file.path)),
-            Some(most) if have <= LINES || have + 25 < *most => {
-                found.push(format!("{}: {have} lines by now, lower its entry in xtask/tidy.toml", file.path));
-            }
-            _ => {}
-        }
-    }
-    let known = |path: &&String| !tree.files.iter().any(|f| f.path == **path);
-    found.extend(tree.rules.lines.keys().filter(known).map(|p| format!("xtask/tidy.toml: there is no {p}")));
-    found
 }
 
 /// Who knows a file in one language finds it in the next.

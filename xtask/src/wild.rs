@@ -1,0 +1,140 @@
+//! `cargo xtask wild`: our servers and clients against programs that others wrote, as `tests/wild/peers.toml` lists them.
+//!
+//! A cell is one client and one server. `tests/wild/cell.py` plays it and writes down the wire; this part installs the
+//! peers, decides which cells there are, judges them, and writes `docs/compatibility.md`.
+
+mod cell;
+mod page;
+mod peers;
+
+use crate::place::{self, Lang};
+use crate::report::{self, Counts};
+use crate::{setup, tool};
+use anyhow::{Context, Result, bail};
+use cell::{Cell, Outcome};
+use peers::Peer;
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+/// Cells that run side by side: most of their time is the start of an interpreter.
+const LANES: usize = 2;
+
+/// What is run.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Only peers whose name contains one of these
+    names: Vec<String>,
+    /// All peers, not the core alone; cells that passed before are kept
+    #[arg(long)]
+    all: bool,
+    /// Run cells anew that passed before
+    #[arg(long)]
+    fresh: bool,
+    /// Only these languages of ours
+    #[arg(long = "lang")]
+    langs: Vec<String>,
+    /// The newest versions of the peers, and what changes with them
+    #[arg(long)]
+    update: bool,
+    /// Write the page anew of what ran before, and run nothing
+    #[arg(long)]
+    page: bool,
+    /// Install, and run nothing
+    #[arg(long)]
+    install: bool,
+}
+
+/// The task. False when a cell fails that is not known to be the peer's own fault.
+pub(crate) fn main(options: &Options) -> Result<bool> {
+    if options.page {
+        return page::write(&peers::read()?, &cell::kept()).map(|()| true);
+    }
+    let langs = languages(&options.langs)?;
+    tool::need(&langs)?;
+    setup::languages(&langs).all_ready()?;
+    let file = peers::read()?;
+    let wanted = |p: &&Peer| {
+        let named = options.names.iter().any(|n| p.name.contains(n.as_str()));
+        if options.names.is_empty() { options.all || options.update || p.core } else { named }
+    };
+    let mut chosen: Vec<Peer> = file.iter().filter(wanted).cloned().collect();
+    if chosen.is_empty() {
+        bail!("no peer of tests/wild/peers.toml has such a name");
+    }
+    let mut counts = Counts::default();
+    let mut ready = Vec::new();
+    // The environments that drivers and controls live in come with the peers that need them.
+    for base in file.iter().filter(|p| p.is_base()) {
+        base.install().with_context(|| base.name.clone())?;
+    }
+    for peer in &mut chosen {
+        if options.update {
+            peer.loosen();
+        }
+        match peer.install() {
+            Ok(()) => ready.push(peer.clone()),
+            Err(error) => {
+                counts += Counts::of(false);
+                report::line(format!("failed: {}: not installed: {error:#}", peer.name));
+            }
+        }
+    }
+    if options.install {
+        report::clear();
+        report::line(format!("{} of {} peers are installed", ready.len(), chosen.len()));
+        return Ok(counts.failed == 0);
+    }
+    let core = !options.all && !options.update && options.names.is_empty();
+    let cells: Vec<Cell<'_>> = ready.iter().flat_map(|p| cell::of(p, &file, &langs, core)).collect();
+    report::step(format!("{} cells of {} peers", cells.len(), ready.len()));
+    let keep = options.all && !options.fresh;
+    let outcomes = play(&cells, keep)?;
+    report::clear();
+    let mut checks = 0;
+    for outcome in &outcomes {
+        counts += Counts::of(outcome.good());
+        checks += outcome.checks.len();
+        for line in outcome.complaints() {
+            report::line(line);
+        }
+    }
+    if options.update {
+        for peer in &ready {
+            peer.changes().iter().for_each(report::line);
+        }
+    } else if options.all && options.names.is_empty() && options.langs.is_empty() {
+        page::write(&file, &outcomes)?;
+    }
+    report::line(format!("{} peers, {} cells, {checks} checks", ready.len(), outcomes.len()));
+    report::line(format!("{} passed, {} failed", counts.passed, counts.failed));
+    Ok(counts.failed == 0)
+}
+
+/// The languages asked for; of all of them those whose programs are there.
+fn languages(names: &[String]) -> Result<Vec<Lang>> {
+    let mut langs = Lang::list(names)?;
+    if names.is_empty() && !place::built("libtricorn_swift.a").exists() {
+        langs.retain(|l| *l != Lang::Swift);
+    }
+    Ok(langs)
+}
+
+/// Every cell, in the order of the list.
+fn play(cells: &[Cell<'_>], keep: bool) -> Result<Vec<Outcome>> {
+    let queue: Mutex<VecDeque<(usize, &Cell<'_>)>> = Mutex::new(cells.iter().enumerate().collect());
+    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let lane = || {
+        let mut done = Vec::new();
+        while let Some((n, cell)) = next() {
+            report::step(format!("{}/{} {}", n + 1, cells.len(), cell.id));
+            done.push((n, cell.play(keep)));
+        }
+        done
+    };
+    let mut done: Vec<_> = std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..LANES).map(|_| scope.spawn(lane)).collect();
+        lanes.into_iter().flat_map(|lane| lane.join().unwrap_or_default()).collect()
+    });
+    done.sort_by_key(|(n, _)| *n);
+    done.into_iter().map(|(_, outcome)| outcome).collect()
+}
