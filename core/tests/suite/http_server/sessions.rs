@@ -88,7 +88,7 @@ async fn the_version_header_is_one_that_is_served_or_absent() {
         }
         let gone = it.post(&[("mcp-session-id", "gone")], &initialize(version)).await;
         assert_eq!(gone.status, 200, "{gone:?}");
-        assert_ne!(gone.header("mcp-session-id"), Some("gone"));
+        assert_ne!(gone.header("mcp-session-id"), Some("gone".to_owned()));
     }
 }
 
