@@ -72,10 +72,11 @@ fn in_words(error: &serde_json::Error, name: &str, value: &Value) -> String {
     let least = usize::from(FROM_ONE.contains(&name));
     let got = shortened(&value.to_string(), 60).into_owned();
     match kind {
-        "usize" | "u64" | "u32" | "u16" | "u8" if value.is_f64() => {
+        "u16" => format!("expected a whole number from {least} to 65535, got {got}"),
+        "usize" | "u64" | "u32" | "u8" if value.is_f64() => {
             format!("expected a whole number of at least {least}, got {got}")
         }
-        "usize" | "u64" | "u32" | "u16" | "u8" => format!("expected a number of at least {least}, got {got}"),
+        "usize" | "u64" | "u32" | "u8" => format!("expected a number of at least {least}, got {got}"),
         "f64" | "f32" => format!("expected a number, got {got}"),
         "a boolean" => format!("expected a boolean, got {got}"),
         _ => text,

@@ -70,8 +70,11 @@ struct Served {
 
 impl Served {
     fn new(args: &[&str]) -> Self {
-        let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(args)
+        Self::of(Command::new(std::env::current_exe().unwrap()).args(args))
+    }
+
+    fn of(command: &mut Command) -> Self {
+        let mut child = command
             .env("TRICORN_TEST_SERVES", "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -141,6 +144,20 @@ fn over_http(signal: Signal, status: i32) {
     served.signal(signal);
     served.line("dropped");
     assert_eq!(served.status(), Some(status));
+}
+
+/// As `nohup` starts it.
+fn a_terminal_that_ends_is_ignored() {
+    let script = "trap '' HUP; exec \"$0\"";
+    let mut served = Served::of(Command::new("sh").args(["-c", script]).arg(std::env::current_exe().unwrap()));
+    let mut stdin = served.child.stdin.take().unwrap();
+    writeln!(stdin, "{}", call("wait")).unwrap();
+    served.line("waiting");
+    served.signal(Signal::HUP);
+    writeln!(stdin, "{}", request(2, "fail")).unwrap();
+    served.line("tricorn: tool \"fail\" failed: ");
+    served.signal(Signal::TERM);
+    assert_eq!(served.status(), Some(0));
 }
 
 fn at_the_end_of_input() {
@@ -298,6 +315,9 @@ async fn main() -> tricorn::Result<ExitCode> {
     }
     over_stdio(Signal::INT, 130);
     over_stdio(Signal::TERM, 0);
+    over_stdio(Signal::HUP, 129);
+    #[cfg(target_os = "linux")]
+    a_terminal_that_ends_is_ignored();
     #[cfg(feature = "http")]
     over_http(Signal::INT, 130);
     #[cfg(feature = "http")]

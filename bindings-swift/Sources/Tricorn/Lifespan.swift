@@ -35,6 +35,9 @@ final class ServerState: Sendable {
         var failure: (told: TricornError, own: any Error)?
     }
 
+    /// The server whose lifespan starts or stops in this task: what waits for its end there would wait for itself.
+    @TaskLocal static var inLifespan: ServerState?
+
     private let life: Locked<Life>
     private let owner = Locked(Owner())
 
@@ -77,7 +80,7 @@ final class ServerState: Sendable {
     private func starting(_ lifespan: Lifespan, _ report: Report) async -> Answer {
         life.with { $0.isRunning = true }
         do {
-            let made = try await lifespan.start()
+            let made = try await Self.$inLifespan.withValue(self) { try await lifespan.start() }
             life.with { $0.value = made }
             if Task.isCancelled {
                 // Nobody waits for it any more, so nobody will stop it.
@@ -95,7 +98,11 @@ final class ServerState: Sendable {
 
     private func stopping(_ lifespan: Lifespan, _ report: Report) async {
         if let value = life.with({ $0.value }) {
-            do { try await lifespan.stop(value) } catch { report(error, "lifespan", "the stop of the server") }
+            do {
+                try await Self.$inLifespan.withValue(self) { try await lifespan.stop(value) }
+            } catch {
+                report(error, "lifespan", "the stop of the server")
+            }
         }
         stopped()
     }

@@ -42,14 +42,26 @@ func outliveBrokenPipes() {
 /// Where the signal handler writes; a handler may do little else.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
-/// SIGTERM and SIGINT as a request to stop; the second one ends the process as if nothing caught it.
+private typealias SignalHandler = @convention(c) (Int32) -> Void
+
+/// What the program itself does about a signal, by its number: called, too, when one comes.
+nonisolated(unsafe) private var ownHandlers = [SignalHandler?](repeating: nil, count: 32)
+
+/// SIGINT was ignored before.
+nonisolated(unsafe) private var ignoredInterrupts = false
+
+/// SIGTERM, SIGINT and SIGHUP as a request to stop; the second one does what it did before.
 ///
-/// Not a `DispatchSourceSignal`: that needs the signals to be ignored, and child processes would inherit that.
+/// A handler of the program's own is called as well. SIGTERM and SIGHUP stay ignored where they are: the program was started
+/// that way (`nohup`), or hears of them by a `DispatchSourceSignal`. SIGINT counts all the same, as shells start what runs in
+/// the background with that one ignored. This is no such source itself: child processes would inherit what is ignored.
 final class Signals: Sendable {
     /// The end that the signal's number comes out of.
     let descriptor: Int32
     private let source: any DispatchSourceRead
     private let received = Locked(UInt8(0))
+    /// The signals that are caught.
+    private let caught = Locked([Int32]())
 
     init(_ stop: @escaping @Sendable () -> Void) {
         var ends: [Int32] = [-1, -1]
@@ -59,12 +71,12 @@ final class Signals: Sendable {
         signalPipe = write
         descriptor = read
         source = DispatchSource.makeReadSource(fileDescriptor: read, queue: .global())
-        source.setEventHandler { [received] in
+        source.setEventHandler { [received, caught] in
             var number: UInt8 = 0
             // Left in the pipe, it would call this again for ever.
             guard unistdRead(read, &number) == 1 else { return }
             received.with { $0 = number }
-            Self.restore()
+            Self.restore(caught)
             stop()
         }
         source.setCancelHandler {
@@ -72,24 +84,51 @@ final class Signals: Sendable {
             close(write)
         }
         source.resume()
-        for number in [SIGTERM, SIGINT] {
-            signal(number) { number in
-                var byte = UInt8(truncatingIfNeeded: number)
-                _ = unistdWrite(signalPipe, &byte, 1)
-            }
+        for number in [SIGTERM, SIGINT, SIGHUP] where catches(number) { caught.with { $0.append(number) } }
+    }
+
+    /// Ends the process after SIGINT or SIGHUP, with the status that shells expect then.
+    func exitIfInterrupted() {
+        let number = received.with { Int32($0) }
+        if number == SIGINT || number == SIGHUP { exit(128 + number) }
+    }
+
+    private static func restore(_ caught: Locked<[Int32]>) {
+        let numbers = caught.with { numbers in
+            defer { numbers = [] }
+            return numbers
+        }
+        for number in numbers {
+            signal(number, ownHandlers[Int(number)] ?? (number == SIGINT && ignoredInterrupts ? SIG_IGN : SIG_DFL))
         }
     }
 
-    /// Ends the process after SIGINT, with the status that shells expect then.
-    func exitIfInterrupted() { if received.with({ $0 == UInt8(SIGINT) }) { exit(130) } }
-
-    private static func restore() {
-        signal(SIGTERM, SIG_DFL)
-        signal(SIGINT, SIG_DFL)
-    }
-
     func stop() {
-        Self.restore()
+        Self.restore(caught)
         source.cancel()
+    }
+}
+
+/// Catches a signal, unless it is ignored.
+private func catches(_ number: Int32) -> Bool {
+    ownHandlers[Int(number)] = nil
+    let before = signal(number) { number in
+        var byte = UInt8(truncatingIfNeeded: number)
+        _ = unistdWrite(signalPipe, &byte, 1)
+        ownHandlers[Int(number)]?(number)
+    }
+    // The constants are numbers and no functions.
+    switch unsafeBitCast(before, to: Int.self) {
+    case unsafeBitCast(SIG_DFL, to: Int.self): return true
+    case unsafeBitCast(SIG_IGN, to: Int.self):
+        if number == SIGINT {
+            ignoredInterrupts = true
+            return true
+        }
+        signal(number, SIG_IGN)
+        return false
+    default:
+        ownHandlers[Int(number)] = before
+        return true
     }
 }

@@ -306,8 +306,9 @@ public final class Server: Offering {
     /// Serves over standard input and output, or over HTTP when that is asked for: by `transport`, or by
     /// `--http [[HOST:]PORT]` among the program's arguments.
     ///
-    /// Returns when standard input ends, `close` is called, or SIGTERM arrives. SIGINT (Ctrl-C) closes the server, too,
-    /// and then ends the process with status 130. Over HTTP it prints `ready URL` to standard error when it listens.
+    /// Returns when standard input ends, `close` is called, or SIGTERM arrives. SIGINT (Ctrl-C) and SIGHUP close the server,
+    /// too, and then end the process with status 130 or 129. Handlers of these signals that the program has set are called as
+    /// well; SIGTERM and SIGHUP stay ignored where they are. Over HTTP it prints `ready URL` to standard error when it listens.
     public func run(_ transport: Transport? = nil) async throws {
         let signals = Signals { [self] in close() }
         defer { signals.stop() }

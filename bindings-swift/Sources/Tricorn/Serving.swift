@@ -13,17 +13,23 @@ public final class Serving: Sendable {
     public let url: URL
     private let listening: Task<Void, any Error>
     private let end: @Sendable () -> Void
+    private let state: ServerState
 
-    fileprivate init(url: URL, listening: Task<Void, any Error>, end: @escaping @Sendable () -> Void) {
+    fileprivate init(
+        url: URL, state: ServerState, listening: Task<Void, any Error>, end: @escaping @Sendable () -> Void
+    ) {
         self.url = url
+        self.state = state
         self.listening = listening
         self.end = end
     }
 
     /// Stops listening and waits until all has ended: what runs over this port, and what the lifespan started when that was its
-    /// last use. The server goes on elsewhere. Also in a task that is cancelled, and more than once.
+    /// last use. The server goes on elsewhere. Also in a task that is cancelled, and more than once. Within the server's own
+    /// lifespan it does not wait: the end waits for that.
     public func stop() async {
         end()
+        if ServerState.inLifespan === state { return }
         _ = await listening.result
     }
 
@@ -86,7 +92,7 @@ extension Server {
             end()
             throw TricornError.misuse("the endpoint's address is no URL: \(text)")
         }
-        return Serving(url: url, listening: listening, end: end)
+        return Serving(url: url, state: state, listening: listening, end: end)
     }
 
     /// Listens until this operation or the server is ended.

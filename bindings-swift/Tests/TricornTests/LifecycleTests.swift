@@ -76,7 +76,7 @@ import TricornCore
     }
 
     /// A program that ends while calls run must neither hang nor crash, and answers what it has answered.
-    @Test(arguments: zip([SIGTERM, SIGINT], [Int32(0), 130]))
+    @Test(arguments: zip([SIGTERM, SIGINT, SIGHUP], [Int32(0), 130, 129]))
     func signalsEndAServerInOrder(signal: Int32, status: Int32) async throws {
         let server = try Launched("everything", ["--stdio"])
         try server.send(

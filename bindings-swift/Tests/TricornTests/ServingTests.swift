@@ -51,6 +51,25 @@ private actor Store {
         }
     }
 
+    @Test func theLifespanMayStopItsOwnServing() async throws {
+        let held = Locked<Serving?>(nil)
+        let store = Store()
+        let app = server(
+            Lifespan {
+                await store.set(true)
+                return store
+            } stop: {
+                await held.with { $0 }?.stop()
+                await $0.set(false)
+            })
+        try await bounded {
+            let serving = try await app.start(port: 0)
+            held.with { $0 = serving }
+            await serving.stop()
+            #expect(await !store.isOpen)
+        }
+    }
+
     @Test func severalStartAtOnce() async throws {
         let app = server()
         try await bounded {

@@ -297,6 +297,21 @@ impl SubscriptionFilter {
 /// Whether `uri` is a part of `whole`.
 pub(crate) fn is_part(uri: &str, whole: &str) -> bool {
     uri.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/') || (whole.ends_with('/') && !rest.is_empty()))
+        || whole.strip_suffix('/').is_some_and(|bare| bare == uri && has_empty_path(bare))
+}
+
+/// The other spelling of a URI whose path is empty: `https://example.com` and `https://example.com/` name the same (RFC
+/// 3986, section 6.2.3), and some clients' URL types write the one for the other.
+pub(crate) fn other_spelling(uri: &str) -> Option<String> {
+    match uri.strip_suffix('/') {
+        Some(bare) => has_empty_path(bare).then(|| bare.to_owned()),
+        None => has_empty_path(uri).then(|| format!("{uri}/")),
+    }
+}
+
+/// Whether nothing follows the authority.
+fn has_empty_path(uri: &str) -> bool {
+    uri.split_once("://").is_some_and(|(_, rest)| !rest.is_empty() && !rest.contains(['/', '?', '#']))
 }
 
 /// Whether a URI is short enough to be subscribed to.
@@ -317,6 +332,17 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_empty_path_has_two_spellings() {
+        assert_eq!(other_spelling("https://example.com").as_deref(), Some("https://example.com/"));
+        assert_eq!(other_spelling("demo://status/").as_deref(), Some("demo://status"));
+        for other in ["add", "demo:///", "https://e.com/a", "https://e.com/a/", "https://e.com?q", "https://", "a/"] {
+            assert_eq!(other_spelling(other), None, "{other}");
+        }
+        assert!(is_part("https://example.com", "https://example.com/"));
+        assert!(!is_part("https://example.com/a", "https://example.com/a/"));
+    }
 
     fn read(value: &Value) -> Result<SubscriptionFilter> {
         SubscriptionFilter::read(value.as_object().expect("an object"))

@@ -9,6 +9,7 @@ use super::resources::{ResourceEntry, TemplateEntry};
 use super::tools::ToolEntry;
 use crate::call::Handler;
 use crate::error::Result;
+use crate::model::subscription::other_spelling;
 use crate::protocol::revision::Revision;
 
 /// What was taken out, if there was something.
@@ -299,7 +300,12 @@ impl Registry {
         changes: Option<&Changes>,
     ) -> Option<Arc<E>> {
         let own = changes.and_then(|changes| table(&changes.own).get(name));
-        let entry = own.or_else(|| table(self).get(name))?;
+        let Some(entry) = own.or_else(|| table(self).get(name)) else {
+            let other = other_spelling(name)?;
+            let is_there = |registry| table(registry).get(&other).is_some();
+            let found = is_there(self) || changes.is_some_and(|changes| is_there(&changes.own));
+            return if found { self.find(table, &other, changes) } else { None };
+        };
         self.sees(entry.listed().kind, name, own.is_some(), changes).then(|| entry.clone())
     }
 

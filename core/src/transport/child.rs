@@ -1,6 +1,9 @@
 //! A server's process: started in a process group of its own, ended step by step, no grandchild left.
 
-use std::io::{PipeReader, Read};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, PipeReader, Read};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
@@ -92,7 +95,7 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     let output = reader(our_out)?;
     let child = program.spawn().map_err(|e| match cwd.as_deref().and_then(wrong_directory) {
         Some(why) => failed(&format!("cannot start {command:?}"), &why),
-        None => failed(&format!("cannot start {command:?}"), &e),
+        None => failed(&format!("cannot start {command:?}"), &in_words(&e, command, env)),
     })?;
     // The command keeps the child's ends of the pipes; without them gone there is no end of file.
     drop(program);
@@ -117,6 +120,48 @@ fn wrong_directory(cwd: &str) -> Option<String> {
             Ok(()) => None,
         },
     }
+}
+
+/// What the system says, with what it leaves out.
+fn in_words(error: &std::io::Error, command: &str, env: &BTreeMap<String, Option<String>>) -> String {
+    if error.kind() != std::io::ErrorKind::NotFound {
+        return error.to_string();
+    }
+    if let Some(file) = found(command, env) {
+        return match interpreter(&file) {
+            Some(interpreter) => {
+                format!("{error}: the file is there, but its interpreter {interpreter:?} (its first line) is not")
+            }
+            None => format!("{error}: the file is there, but not the loader that it needs (made for another system?)"),
+        };
+    }
+    match command.split_once(char::is_whitespace) {
+        Some((program, rest)) if found(program, env).is_some() => {
+            format!("{error}: the command is the program alone, {program:?}; {rest:?} belongs in \"args\"")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// The file of a command, as the system looks for it.
+fn found(command: &str, env: &BTreeMap<String, Option<String>>) -> Option<PathBuf> {
+    if command.contains('/') {
+        return Some(PathBuf::from(command)).filter(|file| file.is_file());
+    }
+    let path = match env.get("PATH") {
+        Some(own) => own.clone().map(OsString::from),
+        None => std::env::var_os("PATH"),
+    };
+    std::env::split_paths(&path?).map(|folder| folder.join(command)).find(|file| file.is_file())
+}
+
+/// The program that a script names in its first line.
+fn interpreter(file: &Path) -> Option<String> {
+    let mut line = String::new();
+    let head = std::fs::File::open(file).ok()?.take(256);
+    BufReader::new(head).read_line(&mut line).ok()?;
+    let named = line.strip_prefix("#!")?.split_whitespace().next()?.to_owned();
+    Some(named)
 }
 
 /// Waits for the child, so that no zombie stays, and until its group is empty: then others may get its number.

@@ -23,8 +23,9 @@ impl Server {
     /// was started with `--http [HOST:PORT]`, where either part may be missing: `127.0.0.1:8000` else. `ready <url>` on
     /// standard error then says where.
     ///
-    /// Gives the status to end `main` with. Ctrl-C (130) and SIGTERM (0) close the server: running calls are
-    /// cancelled, what is answered has a second to get out. The second signal is not waited for.
+    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and SIGHUP (129) close the server: running calls
+    /// are cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP
+    /// stays ignored where the program was started so (`nohup`).
     ///
     /// # Errors
     /// A mistake in the server's definition, a bad address, one that is taken.
@@ -128,6 +129,8 @@ fn address(given: &str) -> Result<Address> {
 struct Signals {
     interrupt: tokio::signal::unix::Signal,
     terminate: tokio::signal::unix::Signal,
+    /// Absent when the program was started to ignore it, as by `nohup`.
+    hang_up: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
@@ -136,16 +139,37 @@ impl Signals {
         use tokio::signal::unix::{SignalKind, signal};
         let handle = runtime::handle();
         let _guard = handle.enter();
-        Ok(Self { interrupt: signal(SignalKind::interrupt())?, terminate: signal(SignalKind::terminate())? })
+        let hang_up = SignalKind::hangup();
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hang_up: (!is_ignored(hang_up.as_raw_value())).then(|| signal(hang_up)).transpose()?,
+        })
     }
 
     /// The next one, as the status to end with.
     async fn next(&mut self) -> ExitCode {
+        let hung_up = async {
+            match &mut self.hang_up {
+                Some(signal) => drop(signal.recv().await),
+                None => std::future::pending().await,
+            }
+        };
         tokio::select! {
             _ = self.interrupt.recv() => ExitCode::from(130),
             _ = self.terminate.recv() => ExitCode::SUCCESS,
+            () = hung_up => ExitCode::from(129),
         }
     }
+}
+
+/// Whether this process ignores a signal; false where the system does not say.
+#[cfg(unix)]
+fn is_ignored(number: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
+    mask & (1 << (number - 1)) != 0
 }
 
 /// The signals that end a server.

@@ -232,3 +232,27 @@ answer "$modern"; until_the_end"#,
     let wrong = ClientOptions::parse(r#"{"inherit_env": "no"}"#).unwrap_err();
     assert!(wrong.message().contains("\"inherit_env\": expected true, false or a list of names"), "{wrong}");
 }
+
+#[tokio::test]
+async fn a_command_that_is_not_found_says_which_file_is_missing() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = std::env::temp_dir().join(format!("tricorn-{}-missing", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let script = folder.join("server.py");
+    std::fs::write(&script, "#!/usr/bin/python-of-yesterday -u\n").unwrap();
+    std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    for (command, path, part) in [
+        (script.to_str().unwrap(), None, "its interpreter \"/usr/bin/python-of-yesterday\""),
+        ("server.py", folder.to_str(), "its interpreter \"/usr/bin/python-of-yesterday\""),
+        ("sh -c true", None, "the command is the program alone, \"sh\"; \"-c true\" belongs in \"args\""),
+        ("no-such-program", None, "cannot start \"no-such-program\": No such file or directory (os error 2)"),
+    ] {
+        let env = path.map(|path| ("PATH".to_owned(), Some(path.to_owned()))).into_iter().collect();
+        let target =
+            Target::Command { command: command.into(), args: Vec::new(), env, cwd: None, stderr: Stderr::Discard };
+        let error = Client::connect(&target, &ClientOptions::default()).await.expect_err(command);
+        assert_eq!(error.kind(), ErrorKind::Transport);
+        assert!(error.message().contains(part), "{}", error.message());
+    }
+    std::fs::remove_dir_all(&folder).unwrap();
+}

@@ -1,3 +1,4 @@
+use std::net::Ipv6Addr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -162,6 +163,14 @@ impl HttpOptions {
     }
 
     pub(super) fn check(&self) -> Result<()> {
+        let host = self.host.trim_matches(['[', ']']);
+        let address = host.split('%').next().unwrap_or_default();
+        if host.is_empty() || host.contains('/') || (host.contains(':') && address.parse::<Ipv6Addr>().is_err()) {
+            return Err(Error::misuse(format!(
+                "HTTP option \"host\": expected a name or an address without a port, such as \"0.0.0.0\", got {host:?} (the \
+                 port is an option of its own: \"port\")",
+            )));
+        }
         for (name, path) in
             [("path", &self.path), ("sse_path", &self.sse_path), ("sse_message_path", &self.sse_message_path)]
         {

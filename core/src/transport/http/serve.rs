@@ -66,20 +66,66 @@ impl Server {
         options.check()?;
         let uses = Use::begin(self).await?;
         let (host, port) = (options.host.trim_matches(['[', ']']).to_owned(), options.port);
-        let listener = TcpListener::bind((host.as_str(), port)).await.map_err(|e| {
-            Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}"))
-        })?;
-        let address = listener.local_addr()?;
+        let listeners = Listeners::bind(&host, port).await?;
+        let address = listeners.address()?;
         let path = options.path.clone();
         let max = descriptors::most(options.max_connections);
         let endpoint = Endpoint::new(self, options, Some(address.port()), origin)?;
         let closing = Arc::new(Signal::default());
-        let serving = accept(listener, endpoint, self.clone(), closing.clone(), max);
+        let serving = accept(listeners, endpoint, self.clone(), closing.clone(), max);
         let task = runtime::spawn(async move {
             serving.await;
             uses.end().await;
         });
         Ok(HttpServer { url: url(address, &path), address, closing, task: Some(task) })
+    }
+}
+
+/// The sockets of one port.
+struct Listeners {
+    first: TcpListener,
+    /// Of `localhost` the other one of its two addresses: clients try either first.
+    other: Option<TcpListener>,
+}
+
+impl Listeners {
+    async fn bind(host: &str, port: u16) -> Result<Self> {
+        let failed = |host: &str, port: u16, e: &std::io::Error| {
+            Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}"))
+        };
+        let first = TcpListener::bind((host, port)).await.map_err(|e| failed(host, port, &e))?;
+        let address = first.local_addr()?;
+        if !host.eq_ignore_ascii_case("localhost") {
+            return Ok(Self { first, other: None });
+        }
+        let ip = match address.ip() {
+            IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
+            IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+        };
+        let other = SocketAddr::new(ip, address.port());
+        match TcpListener::bind(other).await {
+            Ok(other) => Ok(Self { first, other: Some(other) }),
+            // Clients would get to whoever has it.
+            Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && port != 0 => {
+                Err(failed(&format!("{host}, {ip}"), port, &e))
+            }
+            Err(_) => Ok(Self { first, other: None }),
+        }
+    }
+
+    /// The one that the endpoint's URL names.
+    fn address(&self) -> Result<SocketAddr> {
+        Ok(self.first.local_addr()?)
+    }
+
+    async fn accept(&self) -> std::io::Result<(TcpStream, SocketAddr)> {
+        match &self.other {
+            None => self.first.accept().await,
+            Some(other) => tokio::select! {
+                accepted = self.first.accept() => accepted,
+                accepted = other.accept() => accepted,
+            },
+        }
     }
 }
 
@@ -146,7 +192,7 @@ const SOCKETS_FULL: &str = "there are as many connections as there may be (max_c
 const NO_DESCRIPTORS: &str = "no connection can be taken: the process or the system has no file descriptors left; the one \
      idle for longest of whoever has the most connections ends";
 
-async fn accept(listener: TcpListener, endpoint: Endpoint, server: Server, closing: Arc<Signal>, max: usize) {
+async fn accept(listeners: Listeners, endpoint: Endpoint, server: Server, closing: Arc<Signal>, max: usize) {
     let mut stop = std::pin::pin!(async {
         tokio::select! {
             () = closing.wait() => {}
@@ -161,7 +207,7 @@ async fn accept(listener: TcpListener, endpoint: Endpoint, server: Server, closi
     loop {
         let accepted = tokio::select! {
             () = stop.as_mut() => break,
-            accepted = listener.accept() => accepted,
+            accepted = listeners.accept() => accepted,
             _ = sweep.tick() => {
                 sockets.sweep(&PATIENCE);
                 continue;

@@ -40,6 +40,41 @@ async fn read_until(socket: &mut TcpStream, end: &str) -> String {
 }
 
 #[tokio::test]
+async fn localhost_is_both_of_its_addresses() {
+    let it = Fixture::new();
+    let options = HttpOptions::new().host("localhost").port(0);
+    let serving = within("listening", it.server.serve_http(options.clone())).await.unwrap();
+    let port = serving.local_addr().port();
+    // Where the machine has both.
+    let has_ipv6 = tokio::net::TcpListener::bind(("::1", 0)).await.is_ok();
+    for address in ["127.0.0.1", "::1"].into_iter().take(1 + usize::from(has_ipv6)) {
+        let mut socket = within("connecting", TcpStream::connect((address, port))).await.unwrap();
+        write(&mut socket, &serving, &modern(1, "tools/call", tool("add", json!({"a": 1, "b": 2})))).await;
+        assert!(read_until(&mut socket, "serverInfo").await.starts_with("HTTP/1.1 200"), "{address}");
+    }
+    let taken = it.server.serve_http(options.port(port)).await.expect_err("it is taken");
+    assert!(taken.message().contains("cannot listen on localhost"), "{}", taken.message());
+}
+
+#[tokio::test]
+async fn an_address_that_is_none_is_named() {
+    let it = Fixture::new();
+    for (options, part) in [
+        (r#"{"host": "0.0.0.0:8000"}"#, "\"host\": expected a name or an address without a port"),
+        (r#"{"host": "http://localhost"}"#, "\"host\": expected a name"),
+        (r#"{"host": ""}"#, "\"host\": expected a name"),
+        (r#"{"port": 70000}"#, "expected a whole number from 0 to 65535, got 70000"),
+        (r#"{"port": -1}"#, "expected a whole number from 0 to 65535, got -1"),
+    ] {
+        let refused = match HttpOptions::parse(options) {
+            Ok(options) => it.server.serve_http(options.port(0)).await.expect_err(part),
+            Err(error) => error,
+        };
+        assert!(refused.message().contains(part), "{}", refused.message());
+    }
+}
+
+#[tokio::test]
 async fn requests_come_over_one_connection_until_the_server_closes() {
     let it = Fixture::new();
     let serving = listening(&it.server).await;
