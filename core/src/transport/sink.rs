@@ -191,6 +191,18 @@ impl Shared {
         Ok(done)
     }
 
+    /// Writes the pieces that end at these places, each by itself, as much as the pipe takes at once.
+    fn write_pieces(&self, bytes: &[u8], ends: &[usize]) -> std::io::Result<usize> {
+        let mut done = 0;
+        for &end in ends {
+            done += self.write_ready(&bytes[done..end])?;
+            if done < end {
+                break;
+            }
+        }
+        Ok(done)
+    }
+
     /// Writes a frame and its line break, as much as the pipe takes at once.
     fn write_frame(&self, frame: &[u8]) -> std::io::Result<usize> {
         let done = self.write_ready(frame)?;
@@ -299,8 +311,19 @@ impl Sink for LineSink {
             (one.frame.len() + 1, self.shared.write_frame(&one.frame))
         } else {
             let mut bytes = Vec::with_capacity(batch.iter().map(|o| o.frame.len() + 1).sum());
-            batch.iter().for_each(|outbound| append(&mut bytes, outbound));
-            (bytes.len(), self.shared.write_ready(&bytes))
+            let (mut pieces, mut told) = (Vec::new(), false);
+            for outbound in &batch {
+                // A TypeScript client forgets who hears of progress when it reads the result, and it hears of what one
+                // read has brought in that order.
+                if told && matches!(outbound.sent, Sent::Response(_)) {
+                    pieces.push(bytes.len());
+                    told = false;
+                }
+                told |= is_droppable(outbound);
+                append(&mut bytes, outbound);
+            }
+            pieces.push(bytes.len());
+            (bytes.len(), self.shared.write_pieces(&bytes, &pieces))
         };
         match written {
             Ok(done) if done == total => {}
@@ -380,6 +403,25 @@ mod tests {
         let short: Vec<_> = text.lines().filter(|line| line.len() < 100).collect();
         assert!(short.last() == Some(&"answer") && short.len() <= 3, "{short:?}");
         assert_eq!(text.len(), MAX_BACKLOG + (2 << 20) + 1 + short.iter().map(|line| line.len() + 1).sum::<usize>());
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_result_is_written_apart_from_the_progress_before_it() {
+        use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+        // Keeps what is written apart.
+        let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("a pair");
+        let sink = LineSink::new(Out::new(near), 100);
+        let (note, answer) = (|| message("note", Sent::Notification), || message("answer", Sent::Response(None)));
+        sink.send(vec![answer(), note(), note(), answer(), answer(), note(), answer()]);
+        drop(sink);
+        let mut reader = File::from(far);
+        let mut read = || {
+            let mut packet = [0; 100];
+            let count = reader.read(&mut packet).expect("a packet");
+            String::from_utf8_lossy(&packet[..count]).replace('\n', " ")
+        };
+        assert_eq!([read(), read(), read()], ["answer note note ", "answer answer note ", "answer "]);
     }
 
     #[tokio::test]
