@@ -343,7 +343,7 @@ const UTF8 = new TextDecoder("utf-8", { fatal: true });
 
 /** A header's value: Node shows each byte as a character, and proxies write names in UTF-8. */
 function readable(value: string): string {
-  if (!/[\x80-\xff]/.test(value) || /[^\x00-\xff]/.test(value)) return value;
+  if (!/[\u0080-\u{10ffff}]/u.test(value) || /[\u0100-\u{10ffff}]/u.test(value)) return value;
   try {
     return UTF8.decode(Buffer.from(value, "latin1"));
   } catch {
