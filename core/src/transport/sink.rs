@@ -410,7 +410,8 @@ mod tests {
     fn a_result_is_written_apart_from_the_progress_before_it() {
         use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
         // Keeps what is written apart.
-        let (near, far) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("a pair");
+        let (near, far) =
+            socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).expect("a pair");
         let sink = LineSink::new(Out::new(near), 100);
         let (note, answer) = (|| message("note", Sent::Notification), || message("answer", Sent::Response(None)));
         sink.send(vec![answer(), note(), note(), answer(), answer(), note(), answer()]);

@@ -20,12 +20,15 @@ use tricorn::protocol::revision::Revision;
 use tricorn::protocol::{Action, Call, CallId, Connection, Facts, Input, Payload, Role, Structured, Transport};
 
 /// About what is registered, how it is described and checked, and handlers that ask; or about what a program prints.
-const NOT_THE_ENGINES: [&str; 57] = [
+const NOT_THE_ENGINES: [&str; 60] = [
     "2026-07-28/caching",
     "2026-07-28/extension",
     "legacy/caching",
     "legacy/extension",
     "legacy/extension-undeclared",
+    "legacy/mark",
+    "legacy/odd-answers",
+    "legacy/odd-clients",
     "2024-11-05/no-elicitation",
     "2025-06-18/elicitation",
     "2025-06-18/elicitation-forms",

@@ -244,7 +244,7 @@ async fn accept(listeners: Listeners, endpoint: Endpoint, server: Server, closin
             }
         }
     }
-    drop(listener);
+    drop(listeners);
     endpoint.close();
     closing.set();
     drop(alive);

@@ -41,9 +41,17 @@ async fn a_session_is_its_openers() {
     let list = legacy("tools/list", &json!({}));
     let none = it.post(Some(&bob), &unknown, &list).await;
     assert_eq!(none.status, 404);
-    for body in [list.clone(), legacy("tools/call", &json!({"name": "whoami"})), initialize("2025-11-25")] {
+    for body in [list.clone(), legacy("tools/call", &json!({"name": "whoami"}))] {
         let answer = it.post(Some(&bob), &session, &body).await;
         assert_eq!((answer.status, &answer.text), (none.status, &none.text), "as an unknown one");
+    }
+    // Whose session it was is not said: `initialize` opens another one.
+    for named in [session, unknown] {
+        let answer = it.post(Some(&bob), &named, &initialize("2025-11-25")).await;
+        let own = answer.header("mcp-session-id").unwrap();
+        assert!(answer.status == 200 && own != id && own != "unknown", "{answer:?}");
+        assert_eq!(it.post(Some(&bob), &[("mcp-session-id", own)], &list).await.status, 200);
+        assert_eq!(it.post(Some(&ada), &[("mcp-session-id", own)], &list).await.status, 404);
     }
     let bearer = format!("Bearer {bob}");
     let stream = ("accept", "text/event-stream");

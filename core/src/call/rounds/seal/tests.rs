@@ -80,7 +80,7 @@ fn body(n: u32) -> Vec<u8> {
 /// A thousand states, and everything that the specification says is refused of each: every bit of what is sealed, every
 /// length, its time, its user, its tool and its arguments; and every bit of its letters, which is what a client has.
 #[test]
-fn of_a_thousand_states_none_can_be_changed_or_used_elsewhere() {
+fn of_a_hundred_states_none_can_be_changed_or_used_elsewhere() {
     const ISSUED: u64 = 10_000;
     let (mut it, mut late, mut early) = (sealer(&[OLD]), sealer(&[OLD]), sealer(&[OLD]));
     it.now = || ISSUED;
@@ -88,7 +88,7 @@ fn of_a_thousand_states_none_can_be_changed_or_used_elsewhere() {
     early.now = || ISSUED - MAX_SKEW - 1;
     let other = named("other", &[OLD.to_owned()], Duration::from_secs(600)).expect("a sealer");
     let mut refused = 0_u64;
-    for n in 0..1000 {
+    for n in 0..100 {
         let (own, body) = (bound("pay", n, "ada"), body(n));
         let text = it.seal(&own, &body).expect("sealed");
         assert_eq!(it.open(&own, &text).expect("opened"), body);
@@ -122,7 +122,7 @@ fn of_a_thousand_states_none_can_be_changed_or_used_elsewhere() {
         refuses(&it, &bound("refund", n, "ada"), &text, &"another tool");
         refuses(&it, &bound("pay", n + 1, "ada"), &text, &"other arguments");
     }
-    assert!(refused > 2_500_000, "{refused}");
+    assert!(refused > 250_000, "{refused}");
 }
 
 #[test]
