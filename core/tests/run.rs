@@ -315,9 +315,16 @@ async fn main() -> tricorn::Result<ExitCode> {
     }
     over_stdio(Signal::INT, 130);
     over_stdio(Signal::TERM, 0);
-    over_stdio(Signal::HUP, 129);
     #[cfg(target_os = "linux")]
-    a_terminal_that_ends_is_ignored();
+    {
+        // Under `nohup` the child would ignore it, too.
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).unwrap();
+        if u64::from_str_radix(ignored.trim(), 16).unwrap() & 1 == 0 {
+            over_stdio(Signal::HUP, 129);
+        }
+        a_terminal_that_ends_is_ignored();
+    }
     #[cfg(feature = "http")]
     over_http(Signal::INT, 130);
     #[cfg(feature = "http")]

@@ -1,6 +1,6 @@
 //! The end of a program whose event loop hears of no signal, because something blocks it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
@@ -11,6 +11,8 @@ use crate::error::Result;
 
 /// A signal is to be heard by the host.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
+/// How often that has begun.
+static ROUND: AtomicU64 = AtomicU64::new(0);
 /// There is a task that hears the signals.
 static HEARS: AtomicBool = AtomicBool::new(false);
 
@@ -20,23 +22,28 @@ static HEARS: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// The signals cannot be listened to.
 pub fn watch_signals(patience: Duration) -> Result<()> {
+    ROUND.fetch_add(1, Ordering::SeqCst);
     IS_WATCHED.store(true, Ordering::SeqCst);
     if HEARS.swap(true, Ordering::SeqCst) {
         return Ok(());
     }
-    let (mut interrupt, mut terminate) = {
+    let listen = || -> std::io::Result<_> {
         let handle = runtime::handle();
         let _guard = handle.enter();
-        (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?)
+        Ok((signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?))
     };
+    let (mut interrupt, mut terminate) = listen().inspect_err(|_| HEARS.store(false, Ordering::SeqCst))?;
     runtime::spawn(async move {
         loop {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
+            let watched = || IS_WATCHED.load(Ordering::SeqCst).then(|| ROUND.load(Ordering::SeqCst));
+            let before = watched();
             tokio::time::sleep(patience).await;
-            if IS_WATCHED.load(Ordering::SeqCst) {
+            // Who watches since then has missed nothing.
+            if before.is_some() && watched() == before {
                 crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
                 // Nothing milder is safe while another thread runs the host's code.
                 let _ = kill_process(getpid(), Signal::KILL);

@@ -39,7 +39,9 @@ pub(super) fn run(client: u64, job: Job) {
     let mut all = queue();
     let process = std::process::id();
     if all.process != process {
-        *all = Queue { process, threads: 0, idle: 0, waiting: VecDeque::new(), served: Vec::new() };
+        // Never dropped: what the parent's calls hold is not the child's to end.
+        let own = Queue { process, threads: 0, idle: 0, waiting: VecDeque::new(), served: Vec::new() };
+        std::mem::forget(std::mem::replace(&mut *all, own));
     }
     match all.waiting.iter_mut().find(|(of, _)| *of == client) {
         Some((_, jobs)) => jobs.push_back(job),
@@ -56,16 +58,25 @@ pub(super) fn run(client: u64, job: Job) {
     drop(all);
     let thread = std::thread::Builder::new().name("tricorn-checks".to_owned()).stack_size(STACK).spawn(work);
     if thread.is_err() {
-        // Without another thread it is done here, before it is not done at all.
         let mut all = queue();
-        all.threads -= 1;
-        let next = if all.threads == 0 { next(&mut all) } else { None };
-        drop(all);
-        if let Some((client, job)) = next {
-            job();
-            queue().served.retain(|of| *of != client);
+        // Without a thread it is done here, with what comes meanwhile, before it is not done at all.
+        while all.threads == 1
+            && let Some((client, job)) = next(&mut all)
+        {
+            all = done(all, client, job);
         }
+        all.threads -= 1;
     }
+}
+
+/// Does it without the lock.
+fn done(all: MutexGuard<'static, Queue>, client: u64, job: Job) -> MutexGuard<'static, Queue> {
+    drop(all);
+    // What the job calls in the end is the user's, perhaps.
+    drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
+    let mut all = queue();
+    all.served.retain(|of| *of != client);
+    all
 }
 
 fn next(all: &mut Queue) -> Option<(u64, Job)> {
@@ -83,11 +94,7 @@ fn work() {
     let mut all = queue();
     loop {
         if let Some((client, job)) = next(&mut all) {
-            drop(all);
-            // What the job calls in the end is the user's, perhaps.
-            drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
-            all = queue();
-            all.served.retain(|of| *of != client);
+            all = done(all, client, job);
             continue;
         }
         all.idle += 1;

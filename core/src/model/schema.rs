@@ -20,6 +20,7 @@ use serde_json::value::RawValue;
 
 use self::judge::{Run, Stop, is_schema};
 use self::quick::Quick;
+pub(crate) use self::reference::has_names;
 use self::rules::Rules;
 use super::problem;
 use crate::error::{Error, Result, shortened};
@@ -105,7 +106,9 @@ impl Schema {
 
     /// Whether reading a peer's schema is done so quickly that it needs no thread of its own.
     pub(crate) fn is_read_quickly(text: &str) -> bool {
-        text.len() <= INLINE_BYTES / 4 && memchr::memmem::find(text.as_bytes(), b"attern").is_none()
+        // A name may be written with escapes.
+        let has = |part: &[u8]| memchr::memmem::find(text.as_bytes(), part).is_some();
+        text.len() <= INLINE_BYTES / 4 && !has(b"attern") && !has(b"\\u")
     }
 
     fn read(source: &Value, is_foreign: bool) -> Result<Self, String> {

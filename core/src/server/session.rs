@@ -82,8 +82,11 @@ impl Context {
     pub fn session(&self) -> Result<Session> {
         let revision = self.request().revision;
         if revision.era() == Era::Modern || self.link().session().get().is_none() {
-            let message =
-                format!("there are no sessions in revision {revision}: what a client sees is the same for all");
+            let why = match revision.era() {
+                Era::Modern => format!("there are no sessions in revision {revision}"),
+                Era::Legacy => "this server keeps no sessions (stateless)".to_owned(),
+            };
+            let message = format!("{why}: what a client sees is the same for all");
             return Err(Error::new(ErrorKind::Unsupported, message));
         }
         Ok(Session { link: self.link().clone() })

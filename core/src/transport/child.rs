@@ -95,7 +95,7 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     let output = reader(our_out)?;
     let child = program.spawn().map_err(|e| match cwd.as_deref().and_then(wrong_directory) {
         Some(why) => failed(&format!("cannot start {command:?}"), &why),
-        None => failed(&format!("cannot start {command:?}"), &in_words(&e, command, env)),
+        None => failed(&format!("cannot start {command:?}"), &in_words(&e, command, env, cwd.as_deref())),
     })?;
     // The command keeps the child's ends of the pipes; without them gone there is no end of file.
     drop(program);
@@ -123,12 +123,20 @@ fn wrong_directory(cwd: &str) -> Option<String> {
 }
 
 /// What the system says, with what it leaves out.
-fn in_words(error: &std::io::Error, command: &str, env: &BTreeMap<String, Option<String>>) -> String {
+fn in_words(
+    error: &std::io::Error,
+    command: &str,
+    env: &BTreeMap<String, Option<String>>,
+    cwd: Option<&str>,
+) -> String {
     if error.kind() != std::io::ErrorKind::NotFound {
         return error.to_string();
     }
-    if let Some(file) = found(command, env) {
+    if let Some(file) = found(command, env, cwd) {
         return match interpreter(&file) {
+            Some(interpreter) if interpreter.ends_with('\r') => {
+                format!("{error}: the file is there, but its first line ends as on Windows (CR LF)")
+            }
             Some(interpreter) => {
                 format!("{error}: the file is there, but its interpreter {interpreter:?} (its first line) is not")
             }
@@ -136,7 +144,7 @@ fn in_words(error: &std::io::Error, command: &str, env: &BTreeMap<String, Option
         };
     }
     match command.split_once(char::is_whitespace) {
-        Some((program, rest)) if found(program, env).is_some() => {
+        Some((program, rest)) if found(program, env, cwd).is_some() => {
             format!("{error}: the command is the program alone, {program:?}; {rest:?} belongs in \"args\"")
         }
         _ => error.to_string(),
@@ -144,9 +152,9 @@ fn in_words(error: &std::io::Error, command: &str, env: &BTreeMap<String, Option
 }
 
 /// The file of a command, as the system looks for it.
-fn found(command: &str, env: &BTreeMap<String, Option<String>>) -> Option<PathBuf> {
+fn found(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> Option<PathBuf> {
     if command.contains('/') {
-        return Some(PathBuf::from(command)).filter(|file| file.is_file());
+        return Some(Path::new(cwd.unwrap_or_default()).join(command)).filter(|file| file.is_file());
     }
     let path = match env.get("PATH") {
         Some(own) => own.clone().map(OsString::from),
@@ -160,7 +168,7 @@ fn interpreter(file: &Path) -> Option<String> {
     let mut line = String::new();
     let head = std::fs::File::open(file).ok()?.take(256);
     BufReader::new(head).read_line(&mut line).ok()?;
-    let named = line.strip_prefix("#!")?.split_whitespace().next()?.to_owned();
+    let named = line.strip_prefix("#!")?.trim_start_matches([' ', '\t']).split([' ', '\t', '\n']).next()?.to_owned();
     Some(named)
 }
 

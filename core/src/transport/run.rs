@@ -23,7 +23,7 @@ impl Server {
     /// was started with `--http [HOST:PORT]`, where either part may be missing: `127.0.0.1:8000` else. `ready <url>` on
     /// standard error then says where.
     ///
-    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and SIGHUP (129) close the server: running calls
+    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129) close the server: running calls
     /// are cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP
     /// stays ignored where the program was started so (`nohup`).
     ///
@@ -163,10 +163,10 @@ impl Signals {
     }
 }
 
-/// Whether this process ignores a signal; false where the system does not say.
+/// Whether this process ignores a signal, or the system does not say.
 #[cfg(unix)]
 fn is_ignored(number: i32) -> bool {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or_default();
     mask & (1 << (number - 1)) != 0

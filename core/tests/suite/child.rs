@@ -241,9 +241,13 @@ async fn a_command_that_is_not_found_says_which_file_is_missing() {
     let script = folder.join("server.py");
     std::fs::write(&script, "#!/usr/bin/python-of-yesterday -u\n").unwrap();
     std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let windows = folder.join("windows.sh");
+    std::fs::write(&windows, "#!/bin/sh\r\ntrue\r\n").unwrap();
+    std::fs::set_permissions(&windows, std::fs::Permissions::from_mode(0o755)).unwrap();
     for (command, path, part) in [
         (script.to_str().unwrap(), None, "its interpreter \"/usr/bin/python-of-yesterday\""),
         ("server.py", folder.to_str(), "its interpreter \"/usr/bin/python-of-yesterday\""),
+        (windows.to_str().unwrap(), None, "its first line ends as on Windows (CR LF)"),
         ("sh -c true", None, "the command is the program alone, \"sh\"; \"-c true\" belongs in \"args\""),
         ("no-such-program", None, "cannot start \"no-such-program\": No such file or directory (os error 2)"),
     ] {

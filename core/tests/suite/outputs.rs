@@ -166,13 +166,17 @@ async fn a_check_that_takes_long_holds_up_nobody() {
 #[tokio::test]
 async fn a_reference_is_read_in_either_spelling() {
     for reference in ["#/$defs/Line%20Item", "#/$defs/Line Item"] {
-        let schema = json!({"type": "object", "properties": {"p": {"$ref": reference}},
-            "$defs": {"Line Item": {"type": "integer"}}});
-        let client = connected(&server(&schema), json!({})).await;
-        client.list_tools().await.unwrap();
-        assert!(client.call_tool("t", json!({"structuredContent": {"p": 1}})).await.is_ok(), "{reference}");
-        let bad = client.call_tool("t", json!({"structuredContent": {"p": "x"}})).await.unwrap_err();
-        assert!(bad.message().ends_with(r#"result "p": expected integer, got "x""#), "{bad}");
+        // A property may be called as a keyword is.
+        for name in ["p", "default"] {
+            let schema = json!({"type": "object", "properties": {name: {"$ref": reference}},
+                "$defs": {"Line Item": {"type": "integer"}}});
+            let client = connected(&server(&schema), json!({})).await;
+            client.list_tools().await.unwrap();
+            assert!(client.call_tool("t", json!({"structuredContent": {name: 1}})).await.is_ok(), "{reference}");
+            let bad = client.call_tool("t", json!({"structuredContent": {name: "x"}})).await.unwrap_err();
+            let expected = format!("result {name:?}: expected integer, got \"x\"");
+            assert!(bad.message().ends_with(&expected), "{bad}");
+        }
     }
 }
 

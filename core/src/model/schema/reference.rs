@@ -327,6 +327,13 @@ pub(super) fn written(reference: &str) -> Cow<'_, str> {
     out.into()
 }
 
+/// Whether the members of this keyword's value are names that the schema's author chose.
+pub(crate) fn has_names(keyword: &str) -> bool {
+    const ALL: [&str; 6] =
+        ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];
+    ALL.contains(&keyword)
+}
+
 /// The schema with every reference [`written`], for the library; borrowed when they all are.
 pub(super) fn rewritten(source: &Value) -> Cow<'_, Value> {
     fn is_written(schema: &Value) -> bool {
@@ -339,22 +346,22 @@ pub(super) fn rewritten(source: &Value) -> Cow<'_, Value> {
             _ => true,
         }
     }
-    fn write(schema: &mut Value) {
+    fn write(schema: &mut Value, are_names: bool) {
         match schema {
             Value::Object(members) => {
                 for (key, value) in members.iter_mut() {
                     match value {
-                        Value::String(text) if is_reference(key) => {
+                        Value::String(text) if !are_names && is_reference(key) => {
                             let right = written(text).into_owned();
                             *text = right;
                         }
                         // No schemas.
-                        _ if matches!(key.as_str(), "const" | "enum" | "default" | "examples") => {}
-                        _ => write(value),
+                        _ if !are_names && matches!(key.as_str(), "const" | "enum" | "default" | "examples") => {}
+                        _ => write(value, !are_names && has_names(key)),
                     }
                 }
             }
-            Value::Array(items) => items.iter_mut().for_each(write),
+            Value::Array(items) => items.iter_mut().for_each(|item| write(item, false)),
             _ => {}
         }
     }
@@ -362,7 +369,7 @@ pub(super) fn rewritten(source: &Value) -> Cow<'_, Value> {
         return Cow::Borrowed(source);
     }
     let mut out = source.clone();
-    write(&mut out);
+    write(&mut out, false);
     Cow::Owned(out)
 }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Method, Rules};
 use crate::jsonrpc::{Id, RawJson};
-use crate::model::schema::target;
+use crate::model::schema::{has_names, target};
 use crate::protocol::{Kind, Payload, Structured};
 
 mod blocks;
@@ -338,12 +338,12 @@ fn is_bound(schema: &Value) -> bool {
 }
 
 /// Has the references to the top, and to what stays beside it, lead to where that is now.
-fn move_references(schema: &mut Value) {
+fn move_references(schema: &mut Value, are_names: bool) {
     match schema {
         Value::Object(members) => {
             for (key, value) in members.iter_mut() {
                 match (key.as_str(), value) {
-                    ("$ref", Value::String(to)) => {
+                    ("$ref", Value::String(to)) if !are_names => {
                         let rest = to.strip_prefix('#').filter(|rest| rest.is_empty() || rest.starts_with('/'));
                         let stays = |rest: &&str| !rest.starts_with("/$defs/") && !rest.starts_with("/definitions/");
                         if let Some(rest) = rest.filter(stays) {
@@ -351,12 +351,12 @@ fn move_references(schema: &mut Value) {
                         }
                     }
                     // No schemas.
-                    ("const" | "enum" | "default" | "examples", _) => {}
-                    (_, value) => move_references(value),
+                    ("const" | "enum" | "default" | "examples", _) if !are_names => {}
+                    (_, value) => move_references(value, !are_names && has_names(key)),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(move_references),
+        Value::Array(items) => items.iter_mut().for_each(|item| move_references(item, false)),
         _ => {}
     }
 }
@@ -369,7 +369,7 @@ fn wrapped_schema(schema: &Value) -> Option<Value> {
         return None;
     }
     let mut inner = schema.clone();
-    move_references(&mut inner);
+    move_references(&mut inner, false);
     let mut outer = json!({"type": "object"});
     if let Some(object) = inner.as_object_mut() {
         for key in ["$schema", "$defs", "definitions"] {

@@ -16,7 +16,7 @@ use crate::jsonrpc::Id;
 
 /// How often it is looked whether everything has been answered.
 const LOOK: Duration = Duration::from_millis(10);
-const WHY: &str = "the server is shutting down";
+pub(super) const WHY: &str = "the server is shutting down";
 
 impl Endpoint {
     /// Tells a mounted endpoint that its host is about to end, such as a web server that was asked to stop and waits for

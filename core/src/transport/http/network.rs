@@ -22,6 +22,8 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 #[derive(Clone)]
 pub(crate) struct Network {
     proxies: Arc<Matcher>,
+    /// They are the environment's, which means other machines.
+    of_environment: bool,
     tls: Tls,
 }
 
@@ -47,7 +49,7 @@ pub(crate) enum Way {
 impl Network {
     /// As the environment has it.
     pub(crate) fn ordinary() -> Self {
-        Self { proxies: Arc::new(Matcher::from_env()), tls: Tls::Ordinary }
+        Self { proxies: Arc::new(Matcher::from_env()), of_environment: true, tls: Tls::Ordinary }
     }
 
     /// As a client's options have it, which stand for what the environment says.
@@ -61,7 +63,8 @@ impl Network {
             Some(proxy) => {
                 let matcher = Matcher::builder().all(proxy.to_owned()).build();
                 let intercept = matcher.intercept(&Uri::from_static("https://example.com/"));
-                if intercept.is_none_or(|way| way.uri().scheme_str() == Some("https")) {
+                let is_spoken = |way: &Intercept| matches!(way.uri().scheme_str(), Some("http" | "socks5" | "socks5h"));
+                if !intercept.as_ref().is_some_and(is_spoken) {
                     let name = named("proxy");
                     let message = format!(
                         "option \"{name}\": expected a URL with http:// or socks5://, got {}",
@@ -76,12 +79,17 @@ impl Network {
             (None, None, None) => Tls::Ordinary,
             (ca, cert, key) => Tls::Own(Arc::new(own(ca.as_deref(), cert.as_deref(), key.as_deref())?)),
         };
-        Ok(Self { proxies: Arc::new(proxies), tls })
+        Ok(Self { proxies: Arc::new(proxies), of_environment: options.proxy.is_none(), tls })
+    }
+
+    fn intercept(&self, to: &Uri) -> Option<Intercept> {
+        let is_meant = !self.of_environment || !is_this_machine(to);
+        is_meant.then(|| self.proxies.intercept(to)).flatten()
     }
 
     /// Whether a URL is asked for through a proxy.
     pub(crate) fn is_proxied(&self, to: &Uri) -> bool {
-        self.proxies.intercept(to).is_some()
+        self.intercept(to).is_some()
     }
 
     /// How this URL is reached; `direct` makes the connections.
@@ -89,7 +97,7 @@ impl Network {
     /// # Errors
     /// A proxy that cannot be used, for people.
     pub(crate) fn way(&self, to: &Uri, direct: HttpConnector) -> Result<Way, String> {
-        let Some(proxy) = self.proxies.intercept(to) else { return Ok(Way::Direct) };
+        let Some(proxy) = self.intercept(to) else { return Ok(Way::Direct) };
         let at = proxy.uri().clone();
         match (at.scheme_str(), to.scheme_str()) {
             (Some("http"), Some("https")) => {
@@ -100,8 +108,9 @@ impl Network {
                 }))
             }
             (Some("http"), _) => Ok(Way::Forward(at, proxy.basic_auth().cloned())),
-            (Some(scheme @ ("socks5" | "socks5h")), _) => {
-                let socks = SocksV5::new(at.clone(), direct).local_dns(scheme == "socks5");
+            (Some("socks5" | "socks5h"), _) => {
+                // The proxy finds the host's addresses: asked for here, they would hold up the thread.
+                let socks = SocksV5::new(with_port(&at, 1080), direct);
                 Ok(Way::Socks(match proxy.raw_auth() {
                     Some((user, password)) => socks.with_auth(user.to_owned(), password.to_owned()),
                     None => socks,
@@ -109,7 +118,12 @@ impl Network {
             }
             (scheme, _) => {
                 let scheme = scheme.unwrap_or_default();
-                Err(format!("a proxy is spoken to over http or socks5, and not over {scheme}{}", by(&proxy)))
+                Err(format!(
+                    "a proxy is spoken to over http or socks5, and not over {scheme}{}: HTTPS_PROXY, HTTP_PROXY or \
+                     ALL_PROXY names it, and the option \"{}\" another one, or \"\" for none",
+                    by(&proxy),
+                    named("proxy")
+                ))
             }
         }
     }
@@ -128,6 +142,21 @@ impl Network {
             Tls::Ordinary => ordinary(),
         }
     }
+}
+
+fn is_this_machine(uri: &Uri) -> bool {
+    let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
+    let is_loopback = |address: std::net::IpAddr| address.to_canonical().is_loopback();
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
+}
+
+/// The same with a port, where it names none: who speaks SOCKS takes one of its own choice then.
+pub(crate) fn with_port(uri: &Uri, port: u16) -> Uri {
+    let (Some(host), None) = (uri.host(), uri.port()) else { return uri.clone() };
+    let Ok(authority) = format!("{host}:{port}").parse() else { return uri.clone() };
+    let mut parts = uri.clone().into_parts();
+    parts.authority = Some(authority);
+    Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
 /// Where a proxy is, as part of a sentence.
@@ -236,6 +265,7 @@ mod tests {
         let options = ClientOptions::new;
         for (options, said) in [
             (options().proxy("ftp://h"), "option \"proxy\""),
+            (options().proxy("socks4://h"), "option \"proxy\""),
             (options().proxy("https://user:secret@h"), "option \"proxy\""),
             (options().ca("/nowhere/at/all.pem"), "option \"ca\""),
             (options().ca("-----BEGIN NOTHING-----"), "option \"ca\""),
@@ -244,6 +274,36 @@ mod tests {
         ] {
             let message = wrong(options);
             assert!(message.starts_with(said) && !message.contains("secret"), "{message}");
+        }
+    }
+
+    #[test]
+    fn the_environments_proxies_are_for_other_machines() {
+        let matcher = Arc::new(Matcher::builder().all("http://p:3128").build());
+        let network = Network { proxies: matcher, of_environment: true, tls: Tls::Ordinary };
+        for (to, expected) in [
+            ("http://localhost:8000/mcp", false),
+            ("http://127.0.0.1/mcp", false),
+            ("https://[::1]:1/", false),
+            ("http://h/", true),
+            ("http://localhost.example.com/", true),
+        ] {
+            assert_eq!(network.is_proxied(&to.parse().expect("a URL")), expected, "{to}");
+        }
+        let asked = Network::of(&ClientOptions::new().proxy("http://p:3128")).expect("a network");
+        assert!(asked.is_proxied(&Uri::from_static("http://localhost/")));
+    }
+
+    #[test]
+    fn ports_that_are_not_named_are_those_of_the_scheme() {
+        for (uri, expected) in [
+            ("socks5://p", "p:1080"),
+            ("socks5://user:word@p:9", "user:word@p:9"),
+            ("http://h/mcp", "h:1080"),
+            ("http://[::1]/mcp", "[::1]:1080"),
+        ] {
+            let uri = with_port(&uri.parse().expect("a URL"), 1080);
+            assert_eq!(uri.authority().map(|authority| authority.as_str()), Some(expected), "{uri}");
         }
     }
 
@@ -266,7 +326,6 @@ mod tests {
             ("http://user:password@p:3128", "http://h/", "forward"),
             ("socks5://p", "https://h/", "socks"),
             ("socks5h://p", "http://h/", "socks"),
-            ("socks4://p", "http://h/", "error"),
         ] {
             assert_eq!(way(proxy, to), expected, "{proxy} {to}");
         }

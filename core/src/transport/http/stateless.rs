@@ -15,8 +15,8 @@ use super::outlet::Outlet;
 use super::reply::{self, Refusal};
 use super::sender::Sender;
 use crate::driver::{Peer, Sink};
-use crate::error::Error;
-use crate::jsonrpc::{self, Decoded, Id, Message, RawJson, code};
+use crate::error::{Error, shortened};
+use crate::jsonrpc::{self, DecodeError, Decoded, Id, Message, RawJson, code};
 use crate::model::Capabilities;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::{Arrival, Connection, Facts, Head, Input, Route};
@@ -65,6 +65,7 @@ pub(super) async fn post(
     let (input, asks) = match decoded {
         Decoded::One(message) => (Input::Received(message), true),
         Decoded::Batch(parts) => {
+            let parts: Vec<_> = parts.into_iter().map(without_session).collect();
             let asks = parts.iter().any(|part| matches!(part, Ok(Message::Request { .. }) | Err(_)));
             (Input::Batch(parts), asks || !revision.rules().batches)
         }
@@ -87,10 +88,24 @@ fn needs_session(method: &str) -> bool {
         || method.starts_with("tasks/")
 }
 
+fn why_refused(method: &str) -> String {
+    format!("{:?} needs a session, and this server keeps none (stateless)", shortened(method, 100))
+}
+
 fn refused(id: &Id, method: &str) -> Response<Body> {
-    let why = format!("{method:?} needs a session, and this server keeps none (stateless)");
-    let error = Error::rpc(code::METHOD_NOT_FOUND, why).to_object();
+    let error = Error::rpc(code::METHOD_NOT_FOUND, why_refused(method)).to_object();
     reply::json(StatusCode::OK, jsonrpc::encode_error(Some(id), &error, false))
+}
+
+/// A part of a batch, or why it is not answered here.
+fn without_session(part: Result<Message, DecodeError>) -> Result<Message, DecodeError> {
+    match part {
+        Ok(Message::Request { id, method, .. }) if needs_session(&method) => {
+            let refusal = DecodeError::invalid(Some(id), why_refused(&method));
+            Err(DecodeError { code: code::METHOD_NOT_FOUND, ..refusal })
+        }
+        part => part,
+    }
 }
 
 /// The revision that is spoken: the one that the header names, else the one that has no header.

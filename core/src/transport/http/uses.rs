@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use http::StatusCode;
 use tokio::task::JoinHandle;
 
+use super::ending;
 use super::endpoint::Inner;
 use super::reply::Refusal;
 use crate::driver::{Use, runtime};
@@ -31,6 +32,10 @@ impl Inner {
     pub(super) async fn begin(self: &Arc<Self>) -> Result<(), Refusal> {
         if !self.mounted || self.begun.has.load(Ordering::Acquire) {
             return Ok(());
+        }
+        // What ends is not begun anew on the way.
+        if self.is_ending() {
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ending::WHY));
         }
         let inner = self.clone();
         let started = runtime::spawn(async move {

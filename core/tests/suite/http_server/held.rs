@@ -349,6 +349,10 @@ async fn handshake_revisions_can_be_served_without_sessions() {
         let answer = it.post(&[], &legacy(4, method, &json!({"uri": "a:b", "level": "info"}))).await;
         assert_eq!((answer.refused(), &answer.json["id"]), ((200, UNKNOWN_METHOD), &json!(4)), "{method}");
         assert!(answer.text.contains("session") && answer.text.contains("stateless"), "{answer:?}");
+        let batch = json!([legacy(6, "ping", &json!({})), legacy(7, method, &json!({"uri": "a:b", "level": "info"}))]);
+        let answer = it.post(&[("mcp-protocol-version", "2025-03-26")], &batch).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(answer.text.contains("stateless") && answer.text.contains("\"id\":6"), "{answer:?}");
     }
     let call = legacy(5, "tools/call", &tool("steps", json!({})));
     let mut steps = call.clone();

@@ -66,6 +66,17 @@ fn an_output_schema_is_wrapped_with_its_definitions() {
 }
 
 #[test]
+fn properties_may_be_called_as_keywords_are() {
+    let schema = |to: &str| {
+        json!({"type": "array", "default": [{"$ref": "#"}], "items": {"properties": {
+            "default": {"$ref": to}, "enum": {"$ref": to}, "$ref": {"$ref": to}, "properties": {"properties": {"const": {"$ref": to}}},
+        }}})
+    };
+    let wrapped = wrapped_schema(&schema("#")).expect("a schema");
+    assert_eq!(wrapped["properties"]["result"], schema("#/properties/result"));
+}
+
+#[test]
 fn a_schema_with_a_base_of_its_own_is_not_wrapped() {
     for schema in [
         json!({"type": "array", "items": {"$ref": "#/$defs/P"}, "$defs": {"P": {"items": {"$recursiveRef": "#"}}}}),

@@ -238,10 +238,13 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
         if post.is_initialize() && older.contains(&status) && !is_modern(&fault) {
             return Err(Fault::Older(Box::new(fault)));
         }
-        // Whatever the status: 400, 401 and 503 are what others say of a session that they do not know.
+        // 400, 401 and 503 are what others say of a session that they do not know. What failed inside may have run.
         let in_session = post.revision.era() == Era::Legacy && !post.is_opening();
         if in_session && fault.is_about_session() {
-            return Err(Fault::SessionLost { taken: false });
+            let refused = status.is_client_error() || status == StatusCode::SERVICE_UNAVAILABLE;
+            if refused || post.is_repeatable() {
+                return Err(Fault::SessionLost { taken: !refused });
+            }
         }
         return Err(fault);
     }

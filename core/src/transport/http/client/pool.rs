@@ -26,7 +26,7 @@ use tower_service::Service;
 use super::head::Head;
 use super::link::{Io, Link, Outgoing};
 use crate::error::{Error, ErrorKind, Result, named};
-use crate::transport::http::network::{Network, Way};
+use crate::transport::http::network::{Network, Way, with_port};
 #[cfg(feature = "auth")]
 use crate::transport::http::reach::{Reach, Whereabouts};
 
@@ -76,7 +76,10 @@ impl Connector {
         match self {
             Self::Direct(connector) => made(connector, to).await,
             Self::Tunnel(connector) => made(connector, to).await.map_err(by_proxy),
-            Self::Socks(connector) => made(connector, to).await.map_err(by_proxy),
+            Self::Socks(connector) => {
+                let port = if to.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
+                made(connector, with_port(&to, port)).await.map_err(by_proxy)
+            }
             Self::Forward(mut http, Forward { at, .. }) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
                 Ok(()) => http.call(at).await.map(Io::Http).map_err(|e| by_proxy(causes(&e))),
                 Err(e) => Err(causes(&e)),
