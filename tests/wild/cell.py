@@ -185,17 +185,19 @@ def left_over(cell: str) -> list[str]:
 
 
 def revision(log: str) -> str | None:
-    """The revision of the last handshake; without one the revision that requests name."""
+    """The revision of the last conversation: what a handshake came to, or what the requests name."""
     text = Path(log).read_text(errors="replace") if Path(log).exists() else ""
-    sides: dict[str, str] = {"client": "", "server": "", "relay": ""}
     pieces = re.split(r"\n\[ *\d+\.\d+\] (?:\d+ )?(client|server|relay): ", text)
-    for side, piece in zip(pieces[1::2], pieces[2::2]):
-        sides[side] += piece
     date = r'\\?"\s*:\s*\\?"(\d{4}-\d\d-\d\d)'
-    shaken = re.findall(r'"protocolVersion' + date, sides["server"])
-    named = re.findall(r"(?i)mcp-protocol-version: (\d{4}-\d\d-\d\d)", sides["client"])
-    named += re.findall(r"io\.modelcontextprotocol/protocolVersion" + date, sides["client"])
-    return (shaken or named or [None])[-1]
+    named = r"(?i:mcp-protocol-version: )(\d{4}-\d\d-\d\d)|io\.modelcontextprotocol/protocolVersion" + date
+    last = None
+    for side, piece in zip(pieces[1::2], pieces[2::2]):
+        if side == "server":
+            last = (re.findall('"protocolVersion' + date, piece) or [last])[-1]
+        elif "server/discover" not in piece:
+            # Of a client that asks which revisions there are, nobody knows yet which it takes.
+            last = ([a or b for a, b in re.findall(named, piece)] or [last])[-1]
+    return last
 
 
 def last_words(path: str) -> list[str]:

@@ -61,6 +61,13 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     if chosen.is_empty() {
         bail!("no peer of tests/wild/peers.toml has such a name");
     }
+    chosen.retain(|p| match p.missing() {
+        Some(program) => {
+            report::line(format!("skipped: {}: there is no {program}", p.name));
+            false
+        }
+        None => true,
+    });
     let mut counts = Counts::default();
     let mut ready = Vec::new();
     // The environments that drivers and controls live in come with the peers that need them.

@@ -11,17 +11,32 @@ from mcp import StdioServerParameters
 
 
 class Theirs(Session):
-    def __init__(self, kit: McpToolset, tools: dict[str, Any]) -> None:
+    def __init__(self, kit: McpToolset, tools: dict[str, Any], heard: list[float]) -> None:
         self.kit = kit
         self.all = tools
+        self.heard = heard
 
     async def tools(self) -> list[str]:
         return list(self.all)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> tuple[bool, str]:
         context: Any = SimpleNamespace(state={}, function_call_id="1", user_id="u", session=None)
-        result = await self.all[name]._run_async_impl(args=arguments, tool_context=context, credential=None)
+        result = await self.all[name].run_async(args=arguments, tool_context=context)
+        # What went wrong on the way is an answer of another form.
+        if "error" in result:
+            raise RuntimeError(result["error"])
         return bool(result.get("isError", False)), text_of(result.get("content"))
+
+    async def progress(self, name: str, arguments: dict[str, Any]) -> list[float]:
+        self.heard.clear()
+        await self.call(name, arguments)
+        return list(self.heard)
+
+    async def read(self, uri: str) -> str:
+        for name in await self.kit.list_resources():
+            if str((await self.kit.get_resource_info(name))["uri"]) == uri:
+                return text_of(await self.kit.read_resource(name))
+        raise LookupError(uri)
 
 
 @asynccontextmanager
@@ -31,9 +46,14 @@ async def connect(target: Any) -> AsyncIterator[Session]:
     else:
         params = StdioServerParameters(command=target[0], args=target[1:])
         there = StdioConnectionParams(server_params=params, timeout=30)
-    kit = McpToolset(connection_params=there)
+    heard: list[float] = []
+
+    async def on(done: float, _total: float | None, _message: str | None) -> None:
+        heard.append(done)
+
+    kit = McpToolset(connection_params=there, progress_callback=on)
     try:
-        yield Theirs(kit, {tool.name: tool for tool in await kit.get_tools()})
+        yield Theirs(kit, {tool.name: tool for tool in await kit.get_tools()}, heard)
     finally:
         await kit.close()
 

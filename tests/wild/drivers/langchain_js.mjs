@@ -1,13 +1,15 @@
 // LangChain.js: tools of the adapters.
 import { MultiServerMCPClient } from "@langchain/mcp-adapters";
-import { main } from "./checks.mjs";
+import { main, textOf } from "./checks.mjs";
 
 await main(async (target) => {
   const ours =
     typeof target === "string"
       ? { transport: "http", url: target }
       : { transport: "stdio", command: target[0], args: target.slice(1), env: process.env };
-  const client = new MultiServerMCPClient({ mcpServers: { ours }, throwOnLoadError: true });
+  let heard = [];
+  const onProgress = ({ progress }) => heard.push(progress);
+  const client = new MultiServerMCPClient({ mcpServers: { ours }, throwOnLoadError: true, onProgress });
   const tools = Object.fromEntries((await client.getTools()).map((tool) => [tool.name, tool]));
   return {
     cancels: true,
@@ -22,7 +24,17 @@ await main(async (target) => {
         throw error;
       }
     },
+    progress: async (name, args) => {
+      heard = [];
+      await tools[name].invoke(args);
+      return heard;
+    },
     read: async (uri) => (await client.readResource("ours", uri)).map((part) => part.text).join("\n"),
+    // The adapters have no prompts; the client of the SDK below them has.
+    prompt: async (name, args) => {
+      const official = await client.getClient("ours");
+      return textOf((await official.getPrompt({ name, arguments: args })).messages.map((m) => m.content));
+    },
     close: () => client.close(),
   };
 });

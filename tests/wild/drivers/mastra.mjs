@@ -3,19 +3,21 @@ import { MCPClient } from "@mastra/mcp";
 import { main, textOf } from "./checks.mjs";
 
 await main(async (target) => {
-  const ours =
+  const there =
     typeof target === "string"
       ? { url: new URL(target) }
       : { command: target[0], args: target.slice(1), env: process.env };
+  const ours = { ...there, enableProgressTracking: true };
   const client = new MCPClient({ servers: { ours }, timeout: 30_000 });
-  // Names and arguments of both generations; the second needs Node 22.
-  const second = client.listTools !== undefined;
-  const tools = await (second ? client.listTools() : client.getTools());
+  const tools = await client.listTools();
+  let heard = [];
+  await client.progress.onUpdate("ours", ({ progress }) => heard.push(progress));
   return {
+    cancels: true,
     tools: async () => Object.keys(tools),
-    call: async (name, args) => {
+    call: async (name, args, abortSignal) => {
       try {
-        const said = await tools[`ours_${name}`].execute(second ? args : { context: args }, {});
+        const said = await tools[`ours_${name}`].execute(args, { abortSignal });
         return {
           error: Boolean(said?.isError),
           text: said?.content ? textOf(said.content) : typeof said === "string" ? said : JSON.stringify(said),
@@ -24,6 +26,11 @@ await main(async (target) => {
         if (error.message.includes("the tool says no")) return { error: true, text: error.message };
         throw error;
       }
+    },
+    progress: async (name, args) => {
+      heard = [];
+      await tools[`ours_${name}`].execute(args, {});
+      return heard;
     },
     read: async (uri) => textOf((await client.resources.read("ours", uri)).contents),
     prompt: async (name, args) =>

@@ -8,10 +8,16 @@ await main(async (target) => {
   const client = new MCPClient({ mcpServers: { ours } });
   const session = await client.createSession("ours");
   return {
+    cancels: true,
     tools: async () => (await session.listTools()).map((tool) => tool.name),
-    call: async (name, args) => {
-      const result = await session.callTool(name, args);
+    call: async (name, args, signal) => {
+      const result = await session.callTool(name, args, { signal });
       return { error: Boolean(result.isError), text: textOf(result.content) };
+    },
+    progress: async (name, args) => {
+      const heard = [];
+      await session.callTool(name, args, { onprogress: ({ progress }) => heard.push(progress) });
+      return heard;
     },
     read: async (uri) => textOf((await session.readResource(uri)).contents),
     prompt: async (name, args) => textOf((await session.getPrompt(name, args)).messages.map((m) => m.content)),

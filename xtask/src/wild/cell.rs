@@ -96,14 +96,6 @@ fn fixture(lang: Lang) -> Vec<String> {
     vec![here(&format!("examples/everything/{lang}/run"))]
 }
 
-fn driver(peer: &Peer) -> Vec<String> {
-    let file = match peer.registry {
-        Registry::Npm => text(peer.dir().join(&peer.driver)),
-        Registry::Pypi => here(&format!("tests/wild/drivers/{}", peer.driver)),
-    };
-    vec![peer.interpreter(), file]
-}
-
 /// Our client of a language, and whether it takes the plans of `cargo xtask interop`.
 fn ours(lang: Lang) -> (Vec<String>, bool) {
     match lang {
@@ -126,11 +118,11 @@ pub(super) fn of<'a>(peer: &'a Peer, all: &'a [Peer], langs: &[Lang], core: bool
                     if core && peer.transports.len() > 1 && (n + m) % 2 == 1 {
                         continue;
                     }
-                    let plan = bridged(peer, json_of(driver(client)), fixture(*lang), transport);
+                    let plan = bridged(peer, json_of(client.client()), fixture(*lang), transport);
                     let control = base.map(|b| {
                         bridged(
                             peer,
-                            json_of(driver(client)),
+                            json_of(client.client()),
                             vec![b.interpreter(), here("tests/wild/control.py")],
                             transport,
                         )
@@ -151,7 +143,7 @@ pub(super) fn of<'a>(peer: &'a Peer, all: &'a [Peer], langs: &[Lang], core: bool
             }
             Kind::Web | Kind::Bundler | Kind::Runtime => {
                 for client in &by {
-                    let plan = theirs(peer, json_of(driver(client)), false, transport);
+                    let plan = theirs(peer, json_of(client.client()), false, transport);
                     cells.push(Cell::new(peer, None, &client.name, transport, plan, None));
                 }
             }

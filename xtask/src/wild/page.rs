@@ -1,7 +1,7 @@
 //! `docs/compatibility.md`, made of what a whole run came to.
 
 use super::cell::Outcome;
-use super::peers::{Kind, Peer, Registry};
+use super::peers::{Kind, Peer};
 use crate::place;
 use anyhow::Result;
 use std::collections::BTreeSet;
@@ -11,7 +11,12 @@ const HEAD: &str = "# Programs of others
 
 Made by `cargo xtask wild --all`, which runs our clients and servers against the programs below, as the registries have
 them; [tests/wild](../tests/wild/README.md) says what each is asked. A cell has the revision that was negotiated and
-the count of the checks: *ok 10* passed ten, *8 of 10* failed two, which stand below with whose fault they are; a dash is a cell that has not run.
+the count of the checks: *ok 10* passed ten, *8 of 10* failed two; a dash is a cell that has not run.
+
+Under [What fails](#what-fails) is each cell that failed a check: which, the cause and whose it is, what became of the
+same check with the official SDK in the place of ours, and the way round. A count in bold has a failure that nobody has explained yet;
+that is ours until somebody has shown otherwise. That the official SDK passes makes a fault ours only where our
+bytes are wrong: where it passes by the time that it takes, the cause says so.
 ";
 
 const SECTIONS: [(Kind, &str); 6] = [
@@ -45,7 +50,8 @@ pub(super) fn write(peers: &[Peer], outcomes: &[Outcome]) -> Result<()> {
                 if cells.is_empty() {
                     continue;
                 }
-                let _ = write!(page, "| {} ({}) | {} | {transport} |", peer.name, registry(peer), peer.version());
+                let _ =
+                    write!(page, "| {} ({}) | {} | {transport} |", peer.name, peer.registry.title(), peer.version());
                 for name in &columns {
                     let word = cells.iter().find(|o| column(o) == *name).map_or_else(|| "–".to_owned(), |o| verdict(o));
                     let _ = write!(page, " {word} |");
@@ -58,10 +64,6 @@ pub(super) fn write(peers: &[Peer], outcomes: &[Outcome]) -> Result<()> {
     page.push_str(&std::fs::read_to_string(place::root().join("tests/wild/tolerated.md"))?);
     std::fs::write(place::root().join("docs/compatibility.md"), page)?;
     Ok(())
-}
-
-fn registry(peer: &Peer) -> &'static str {
-    if peer.registry == Registry::Npm { "npm" } else { "PyPI" }
 }
 
 fn column(outcome: &Outcome) -> String {
@@ -109,7 +111,9 @@ fn faults(page: &mut String, peers: &[Peer], outcomes: &[Outcome]) {
                 (_, true) => " The official SDK in place of ours passes.",
                 _ => "",
             };
-            let _ = write!(page, "- **{}**, {}: {}{control}", peer.name, known.checks.join(", "), known.why);
+            let cells: Vec<String> = hit.iter().map(|o| format!("{} {}", column(o), o.transport)).collect();
+            let (checks, cells) = (known.checks.join(", "), cells.join(", "));
+            let _ = write!(page, "- **{}**, {checks} ({cells}): {}{control}", peer.name, known.why);
             let instead = if known.instead.is_empty() { String::new() } else { format!(" {}", known.instead) };
             let _ = writeln!(page, "{instead}");
         }

@@ -31,6 +31,31 @@ pub(super) enum Kind {
 pub(super) enum Registry {
     Npm,
     Pypi,
+    /// Go modules, with the `go` of this machine.
+    Go,
+    /// Maven Central, with the `mvn` and `javac` of this machine.
+    Maven,
+}
+
+impl Registry {
+    /// Its name on the page.
+    pub(super) fn title(self) -> &'static str {
+        match self {
+            Self::Npm => "npm",
+            Self::Pypi => "PyPI",
+            Self::Go => "Go",
+            Self::Maven => "Maven",
+        }
+    }
+
+    /// Programs that its peers need, and that the setup does not bring.
+    fn programs(self) -> &'static [&'static str] {
+        match self {
+            Self::Npm | Self::Pypi => &[],
+            Self::Go => &["go"],
+            Self::Maven => &["mvn", "javac", "java"],
+        }
+    }
 }
 
 /// A call of a peer's tool, and what its answer has.
@@ -118,6 +143,11 @@ pub(super) struct Peer {
     loose: bool,
 }
 
+/// How long a registry may take.
+const INSTALL: Duration = Duration::from_secs(15 * 60);
+const POM: &str = "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\
+    <groupId>wild</groupId><artifactId>wild</artifactId><version>1</version>";
+
 fn both() -> Vec<String> {
     vec!["stdio".to_owned(), "http".to_owned()]
 }
@@ -170,10 +200,34 @@ impl Peer {
         self.dir().join(if self.registry == Registry::Npm { "node_modules/.bin" } else { "bin" })
     }
 
-    /// What runs its driver.
+    /// A program that it needs and this machine does not have.
+    pub(super) fn missing(&self) -> Option<&'static str> {
+        self.registry.programs().iter().copied().find(|program| process::which(program).is_none())
+    }
+
+    /// What runs programs of its environment.
     pub(super) fn interpreter(&self) -> String {
-        let python = self.dir().join("bin/python");
-        if self.registry == Registry::Npm { "node".to_owned() } else { python.to_string_lossy().into_owned() }
+        if self.registry != Registry::Npm {
+            return self.bin().join("python").to_string_lossy().into_owned();
+        }
+        // A peer that needs a newer Node than this machine has names one among its packages.
+        let own = self.bin().join("node");
+        if own.exists() { own.to_string_lossy().into_owned() } else { "node".to_owned() }
+    }
+
+    /// The command line of its driver.
+    pub(super) fn client(&self) -> Vec<String> {
+        let text = |path: PathBuf| path.to_string_lossy().into_owned();
+        match self.registry {
+            Registry::Npm => vec![self.interpreter(), text(self.dir().join(&self.driver))],
+            Registry::Pypi => vec![self.interpreter(), text(drivers().join(&self.driver))],
+            Registry::Go => vec![text(self.bin().join("driver"))],
+            Registry::Maven => {
+                let classes = format!("{}:{}", text(self.dir().join("classes")), text(self.dir().join("lib/*")));
+                let class = self.driver.trim_end_matches(".java").to_owned();
+                vec!["java".to_owned(), "-cp".to_owned(), classes, class]
+            }
+        }
     }
 
     /// Packages of the registry, with the programs of ours that run beside them.
@@ -184,7 +238,12 @@ impl Peer {
         // Peers that share a folder name their own package first.
         let mut sorted = packages.clone();
         sorted.sort_unstable();
-        let inputs = sorted.iter().fold(Inputs::new(), |inputs, p| inputs.text(p));
+        let mut inputs = sorted.iter().fold(Inputs::new(), |inputs, p| inputs.text(p));
+        if let Some(shared) = self.shared() {
+            for file in [shared, self.driver.as_str()] {
+                inputs = inputs.path(&format!("tests/wild/drivers/{file}"))?;
+            }
+        }
         match self.registry {
             Registry::Npm => {
                 once(&stamp, &inputs, &dir.join("node_modules"), || setup::npm_packages(&dir, &packages))?;
@@ -195,10 +254,14 @@ impl Peer {
                 if !ours.exists() {
                     std::os::unix::fs::symlink(place::root(), &ours)?;
                 }
+                // Else what is imported there as `tricorn` is the repository itself, and never the package.
+                std::fs::write(dir.join("package.json"), "{ \"private\": true }\n")?;
             }
             Registry::Pypi => {
                 once(&stamp, &inputs, &dir.join("bin/python"), || setup::pip_packages(&dir, &packages, &stamp))?
             }
+            Registry::Go => once(&stamp, &inputs, &dir.join("go.sum"), || self.go_packages(&packages, &stamp))?,
+            Registry::Maven => once(&stamp, &inputs, &dir.join("lib"), || self.maven_packages(&packages, &stamp))?,
         }
         if let Some((program, words)) = self.prepare.split_first() {
             let mut command = tool::command(program);
@@ -209,6 +272,68 @@ impl Peer {
         Ok(())
     }
 
+    /// The file beside its driver that is compiled with it.
+    fn shared(&self) -> Option<&'static str> {
+        match self.registry {
+            Registry::Go if !self.driver.is_empty() => Some("checks.go"),
+            Registry::Maven if !self.driver.is_empty() => Some("Checks.java"),
+            _ => None,
+        }
+    }
+
+    /// A program in its folder, up to its end.
+    fn make(&self, what: &str, words: &[&str], stamp: &str) -> Result<()> {
+        let mut command = tool::command(what);
+        command.args(words).current_dir(self.dir());
+        process::must(&format!("{what} {}", words.join(" ")), command, INSTALL, &place::log(stamp)).map(drop)
+    }
+
+    /// A folder with what a driver is compiled from.
+    fn sources(&self) -> Result<Vec<&str>> {
+        std::fs::create_dir_all(self.bin())?;
+        let files: Vec<&str> = self.shared().into_iter().flat_map(|shared| [shared, self.driver.as_str()]).collect();
+        for file in &files {
+            std::fs::copy(drivers().join(file), self.dir().join(file))?;
+        }
+        Ok(files)
+    }
+
+    /// Go modules: the driver, or the programs that the packages are.
+    fn go_packages(&self, packages: &[&str], stamp: &str) -> Result<()> {
+        let files = self.sources()?;
+        std::fs::write(self.dir().join("go.mod"), "module wild\n\ngo 1.25.0\n")?;
+        for &package in packages {
+            self.make("go", &["get", package], stamp)?;
+        }
+        if files.is_empty() {
+            let programs = packages.iter().map(|p| bare(p));
+            self.make("go", &["build", "-o", "bin/"].into_iter().chain(programs).collect::<Vec<_>>(), stamp)
+        } else {
+            let words: Vec<&str> = ["build", "-o", "bin/driver"].into_iter().chain(files).collect();
+            self.make("go", &words, stamp)
+        }
+    }
+
+    /// Artifacts of Maven Central, `group:artifact@version`, and the driver.
+    fn maven_packages(&self, packages: &[&str], stamp: &str) -> Result<()> {
+        let files = self.sources()?;
+        let mut dependencies = String::new();
+        for &package in packages {
+            let name = bare(package);
+            let (group, artifact) = name.split_once(':').context("no group:artifact")?;
+            let version = package.get(name.len() + 1..).unwrap_or("LATEST");
+            dependencies += &format!(
+                "<dependency><groupId>{group}</groupId><artifactId>{artifact}</artifactId><version>{version}</version></dependency>"
+            );
+        }
+        let pom = format!("{POM}<dependencies>{dependencies}</dependencies></project>\n");
+        std::fs::write(self.dir().join("pom.xml"), pom)?;
+        let _ = std::fs::remove_dir_all(self.dir().join("lib"));
+        self.make("mvn", &["-q", "-B", "dependency:copy-dependencies", "-DoutputDirectory=lib"], stamp)?;
+        let words: Vec<&str> = ["-d", "classes", "-cp", "lib/*"].into_iter().chain(files).collect();
+        self.make("javac", &words, stamp)
+    }
+
     /// The version that is installed of its first package.
     pub(super) fn version(&self) -> String {
         let package = self.packages.first().map_or("", |p| p);
@@ -216,6 +341,8 @@ impl Peer {
         let found = match self.registry {
             Registry::Npm => self.npm_version(name.split("@npm:").next().unwrap_or(name)),
             Registry::Pypi => self.pypi_version(name),
+            Registry::Go => self.go_version(name),
+            Registry::Maven => self.maven_version(name),
         };
         found.unwrap_or_else(|| "?".to_owned())
     }
@@ -237,6 +364,25 @@ impl Peer {
         })
     }
 
+    /// The version of the module that a package is of.
+    fn go_version(&self, name: &str) -> Option<String> {
+        let text = std::fs::read_to_string(self.dir().join("go.mod")).ok()?;
+        text.lines().find_map(|line| {
+            let mut words = line.trim().trim_start_matches("require ").split_whitespace();
+            let (module, version) = (words.next()?, words.next()?);
+            (version.starts_with('v') && name.starts_with(module)).then(|| version.to_owned())
+        })
+    }
+
+    fn maven_version(&self, name: &str) -> Option<String> {
+        let prefix = format!("{}-", name.split_once(':')?.1);
+        std::fs::read_dir(self.dir().join("lib")).ok()?.flatten().find_map(|entry| {
+            let file = entry.file_name().to_string_lossy().into_owned();
+            let version = file.strip_prefix(&prefix)?.strip_suffix(".jar")?;
+            version.starts_with(|c: char| c.is_ascii_digit()).then(|| version.to_owned())
+        })
+    }
+
     /// What the newest version differs in from the pinned one.
     pub(super) fn changes(&self) -> Vec<String> {
         let pinned = self.packages.first().map_or("", |p| p);
@@ -248,6 +394,10 @@ impl Peer {
             vec![format!("{}: {pinned} is pinned, the newest is {newest}", self.name)]
         }
     }
+}
+
+fn drivers() -> PathBuf {
+    place::root().join("tests/wild/drivers")
 }
 
 fn copy(from: &str, ending: &str, to: &std::path::Path) -> Result<()> {
@@ -267,8 +417,8 @@ mod tests {
 
     #[test]
     fn a_package_without_its_version() {
-        let names = ["@a/b@1.2", "c@3", "d==4.0", "e[x]==5", "f"].map(bare);
-        assert_eq!(names, ["@a/b", "c", "d", "e[x]", "f"]);
+        let names = ["@a/b@1.2", "c@3", "d==4.0", "e[x]==5", "f", "g.com/h/i@v1.2.3", "j.k:l@6"].map(bare);
+        assert_eq!(names, ["@a/b", "c", "d", "e[x]", "f", "g.com/h/i", "j.k:l"]);
     }
 
     #[test]

@@ -1,0 +1,111 @@
+// The client of github.com/mark3labs/mcp-go.
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/mark3labs/mcp-go/client"
+	"github.com/mark3labs/mcp-go/client/transport"
+	"github.com/mark3labs/mcp-go/mcp"
+)
+
+type third struct {
+	*client.Client
+	progressLog
+}
+
+func textOf[T any](blocks []T) string {
+	var all []string
+	for _, block := range blocks {
+		all = append(all, mcp.GetTextFromContent(any(block)))
+	}
+	return strings.Join(all, "\n")
+}
+
+func (t *third) tools(ctx context.Context) (names []string, err error) {
+	result, err := t.ListTools(ctx, mcp.ListToolsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, tool := range result.Tools {
+		names = append(names, tool.Name)
+	}
+	return names, nil
+}
+
+func (t *third) ask(ctx context.Context, params mcp.CallToolParams) (bool, string, error) {
+	result, err := t.CallTool(ctx, mcp.CallToolRequest{Params: params})
+	if err != nil {
+		return false, "", err
+	}
+	return result.IsError, textOf(result.Content), nil
+}
+
+func (t *third) call(ctx context.Context, name string, arguments map[string]any) (bool, string, error) {
+	return t.ask(ctx, mcp.CallToolParams{Name: name, Arguments: arguments})
+}
+
+func (t *third) progress(ctx context.Context, name string, arguments map[string]any) ([]float64, error) {
+	meta := &mcp.Meta{ProgressToken: "count"}
+	_, _, err := t.ask(ctx, mcp.CallToolParams{Name: name, Arguments: arguments, Meta: meta})
+	return t.after(5), err
+}
+
+func (t *third) read(ctx context.Context, uri string) (string, error) {
+	result, err := t.ReadResource(ctx, mcp.ReadResourceRequest{Params: mcp.ReadResourceParams{URI: uri}})
+	if err != nil {
+		return "", err
+	}
+	text, _ := mcp.AsTextResourceContents(result.Contents[0])
+	return text.Text, nil
+}
+
+func (t *third) prompt(ctx context.Context, name string, arguments map[string]string) (string, error) {
+	params := mcp.GetPromptParams{Name: name, Arguments: arguments}
+	result, err := t.GetPrompt(ctx, mcp.GetPromptRequest{Params: params})
+	if err != nil {
+		return "", err
+	}
+	var all []mcp.Content
+	for _, message := range result.Messages {
+		all = append(all, message.Content)
+	}
+	return textOf(all), nil
+}
+
+func (t *third) close() error {
+	return t.Close()
+}
+
+func transportTo(to target) (transport.Interface, error) {
+	if to.url == "" {
+		return transport.NewStdio(to.command[0], os.Environ(), to.command[1:]...), nil
+	}
+	return transport.NewStreamableHTTP(to.url)
+}
+
+func main() {
+	run(func(ctx context.Context, to target) (session, error) {
+		there, err := transportTo(to)
+		if err != nil {
+			return nil, err
+		}
+		it := &third{Client: client.NewClient(there)}
+		it.OnNotification(func(notification mcp.JSONRPCNotification) {
+			if progress, ok := notification.Params.AdditionalFields["progress"].(float64); ok {
+				it.add(progress)
+			}
+		})
+		if err := it.Start(ctx); err != nil {
+			return nil, err
+		}
+		params := mcp.InitializeParams{
+			ProtocolVersion: mcp.LATEST_PROTOCOL_VERSION,
+			ClientInfo:      mcp.Implementation{Name: "wild", Version: "1.0.0"},
+		}
+		_, err = it.Initialize(ctx, mcp.InitializeRequest{Params: params})
+		return it, err
+	})
+}
