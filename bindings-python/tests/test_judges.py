@@ -12,7 +12,7 @@ import ipaddress
 from collections import deque
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypedDict, TypeVar, Union
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypedDict, TypeVar, Union, cast
 
 import annotated_types
 import msgspec
@@ -306,6 +306,28 @@ class TuplePublic(NamedTuple):
     name: str
 
 
+class TupleHolder(NamedTuple):
+    number: int
+    user: PlainPublic
+
+
+@dataclasses.dataclass
+class PublicHolder:
+    user: PlainPublic
+    number: int = 1
+
+
+class StructHolder(msgspec.Struct, rename="camel", tag=True):
+    the_user: PlainPublic
+
+
+class OfNumpy:
+    """A number that msgspec does not take for one when it reads."""
+
+    def tolist(self) -> int:
+        return 7
+
+
 user = User(name="ada", password="hunter2")
 private = Private(name="ada", password="hunter2")
 plain_private = PlainPrivate("ada", "hunter2")
@@ -336,6 +358,16 @@ KEPT: list[tuple[Any, Any]] = [
     (DictPublic, DictPrivate(name="ada", password="hunter2")),
     (list[DictPublic], [DictPrivate(name="ada", password="hunter2")]),
     (Image | Public, private),
+    (PublicHolder, {"user": plain_private}),
+    (list[PublicHolder], [{"user": plain_private}]),
+    (Optional[PublicHolder], {"user": plain_private}),
+    (StructHolder, {"type": "StructHolder", "theUser": plain_private}),
+    (TupleHolder, (1, plain_private)),
+    (Box[PlainPublic], {"n": plain_private}),
+    (Optional[PlainPublic], {"name": "ada", "password": "hunter2"}),
+    (list[PlainPublic | None], [{"name": "ada", "password": "hunter2"}]),
+    (StructPublic | StructHolder, {"type": "StructPublic", "name": "ada", "password": "hunter2"}),
+    (PublicHolder, {"user": PlainPublic("ada"), "number": OfNumpy(), "password": "hunter2"}),
     (Any, user),
     (Any, [user]),
     (Any, {"a": {"b": (user,)}}),
@@ -360,6 +392,28 @@ async def test_what_a_type_keeps_back_is_sent_to_nobody(app: Server, hint: Any, 
     assert not result.is_error, result.text
     assert "ada" in result.text
     assert "hunter2" not in str(result.raw)
+
+
+@dataclasses.dataclass
+class Defaulted:
+    name: str
+    size: int = 4
+    next: Optional[Defaulted] = None
+
+
+async def test_a_dataclass_that_was_read_is_written_with_its_defaults(app: Server) -> None:
+    @app.tool
+    def back(one: Defaulted) -> Defaulted:
+        return one
+
+    @app.tool
+    def made() -> list[Optional[Defaulted]]:
+        return cast("list[Optional[Defaulted]]", [{"name": "b"}])
+
+    whole = {"name": "a", "size": 4, "next": {"name": "b", "size": 4, "next": None}}
+    result = await call(app, "back", one={"name": "a", "next": {"name": "b"}})
+    assert result.structured == whole
+    assert (await call(app, "made")).structured == [whole["next"]]
 
 
 async def test_what_a_type_keeps_back_is_in_no_resource_either(app: Server) -> None:

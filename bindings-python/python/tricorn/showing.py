@@ -56,9 +56,15 @@ class _Shows:
         if not shows:
             return None
         exact = dict(shows)
+        # What a dictionary may stand for, where it is none itself.
+        is_itself = any((cls := _class(part)) is not None and issubclass(cls, Mapping) for part in parts)
+        records = [] if is_itself else [(cls, one) for cls, one in shows if cls and look.members(cls)]
 
         def show(value: Any) -> Any:
             found = exact.get(type(value)) or next((s for cls, s in shows if cls and isinstance(value, cls)), None)
+            if found is None and records and isinstance(value, Mapping):
+                members = cast("Mapping[str, Any]", value)
+                found = next((one for cls, one in records if len(records) == 1 or _is_tagged(cls, members)), None)
             return value if found is None else found(value)
 
         return show
@@ -79,6 +85,11 @@ def _class(hint: Any) -> type | None:
         return _class(typing.get_args(hint)[0])
     owner = dict if look.is_typed_dict(hint) else origin or hint
     return owner if isinstance(owner, type) else None
+
+
+def _is_tagged(cls: Any, members: Mapping[str, Any]) -> bool:
+    config = getattr(cls, "__struct_config__", None)
+    return config is not None and config.tag is not None and members.get(config.tag_field) == config.tag
 
 
 def _each(show: Show | None) -> Show | None:
@@ -131,27 +142,48 @@ def _typed_dict(cls: type, inside: dict[str, Show]) -> Show:
 
 
 def _fields(cls: type, inside: dict[str, Show]) -> Show:
+    names = list(look.members(cls))
+    keys = dict(zip(getattr(cls, "__struct_fields__", ()), getattr(cls, "__struct_encode_fields__", ())))
+    is_plain = not hasattr(cls, "__struct_fields__") and not issubclass(cls, tuple)
+    defaults = frozenset(name for name in names if hasattr(cls, name)) if is_plain else frozenset[str]()
+    within = {keys.get(name, name): show for name, show in inside.items()}
+    in_order = _pairs([inside.get(name) for name in names]) if issubclass(cls, tuple) else None
+
     def show(value: Any) -> Any:
         if isinstance(value, Mapping):
-            return _made(cls, value)
+            members = cast("Mapping[str, Any]", value)
+            made = _made(cls, {name: within[name](one) if name in within else one for name, one in members.items()})
+            return made if not isinstance(made, cls) or _is_whole(made, defaults) else _written(cls, made, {})
         if not isinstance(value, cls):
-            return value
+            return value if in_order is None else in_order(value)
         changed = {
             name: shown
             for name, one in inside.items()
             if (shown := one(item := getattr(value, name, None))) is not item
         }
-        return value if type(value) is cls and not changed else _written(cls, value, changed)
+        is_as_it_is = type(value) is cls and not changed and _is_whole(value, defaults)
+        return value if is_as_it_is else _written(cls, value, changed)
 
     return show
 
 
-def _made(cls: type, value: Any) -> Any:
+def _is_whole(value: Any, defaults: frozenset[str]) -> bool:
+    """Whether msgspec writes all of it: defaults that it has left to the class when it read the value, it does not."""
+    own: dict[str, Any] | None = getattr(value, "__dict__", None)
+    return own is None or own.keys() >= defaults
+
+
+def _made(cls: Any, value: Any) -> Any:
     """A dictionary that stands for an instance: with its defaults, and no more than it has."""
     try:
         return msgspec.convert(value, cls)
-    except (ValueError, TypeError):
-        return value  # the engine says what does not fit the schema
+    except (ValueError, TypeError):  # the engine says what does not fit the schema
+        config = getattr(cls, "__struct_config__", None)
+        if config is not None and config.forbid_unknown_fields:
+            return value
+        names: Any = getattr(cls, "__struct_encode_fields__", None) or look.members(cls)
+        tag = None if config is None else config.tag_field
+        return {name: item for name, item in value.items() if name in names or name == tag}
 
 
 def _written(cls: Any, value: Any, changed: dict[str, Any]) -> Any:
