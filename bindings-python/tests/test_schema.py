@@ -205,6 +205,26 @@ def test_partials_methods_and_callables() -> None:
     assert not schema.read(Adder()).is_async
 
 
+def test_a_partial_of_what_a_decorator_has_made() -> None:
+    def plain(a: int, b: str) -> None: ...
+
+    @functools.wraps(plain)
+    async def decorated(*args: Any, **kwargs: Any) -> None: ...
+
+    partial = functools.partial(decorated, b="x")
+    for function in (partial, functools.update_wrapper(partial, plain), functools.partial(partial, b="y")):
+        assert arguments(function)["properties"]["a"] == {"type": "integer"}
+        assert arguments(function)["required"] == ["a"]
+        assert schema.read(function).is_async
+
+
+def test_a_decorator_without_wraps_is_told_what_helps() -> None:
+    def decorated(*args: Any, **kwargs: Any) -> None: ...
+
+    with pytest.raises(MisuseError, match=r"\*args cannot .* use functools\.wraps"):
+        arguments(decorated)
+
+
 def test_what_cannot_be_described_is_refused_with_its_name() -> None:
     def opaque(thing: Opaque) -> None: ...
     def many(*numbers: int) -> None: ...
@@ -212,7 +232,7 @@ def test_what_cannot_be_described_is_refused_with_its_name() -> None:
 
     with pytest.raises(MisuseError, match=r"parameter 'thing' has no JSON Schema.*Opaque"):
         arguments(opaque)
-    with pytest.raises(MisuseError, match=r"\*numbers"):
+    with pytest.raises(MisuseError, match=r"\*numbers cannot .* take a list instead$"):
         arguments(many)
     with pytest.raises(MisuseError, match="Nowhere"):
         arguments(unresolved)

@@ -72,9 +72,8 @@ def read(function: Callable[..., Any]) -> Signature:
     parameters: list[Parameter] = []
     is_open = False
     rest: Any = Any
-    # A partial function may be dressed as the whole one, whose arguments it no longer takes.
-    is_partial = isinstance(function, functools.partial)
-    for name, parameter in inspect.signature(function, follow_wrapped=not is_partial).parameters.items():
+    taken = inspect.signature(_undressed(function)).parameters
+    for name, parameter in taken.items():
         hint = known.get(name, Any)
         if parameter.kind is parameter.POSITIONAL_ONLY:
             positional[name] = parameter.default
@@ -84,7 +83,10 @@ def read(function: Callable[..., Any]) -> Signature:
             else:
                 is_open, rest = True, hint
         elif parameter.kind is parameter.VAR_POSITIONAL:
-            raise MisuseError(f"{name_of(function)}: *{name} cannot be described to a client; take a list instead")
+            remedy = "take a list instead"
+            if any(other.kind is other.VAR_KEYWORD for other in taken.values()):
+                remedy += ", or, in a decorator, use functools.wraps, which keeps what the function itself takes"
+            raise MisuseError(f"{name_of(function)}: *{name} cannot be described to a client; {remedy}")
         elif is_context(hint):
             context = name
         else:
@@ -104,6 +106,13 @@ def read(function: Callable[..., Any]) -> Signature:
     )
 
 
+def _undressed(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A partial function without what it may be dressed as: the whole one, whose arguments it no longer takes."""
+    if not isinstance(function, functools.partial):
+        return function
+    return functools.partial(_undressed(function.func), *function.args, **function.keywords)
+
+
 def _by_position(function: Callable[..., Any], positional: dict[str, Any]) -> Callable[..., Any]:
     """The function called by names, though it takes some parameters by position only."""
     names = list(positional)
@@ -121,7 +130,7 @@ def _refuse_misplaced(function: Callable[..., Any], target: Any) -> None:
     """Refuses functions that could never answer: a method without its object, a generator."""
     if inspect.isgeneratorfunction(target) or inspect.isasyncgenfunction(target):
         raise MisuseError(
-            f"{name_of(function)} is a generator: return all of it, such as a list; `await ctx.progress(...)` tells "
+            f"{name_of(function)} is a generator: return all of it, such as a list; `ctx.progress(...)` tells "
             "meanwhile how far it is"
         )
     if not inspect.isfunction(function):
