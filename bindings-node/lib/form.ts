@@ -87,7 +87,8 @@ function formOf(schema: Schema): Made {
       const given: Json = { ...Object.fromEntries(nullable.map((name) => [name, null])), ...content };
       const outcome = await standard.validate(whole ? given : given[SINGLE]);
       if (!outcome.issues) return outcome.value;
-      throw new PeerMisbehavedError(`elicitation/create: ${describe(outcome.issues, "field", "content")}`);
+      const why = describe(outcome.issues, "answer", whole ? "the answer" : `answer "${SINGLE}"`);
+      throw new PeerMisbehavedError(`the client's answer to "elicitation/create" does not fit the form: ${why}`);
     },
   };
 }

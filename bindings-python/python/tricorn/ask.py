@@ -215,18 +215,17 @@ class Form(Generic[T]):
             try:
                 answered.content = self._read(result.get("content") or {})
                 return answered
-            except (ValueError, KeyError) as error:  # msgspec's and pydantic's errors are ValueErrors
-                raise PeerMisbehavedError(f"the client's answer to the form does not fit: {_reason(error)}") from None
+            except _UnfitError as error:
+                raise PeerMisbehavedError(
+                    f'the client\'s answer to "elicitation/create" does not fit the form: {error}'
+                ) from None
         if action not in ("decline", "cancel"):
             raise PeerMisbehavedError(f"the result of elicitation/create: action {json.dumps(action)}")
         return answered
 
 
-def _reason(error: Exception) -> str:
-    if hasattr(error, "errors"):  # pydantic's, which are long
-        first: Any = cast(Any, error).errors()[0]
-        return f"{'.'.join(str(step) for step in first['loc'])}: {first['msg']}"
-    return f"{error} is missing" if isinstance(error, KeyError) else str(error)
+class _UnfitError(Exception):
+    """Why an answer does not fit its form."""
 
 
 def _is_judged(schema: Any) -> bool:
@@ -248,10 +247,10 @@ def _form(schema: Any) -> tuple[Json, Callable[[Json], Any]]:
     definitions = cast("dict[str, Json]", made.get("$defs", {}))
     root = _resolved(made, definitions)
     if root.get("type") == "object" and "properties" in root:
-        return _flat(root, definitions, schema), lambda content: convert(content, schema)
+        return _flat(root, definitions, schema), _reader(schema)
     value = _field("value", made, definitions, schema)
     flat: Json = {"type": "object", "properties": {"value": value}, "required": ["value"]}
-    return flat, lambda content: convert(content["value"], schema)
+    return flat, _reader(schema, "value")
 
 
 def _json_schema(hint: Any) -> Json:
@@ -276,6 +275,22 @@ def convert(value: Any, hint: Any) -> Any:
     from . import judge
 
     return judge.of(hint).convert(value)
+
+
+def _reader(hint: Any, name: str = "") -> Callable[[Json], Any]:
+    """Reads an answer as a value of a type; `name`: that is one field of the answer. `_UnfitError`: it is none."""
+    from . import judge
+
+    def read(content: Json) -> Any:
+        if name and name not in content:
+            raise _UnfitError(f"{judge.named(name, 'answer')}: missing (required)")
+        found, value = judge.of(hint), content[name] if name else content
+        try:
+            return found.convert(value)
+        except ValueError as error:  # msgspec's and pydantic's
+            raise _UnfitError(found.explain(error, value, name, "answer")) from None
+
+    return read
 
 
 def _resolved(schema: Json, definitions: dict[str, Json]) -> Json:

@@ -61,7 +61,7 @@ class Judge:
         """A value as JSON text: what the type says of it, and no more."""
         raise NotImplementedError
 
-    def explain(self, error: Exception, value: Any, path: str = "") -> str:
+    def explain(self, error: Exception, value: Any, path: str = "", part: str = "argument") -> str:
         """Why JSON that `read` refused with this error does not fit: the place in it, and the library's own words."""
         raise NotImplementedError
 
@@ -164,9 +164,9 @@ class Msgspec(Judge):
         """As `Judge.write`."""
         return encode(value if self._show is None else self._show(value))
 
-    def explain(self, error: Exception, value: Any, path: str = "") -> str:
+    def explain(self, error: Exception, value: Any, path: str = "", part: str = "argument") -> str:
         """As `Judge.explain`."""
-        return explain(str(error), value, path)
+        return explain(str(error), value, path, part)
 
 
 def schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
@@ -299,7 +299,7 @@ _AT = re.compile(r" - at `(?:(key) in )?\$(.*?)`$|( - at `key` in `)\$(.*?)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
-def explain(message: str, value: Any, path: str = "") -> str:
+def explain(message: str, value: Any, path: str = "", part: str = "argument") -> str:
     """A message of msgspec's about a value, as arguments are spoken of: `argument "a.b": ...`."""
     text, of_key, at = message, False, ""
     if found := _AT.search(message):
@@ -307,19 +307,19 @@ def explain(message: str, value: Any, path: str = "") -> str:
         at = (found[2] if found[2] is not None else found[4]) or ""
     place = f"{path}{at}".lstrip(".")
     if missing := _MISSING.match(text):
-        return f"{named(f'{place}.{missing[1]}' if place else missing[1])}: missing (required)"
+        return f"{named(f'{place}.{missing[1]}' if place else missing[1], part)}: missing (required)"
     said = within(text)
     try:
         for step in _STEP.finditer(at):
             value = value[step[1]] if step[1] is not None else value[int(step[2])]
     except (KeyError, IndexError, TypeError, ValueError):
-        return f"{named(place)}: {'a key: ' if of_key else ''}{said}"
+        return f"{named(place, part)}: {'a key: ' if of_key else ''}{said}"
     if of_key:
-        return f"{named(place)}: a key: {said}"
+        return f"{named(place, part)}: a key: {said}"
     if expected := _EXPECTED.match(text):
         words = " or ".join(_WORDS.get(word, word) for word in expected[1].split(" | "))
-        return f"{named(place)}: expected {words}, got {shown(value)}"
-    return f"{named(place)}: {said}, got {shown(value)}"
+        return f"{named(place, part)}: expected {words}, got {shown(value)}"
+    return f"{named(place, part)}: {said}, got {shown(value)}"
 
 
 def within(message: str) -> str:
@@ -327,9 +327,9 @@ def within(message: str) -> str:
     return message if message[1:2].isupper() else f"{message[:1].lower()}{message[1:]}"
 
 
-def named(place: str) -> str:
-    """An argument, or what is in it, by name."""
-    return f'argument "{place}"' if place else "the arguments"
+def named(place: str, part: str = "argument") -> str:
+    """An argument, or what is in it, by name; `part`: it is of a result, or of an answer."""
+    return f'{part} "{place}"' if place else "the arguments" if part == "argument" else f"the {part}"
 
 
 def shown(value: Any) -> str:
@@ -457,14 +457,12 @@ class Pydantic(Judge):
         try:
             return self._adapter.validate_python(value)
         except library.ValidationError as wrong:
-            said = (
-                self.explain(wrong, value).replace("argument ", "the result's ").replace("the arguments", "the result")
-            )
+            said = self.explain(wrong, value, part="result")
             raise MisuseError(f"what the function gave does not fit its type: {said}") from error
 
-    def explain(self, error: Exception, value: Any, path: str = "") -> str:
+    def explain(self, error: Exception, value: Any, path: str = "", part: str = "argument") -> str:
         """As `Judge.explain`."""
-        return explained(error, path)
+        return explained(error, path, part)
 
 
 def with_surrogates(read: Callable[[bytes], Any], text: bytes) -> Any:
@@ -478,23 +476,23 @@ def with_surrogates(read: Callable[[bytes], Any], text: bytes) -> Any:
     return read(mended(text))
 
 
-def explained(error: Any, path: str = "") -> str:
+def explained(error: Any, path: str = "", part: str = "argument") -> str:
     """An error of pydantic's as arguments are spoken of: `argument "a.b": ...`, in pydantic's own words."""
     found = error.errors(include_url=False)
-    texts = [_text(item, path) for item in found[:_SHOWN]]
+    texts = [_text(item, path, part) for item in found[:_SHOWN]]
     if len(found) > _SHOWN:
         texts.append(f"and {len(found) - _SHOWN} more")
     return "; ".join(texts)
 
 
-def _text(item: dict[str, Any], path: str) -> str:
+def _text(item: dict[str, Any], path: str, part: str) -> str:
     for step in item["loc"]:
         path += f"[{step}]" if isinstance(step, int) else f".{step}" if path else str(step)
     if item["type"].startswith("missing"):
-        return f"{named(path)}: missing (required)"
+        return f"{named(path, part)}: missing (required)"
     if item["type"] == "unexpected_keyword_argument":
-        return f"{named(path)}: unknown"
-    return f"{named(path)}: {within(str(item['msg']))}, got {_input(item['input'])}"
+        return f"{named(path, part)}: unknown"
+    return f"{named(path, part)}: {within(str(item['msg']))}, got {_input(item['input'])}"
 
 
 def _input(value: Any) -> str:
