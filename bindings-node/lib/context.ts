@@ -51,16 +51,16 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   readonly state: State;
   /**
    * What the web framework knows of the request, of a mounted server: the very `context` that was given with it to `fetch`
-   * or `listener`. Undefined where none was.
+   * or `listener`. Undefined where none was, as over standard streams and in memory.
    */
-  readonly host: Host;
+  readonly host: Host | undefined;
   #logger: Logger | undefined;
   #input: Given | undefined;
 
   /** @internal */
   constructor(key: number, home: Home, host?: unknown) {
     super(key);
-    this.host = host as Host;
+    this.host = host as Host | undefined;
     this.#key = key;
     this.#home = home;
     this.state = home.state as State;

@@ -41,6 +41,14 @@ app.middleware((request, context, next) => {
 });
 const plain: Middleware = (request, context, next) => next(request, context);
 void plain;
+// What the web framework knows is not there everywhere.
+interface Visitor {
+  readonly name: string;
+}
+app.tool("visitor", (_, ctx: Context<Pool, Visitor>) => ctx.host?.name ?? "nobody");
+// @ts-expect-error: over standard streams and in memory there is none
+app.tool("visitor", (_, ctx: Context<Pool, Visitor>) => ctx.host.name);
+
 // Functions that do not care about the state fit any server.
 const echo = (_: unknown, ctx: Context): string => ctx.request.method;
 app.tool("echo", echo);
