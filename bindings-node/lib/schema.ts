@@ -245,6 +245,8 @@ interface ZodDefinition {
   readonly type: string;
   readonly coerce?: boolean;
   readonly reverseTransform?: unknown;
+  readonly in?: Zod;
+  readonly out?: Zod;
   readonly values?: readonly unknown[];
 }
 
@@ -262,6 +264,9 @@ interface Refusal {
   readonly issues: readonly StandardIssue[];
 }
 
+/** What another JSON Schema would not help. */
+class Helpless extends Error {}
+
 function convert(schema: StandardSchema, direction: Direction, subject: string, option: string): Json {
   const standard = schema["~standard"];
   let json: Json;
@@ -271,7 +276,8 @@ function convert(schema: StandardSchema, direction: Direction, subject: string, 
     else json = byConverter(schema, standard.vendor, direction);
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new MisuseError(`${subject}: ${reason}; pass ${direction}Schema beside ${option}`, { cause });
+    const remedy = cause instanceof Helpless ? "" : `; pass ${direction}Schema beside ${option}`;
+    throw new MisuseError(`${subject}: ${reason}${remedy}`, { cause });
   }
   // 2020-12 is the protocol's default dialect: naming it again in every tool only costs bytes.
   if (json["$schema"] === "https://json-schema.org/draft/2020-12/schema") delete json["$schema"];
@@ -324,7 +330,11 @@ const UNREPRESENTABLE: Readonly<Record<string, string>> = {
 /** Dates leave as text, and come as text where they are coerced. */
 function ofZod(schema: Required<Pick<Zod, "toJSONSchema">>, direction: Direction): Json {
   const target = "draft-2020-12";
-  const io = direction === "output" && hasCodec(schema as unknown as StandardSchema) ? "input" : direction;
+  const isBack = direction === "output" && hasCodec(schema as unknown as StandardSchema);
+  const io = isBack ? "input" : direction;
+  if (isBack && has(schema, isOneWay)) {
+    throw new Helpless("a codec goes the way back, which a transform beside it cannot: make a codec of that, too");
+  }
   try {
     return { ...schema.toJSONSchema({ io, target }) };
   } catch (error) {
@@ -336,8 +346,10 @@ function ofZod(schema: Required<Pick<Zod, "toJSONSchema">>, direction: Direction
         Object.assign(jsonSchema, { type: "string", format: "date-time" });
       } else if (type === "transform" && direction === "output") {
         mended++; // It may come to anything.
-      } else if (type in UNREPRESENTABLE || type === "date") {
-        throw new Error(`${UNREPRESENTABLE[type] ?? "Date"} cannot be represented in JSON Schema`);
+      } else if (type === "date") {
+        throw new Helpless("a Date is not JSON: z.coerce.date() reads it from text");
+      } else if (type in UNREPRESENTABLE) {
+        throw new Error(`${UNREPRESENTABLE[type]} cannot be represented in JSON Schema`);
       } else if (type === "literal" && values?.some((value) => value === undefined || typeof value === "bigint")) {
         throw error;
       }
@@ -355,16 +367,28 @@ function hasCodec(schema: StandardSchema): boolean {
   if (!isZod4(schema) || typeof (schema as Zod).safeEncode !== "function") return false;
   let found = codecs.get(schema);
   if (found === undefined) {
-    found = false;
-    const override: ZodOptions["override"] = ({ zodSchema }) => {
-      if (typeof zodSchema._zod?.def?.reverseTransform === "function") found = true;
-    };
-    try {
-      schema.toJSONSchema({ io: "output", target: "draft-2020-12", unrepresentable: "any", override });
-    } catch {
-      // It cannot be listed at all, which is said elsewhere.
-    }
+    found = has(schema, (part) => typeof part.reverseTransform === "function");
     codecs.set(schema, found);
+  }
+  return found;
+}
+
+/** True for a transform, or a pipe with one in it, such as what `z.preprocess` makes. */
+function isOneWay({ type, in: first, out: second }: ZodDefinition): boolean {
+  return type === "transform" || [first, second].some((one) => one?._zod?.def !== undefined && isOneWay(one._zod.def));
+}
+
+/** True if something in a schema is so. */
+function has({ toJSONSchema }: Required<Pick<Zod, "toJSONSchema">>, isIt: (part: ZodDefinition) => boolean): boolean {
+  let found = false;
+  const override: ZodOptions["override"] = ({ zodSchema }) => {
+    const part = zodSchema._zod?.def;
+    if (part && isIt(part)) found = true;
+  };
+  try {
+    toJSONSchema({ io: "output", target: "draft-2020-12", unrepresentable: "any", override });
+  } catch {
+    // It cannot be listed at all, which is said elsewhere.
   }
   return found;
 }

@@ -231,7 +231,21 @@ const refused = [
   ["text", { output: "string" }, /expected a schema.*got a string/],
   ["a Map", { output: new Map() }, /is a Map/],
   ["what JSON has not", { output: z.object({ a: z.bigint() }) }, /BigInt cannot be represented/],
-  ["a date, as nobody sends one", { input: z.object({ a: z.date() }) }, /Date cannot be represented/],
+  [
+    "a date, as nobody sends one",
+    { input: z.object({ a: z.date() }) },
+    /a Date is not JSON: z\.coerce\.date\(\) reads it from text$/,
+  ],
+  [
+    "a transform beside a codec",
+    { output: z.object({ a: z.stringbool(), b: z.string().transform((text) => text.length) }) },
+    /a codec goes the way back, which a transform beside it cannot/,
+  ],
+  [
+    "a transform in a pipe beside a codec",
+    { output: z.object({ a: z.stringbool(), b: z.preprocess(Number, z.number()) }) },
+    /a codec goes the way back, which a transform beside it cannot/,
+  ],
   ["both", { input: z.object({}), inputSchema: z.object({}) }, /inputSchema beside input is its JSON Schema/],
 ];
 for (const [name, options, message] of refused) {
