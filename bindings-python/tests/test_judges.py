@@ -1187,3 +1187,79 @@ async def test_what_only_makes_a_value_is_no_part_of_it(app: Server) -> None:
 async def listed(app: Server) -> list[Any]:
     async with testing.connect(app) as client:
         return list(await client.list_tools())
+
+
+def _clashing() -> tuple[Any, Any, Any, Any]:
+    """Models of pydantic's, and a dataclass, of which several have one name."""
+    item, other = pydantic.create_model("Item", a=(int, ...)), pydantic.create_model("Item", b=(str, ...))
+    plain = dataclasses.make_dataclass("Item", [("c", str)])
+    return (
+        pydantic.create_model("First", item=(item, ...)),
+        pydantic.create_model("Second", item=(other, ...)),
+        pydantic.create_model("Wrapper", item=(item, ...)),
+        dataclasses.make_dataclass("Wrapper", [("item", plain)]),
+    )
+
+
+First, Second, OneWrapper, AnotherWrapper = _clashing()
+
+
+class OfBoth(msgspec.Struct):
+    first: First
+    second: Second
+
+
+async def test_types_of_one_name_stay_apart(app: Server) -> None:
+    @app.tool
+    def both(it: OfBoth) -> OfBoth:
+        return it
+
+    @app.tool
+    def beside(one: OneWrapper, another: AnotherWrapper) -> str:
+        return f"{one.item.a} {another.item.c}"
+
+    it = {"first": {"item": {"a": 1}}, "second": {"item": {"b": "x"}}}
+    result = await call(app, "both", it=it)
+    assert result.structured == it, result.text
+    arguments: dict[str, Any] = {"one": {"item": {"a": 1}}, "another": {"item": {"c": "x"}}}
+    assert (await call(app, "beside", **arguments)).text == "1 x"
+    async with testing.connect(app) as client:
+        properties = {tool.name: tool.input_schema for tool in await client.list_tools()}["beside"]
+    kinds = {name: properties["properties"][name]["$ref"].removeprefix("#/$defs/") for name in ("one", "another")}
+    items = {name: properties["$defs"][kind]["properties"]["item"]["$ref"] for name, kind in kinds.items()}
+    assert [
+        list(properties["$defs"][items[name].removeprefix("#/$defs/")]["properties"]) for name in ("one", "another")
+    ] == [["a"], ["c"]]
+
+
+def _even(n: int) -> int:
+    if n % 2:
+        raise ValueError("that is odd")
+    return n
+
+
+class Even(pydantic.BaseModel):
+    n: Annotated[int, pydantic.AfterValidator(_even)]
+
+
+class Holds(msgspec.Struct):
+    even: Even
+
+
+async def test_a_model_in_a_struct_tells_its_mistakes_as_any_other(app: Server) -> None:
+    @app.tool
+    def both(several: list[OfBoth]) -> int:
+        return len(several)
+
+    several = [{"first": {"item": {"a": 1}}, "second": {"item": {"b": ["x"]}}}]
+    async with testing.connect(app) as client:
+        text = (await client.call_tool("both", {"several": several})).text
+    assert text == 'argument "several[0].second.item.b": expected string, got ["x"]'
+
+    @app.tool
+    def holding(holds: Holds) -> int:
+        return holds.even.n
+
+    assert (await call(app, "holding", holds={"even": {"n": 3}})).text == (
+        'argument "holds.even.n": value error, that is odd, got 3'
+    )

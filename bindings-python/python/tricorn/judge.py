@@ -166,7 +166,7 @@ class Msgspec(Judge):
 
     def explain(self, error: Exception, value: Any, path: str = "", part: str = "argument") -> str:
         """As `Judge.explain`."""
-        return explain(str(error), value, path, part)
+        return explain(error, value, path, part)
 
 
 def schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
@@ -176,13 +176,12 @@ def schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
     found, definitions = msgspec.json.schema_components(hints, ref_template=REF, schema_hook=_schema_hook)
     for schema, hint in zip(found, hints):
         restore(schema, hint, definitions)
-    hoisted: Schema = {}
-    for part in (*found, *definitions.values()):
-        _hoist(part, hoisted)
+    for name, definition in list(definitions.items()):
+        definitions[name] = _hoisted(definition, definitions)
+    hoisted = [cast(Schema, _hoisted(part, definitions)) for part in found]
+    for part in (*hoisted, *definitions.values()):
         _name_types(part)
-    for name, definition in hoisted.items():
-        definitions.setdefault(name, definition)
-    return list(found), definitions
+    return hoisted, definitions
 
 
 def _schema_hook(cls: type) -> Schema:
@@ -218,17 +217,49 @@ def _name_types(schema: Any) -> None:
             _name_types(item)
 
 
-def _hoist(schema: Any, into: Schema) -> None:
-    if isinstance(schema, dict):
-        members = cast(Schema, schema)
-        inner: Any = members.pop("$defs", None)
-        for name, definition in cast(Schema, inner or {}).items():
-            into[name] = definition
-        for item in members.values():
-            _hoist(item, into)
-    elif isinstance(schema, list):
-        for item in cast("list[Any]", schema):  # type: ignore[redundant-cast]
-            _hoist(item, into)
+def _hoisted(schema: Any, definitions: Schema) -> Any:
+    """The schema without the definitions within it, of classes that only pydantic knows, which are among all then."""
+    if isinstance(schema, list):
+        return [_hoisted(item, definitions) for item in cast("list[Any]", schema)]  # type: ignore[redundant-cast]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast(Schema, schema)
+    if "$defs" not in members:
+        return {key: _hoisted(item, definitions) for key, item in members.items()}
+    inner: Schema = members.pop("$defs")
+    return renamed(members, merge(inner, definitions))
+
+
+def merge(theirs: Schema, definitions: Schema) -> dict[str, str]:
+    """Adds definitions to others; gives the references that have to change, because another has the name."""
+    names = {name: name for name in theirs}
+    changed: dict[str, str] = {}
+    while True:
+        for name, definition in theirs.items():
+            # What refers to one that is called otherwise is another one, too.
+            wanted = renamed(definition, changed)
+            while names[name] in definitions and definitions[names[name]] != wanted:
+                names[name] += "_"
+        found = {REF.format(name=name): REF.format(name=free) for name, free in names.items() if free != name}
+        if found == changed:
+            break
+        changed = found
+    for name, definition in theirs.items():
+        definitions[names[name]] = renamed(definition, changed)
+    return changed
+
+
+def renamed(schema: Any, changed: dict[str, str]) -> Any:
+    """A schema with these references changed."""
+    if isinstance(schema, list):
+        return [renamed(item, changed) for item in cast("list[Any]", schema)]  # type: ignore[redundant-cast]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast(Schema, schema)
+    return {
+        key: changed.get(item, item) if key == "$ref" and isinstance(item, str) else renamed(item, changed)
+        for key, item in members.items()
+    }
 
 
 def decode_hook(cls: type, value: Any) -> Any:
@@ -299,13 +330,16 @@ _AT = re.compile(r" - at `(?:(key) in )?\$(.*?)`$|( - at `key` in `)\$(.*?)`$")
 _STEP = re.compile(r"\.([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 
 
-def explain(message: str, value: Any, path: str = "", part: str = "argument") -> str:
-    """A message of msgspec's about a value, as arguments are spoken of: `argument "a.b": ...`."""
-    text, of_key, at = message, False, ""
+def explain(error: Exception, value: Any, path: str = "", part: str = "argument") -> str:
+    """An error of msgspec's about a value, as arguments are spoken of: `argument "a.b": ...`."""
+    message = text = str(error)
+    of_key, at = False, ""
     if found := _AT.search(message):
         text, of_key = message[: found.start()], bool(found[1] or found[3])
         at = (found[2] if found[2] is not None else found[4]) or ""
     place = f"{path}{at}".lstrip(".")
+    if hasattr(error.__cause__, "errors"):  # of a class that only pydantic knows, inside of what msgspec reads
+        return explained(error.__cause__, place, part)
     if missing := _MISSING.match(text):
         return f"{named(f'{place}.{missing[1]}' if place else missing[1], part)}: missing (required)"
     said = within(text)

@@ -427,10 +427,10 @@ def _theirs(groups: _Groups, name: str, definitions: Schema) -> tuple[dict[str, 
         return {}, {}
     schema = _made_by_pydantic(groups.theirs, name)
     entries: dict[str, Schema] = schema["properties"]
-    renamed = _merge(cast(Schema, schema.get("$defs", {})), definitions)
+    renamed = judge.merge(cast(Schema, schema.get("$defs", {})), definitions)
     for parameter in groups.theirs:
         key = groups.keys[parameter.name]
-        entry = cast(Schema, _renamed(entries[key], renamed))
+        entry = cast(Schema, judge.renamed(entries[key], renamed))
         if entry.get("title") == key.replace("_", " ").title():
             del entry["title"]  # made up by pydantic; says nothing to anybody
         entries[key] = entry
@@ -447,33 +447,6 @@ def _made_by_pydantic(parameters: list[Parameter], name: str) -> Schema:
             for parameter in parameters:
                 _made_by_pydantic([parameter], name)
         raise MisuseError(f"{name}: parameter {parameters[0].name!r} has no JSON Schema: {error.message}") from None
-
-
-def _merge(theirs: Schema, definitions: Schema) -> dict[str, str]:
-    """Adds definitions to others; gives the references that have to change, because another has the name."""
-    renamed: dict[str, str] = {}
-    for name, definition in theirs.items():
-        free = name
-        while free in definitions and definitions[free] != definition:
-            free += "_"
-        if free != name:
-            renamed[judge.REF.format(name=name)] = judge.REF.format(name=free)
-    for name, definition in theirs.items():
-        reference = judge.REF.format(name=name)
-        definitions[renamed.get(reference, reference).removeprefix("#/$defs/")] = _renamed(definition, renamed)
-    return renamed
-
-
-def _renamed(schema: Any, renamed: dict[str, str]) -> Any:
-    if isinstance(schema, list):
-        return [_renamed(item, renamed) for item in cast("list[Any]", schema)]  # type: ignore[redundant-cast]
-    if not isinstance(schema, dict):
-        return schema
-    members = cast(Schema, schema)
-    return {
-        key: renamed.get(item, item) if key == "$ref" and isinstance(item, str) else _renamed(item, renamed)
-        for key, item in members.items()
-    }
 
 
 _NOTES = ("title", "description", "examples", "deprecated")
@@ -505,7 +478,7 @@ def _rest(signature: Signature, definitions: Schema) -> tuple[judge.Judge, Schem
         found, schema, others = judge.found(signature.rest, "validation")
     except MisuseError as error:
         raise MisuseError(f"{name_of(signature.call)}: its **arguments have no JSON Schema: {error.message}") from None
-    return found, cast(Schema, _renamed(schema, _merge(others, definitions)))
+    return found, cast(Schema, judge.renamed(schema, judge.merge(others, definitions)))
 
 
 def _adapter(parameters: list[Parameter]) -> Any:
@@ -583,7 +556,7 @@ def _plain_decoder(parameters: list[Parameter]) -> Decode:
             with judge.readable():
                 return cast("dict[str, Any]", judge.integral_too(plain, raw))
         except msgspec.ValidationError as error:
-            raise ArgumentError(judge.explain(str(error), decode_any(raw))) from None
+            raise ArgumentError(judge.explain(error, decode_any(raw))) from None
 
     return decode
 
