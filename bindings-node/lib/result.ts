@@ -39,19 +39,20 @@ export class CallToolResult<T = unknown> {
   }
 
   /**
-   * The structured content, checked by `schema`, after its defaults and transforms.
+   * The structured content, or else the text read as JSON or as it is, checked by `schema`, after its defaults and
+   * transforms.
    *
    * Legacy revisions have structured objects only: there a server wraps any other value as
    * `{"result": value}`, and this unwraps it.
    *
    * @throws {ToolError} when the tool failed
-   * @throws {PeerMisbehavedError} when there is no structured content or it does not fit
+   * @throws {PeerMisbehavedError} when it does not fit
    */
   async to<S extends StandardSchema>(schema: S): Promise<Infer<S>> {
     if (this.isError) throw new ToolError(this.text);
     const value: unknown = this.structured;
-    if (value === undefined) throw received(new PeerMisbehavedError("the result has no structuredContent"));
     const { validate } = schema["~standard"];
+    if (value === undefined) return fromText(validate as Validate<Infer<S>>, this.text);
     const whole = await validate(value);
     if (!whole.issues) return whole.value as Infer<S>;
     if (isWrapper(value)) {
@@ -60,6 +61,24 @@ export class CallToolResult<T = unknown> {
     }
     throw received(new PeerMisbehavedError(`structuredContent: ${describe(whole.issues, "member", "value")}`));
   }
+}
+
+type Validate<T> = StandardSchema<unknown, T>["~standard"]["validate"];
+
+/** The value whose JSON a text is, or which is a text in JSON, such as a date: that stands there as it is. */
+async function fromText<T>(validate: Validate<T>, text: string): Promise<T> {
+  let json: unknown = text;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    // It is a text.
+  }
+  const read = await validate(json);
+  if (!read.issues) return read.value;
+  const plain = await validate(text);
+  if (!plain.issues) return plain.value;
+  const why = describe(read.issues, "member", "value");
+  throw received(new PeerMisbehavedError(`the result has no structuredContent, and its text: ${why}`));
 }
 
 /** The result that something is a part of. Neither is enumerable: copies and comparisons do not see them. */

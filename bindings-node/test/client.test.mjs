@@ -324,6 +324,8 @@ test("a result read with a schema", async () => {
     .tool("sum", { output: z.object({ sum: z.string() }) }, () => ({ sum: "3" }))
     .tool("count", { output: z.int() }, () => 3)
     .tool("text", () => "no structure")
+    .tool("json", () => '{"n":1}')
+    .tool("date", () => "2020-01-02")
     .tool("fail", () => {
       throw new ToolError("no such city");
     });
@@ -344,7 +346,12 @@ test("a result read with a schema", async () => {
         assert.deepEqual(count.structured, revision === "2025-06-18" ? { result: 3 } : 3);
         assert.equal(await count.to(z.int()), 3);
         await assert.rejects(count.to(z.string()), /^PeerMisbehavedError: structuredContent: value: /);
-        await assert.rejects((await client.callTool("text")).to(z.string()), PeerMisbehavedError);
+        assert.equal(await (await client.callTool("text")).to(z.string()), "no structure");
+        assert.deepEqual(await (await client.callTool("json")).to(z.object({ n: z.number() })), { n: 1 });
+        assert.equal(await (await client.callTool("json")).to(z.string()), '{"n":1}');
+        assert.deepEqual(await (await client.callTool("date")).to(z.coerce.date()), new Date("2020-01-02"));
+        const wrong = /^PeerMisbehavedError: the result has no structuredContent, and its text: value: /;
+        await assert.rejects((await client.callTool("text")).to(z.int()), wrong);
         await assert.rejects((await client.callTool("fail")).to(z.string()), new ToolError("no such city"));
       },
       { revision },

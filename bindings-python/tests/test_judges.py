@@ -1263,3 +1263,30 @@ async def test_a_model_in_a_struct_tells_its_mistakes_as_any_other(app: Server) 
     assert (await call(app, "holding", holds={"even": {"n": 3}})).text == (
         'argument "holds.even.n": value error, that is odd, got 3'
     )
+
+
+@pytest.mark.parametrize("revision", ["2024-11-05", "2025-06-18", "2026-07-28"])
+async def test_a_text_is_read_as_what_it_stands_for(app: Server, revision: str) -> None:
+    when = datetime.datetime(2020, 1, 2, tzinfo=datetime.timezone.utc)
+
+    @app.tool(name="when")
+    def _when() -> datetime.datetime:
+        return when
+
+    @app.tool
+    def choice() -> Literal["a", "b"]:
+        return "a"
+
+    @app.tool
+    def amount() -> pydantic.PositiveInt:
+        return 3
+
+    async with testing.connect(app, revision=revision) as client:
+        assert (await client.call_tool("when")).to(datetime.datetime) == when
+        assert (await client.call_tool("when")).to(pydantic.AwareDatetime) == when
+        assert (await client.call_tool("choice")).to(Literal["a", "b"]) == "a"  # type: ignore[arg-type]
+        assert (await client.call_tool("amount")).to(pydantic.PositiveInt) == 3
+        with pytest.raises(ValueError, match="int"):
+            (await client.call_tool("choice")).to(int)
+        with pytest.raises(pydantic.ValidationError):
+            (await client.call_tool("choice")).to(Model)

@@ -7,6 +7,7 @@ The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
 
 import msgspec
@@ -17,6 +18,8 @@ from .errors import MisuseError, PeerMisbehavedError, ToolError, printable
 
 if TYPE_CHECKING:
     from typing_extensions import Self
+
+    from . import judge
 
 T = TypeVar("T")
 
@@ -301,6 +304,7 @@ class CallToolResult(WireResult):
 
     def to(self, type: type[T]) -> T:  # noqa: A002 - the natural word here
         """The structured content, or else the text read as JSON, as a value of `type` (a dataclass, TypedDict, ...).
+        What is a text in JSON, such as a date, is the text as it is.
 
         A value that a legacy server wrapped as `{"result": value}` is unwrapped. Raises `ToolError` with the text when
         the tool failed, a `ValueError` of msgspec's or pydantic's, by who judges the type, when the value is something
@@ -312,7 +316,7 @@ class CallToolResult(WireResult):
             raise ToolError(printable(self.text))
         found = judge.of(type)
         if not self.has_structured:
-            return cast(T, self.text) if type is str else found.read(self.text.encode())
+            return cast(T, self.text) if type is str else cast(T, _read(found, self.text))
         value = self.structured
         wrapped = isinstance(value, dict) and cast("dict[str, Any]", value).keys() == {"result"}
         try:
@@ -321,6 +325,18 @@ class CallToolResult(WireResult):
             if not wrapped:
                 raise
             return cast(T, found.convert(value["result"]))
+
+
+def _read(found: judge.Judge, text: str) -> Any:
+    """A text as the value whose JSON it is, or which is a text in JSON, such as a date: that stands there as it is."""
+    try:
+        return found.read(text.encode())
+    except PeerMisbehavedError:  # it is no JSON
+        return found.convert(text)
+    except ValueError:
+        with suppress(ValueError):
+            return found.convert(text)
+        raise
 
 
 class Definition:
