@@ -73,6 +73,9 @@ function emptied(value: object): string | undefined {
   if (value instanceof RegExp) return "a RegExp is not JSON; give its source";
   if (value instanceof WeakMap || value instanceof WeakSet || value instanceof WeakRef) return "it is not JSON";
   if (value instanceof Promise) return "a Promise is not JSON; await it";
+  if (typeof (value as Partial<Response>).arrayBuffer === "function") {
+    return `a ${value.constructor.name} is not JSON; give what its text() or json() comes to`;
+  }
   if (Symbol.asyncIterator in value) return "what comes bit by bit is not JSON; wait for all of it, and give a list";
   if (Symbol.iterator in value) return "an iterator is not JSON; give a list of it";
   return undefined;

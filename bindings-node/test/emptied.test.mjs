@@ -35,6 +35,8 @@ const odd = [
   ["numbers in a row", () => ({ v: new Float64Array([1]) }), /^"v": a Float64Array is not JSON; give a list of it/],
   ["a date that is none", () => ({ at: new Date("x") }), /^"at": the date is none/],
   ["a promise within", () => ({ later: Promise.resolve(1) }), /^"later": a Promise is not JSON; await it/],
+  ["a response", () => ({ got: new Response("{}") }), /^"got": a Response is not JSON; give what its text\(\)/],
+  ["a file's bytes", () => new Blob(["x"]), /^a Blob is not JSON/],
   ["a pattern", () => ({ p: /x/ }), /^"p": a RegExp is not JSON/],
   ["a number that is none", () => ({ deep: { n: Number.NaN } }), /^"deep\.n": NaN is not JSON/],
   [
