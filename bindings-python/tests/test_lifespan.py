@@ -202,3 +202,64 @@ def test_it_ends_however_the_program_ends(program: Callable[..., Program], how: 
         it.signal(signal.Signals[f"SIG{how}"])
     assert it.wait() == status
     assert it.stderr().count("started") == it.stderr().count("stopped") == 1
+
+
+MODERN_CALL: dict[str, Any] = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "tools/call",
+    "params": {
+        "name": "count",
+        "arguments": {},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "t", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        },
+    },
+}
+
+
+def test_a_mounted_server_on_one_loop_after_the_other() -> None:
+    """As the test clients of frameworks make them."""
+    log: list[str] = []
+    app = counting(log)
+    application = app.asgi()
+
+    async def called() -> Any:
+        headers = {"mcp_protocol_version": "2026-07-28", "mcp_method": "tools/call", "mcp_name": "count"}
+        return (await post(application, MODERN_CALL, **headers))[2]["result"]["content"][0]["text"]
+
+    async def in_memory() -> str:
+        async with testing.connect(app) as client:
+            return (await client.call_tool("count")).text
+
+    each = ["start life", "call", "stop"]
+    for _ in range(2):
+        assert asyncio.run(called()) == "1"
+    assert log == 2 * each
+    assert asyncio.run(in_memory()) == "1"
+    assert asyncio.run(called()) == "1"
+    assert log == 4 * each
+
+
+def test_a_lifespan_that_cannot_begin_on_the_next_loop() -> None:
+    told: list[tuple[str, str]] = []
+    ready = [True, False, True]
+
+    async def lifespan(_server: Server) -> AsyncGenerator[int]:
+        if not ready.pop(0):
+            raise RuntimeError("no database")
+        yield 1
+
+    app = Server("life", lifespan=lifespan, on_error=lambda error, name: told.append((name, str(error))))
+    application = app.asgi()
+
+    async def called() -> Any:
+        return (await post(application, INITIALIZE))[0]
+
+    assert asyncio.run(called()) == 200
+    asyncio.run(called())
+    assert told == [("lifespan", "no database")]
+    assert asyncio.run(called()) == 200
+    assert not ready

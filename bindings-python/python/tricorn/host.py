@@ -119,6 +119,8 @@ class Host:
         self.progress: dict[int, Callable[[bytes], None]] = {}
         self.sinks: dict[int, EventSink] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
+        self.revive: Callable[[], asyncio.Task[None] | None] | None = None
+        """Begins on the running loop what has ended with an earlier one, though it is still used."""
         self._ready_queue: Any = None
         self._users: set[object] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -171,12 +173,19 @@ class Host:
                 self._leave(self.loop)
             self.loop = loop
             self._ready_queue = getattr(loop, "_ready", None)
-            # A reader keeps the context that it is added in: that of whoever comes first is not for all others.
-            self.base.copy().run(self._listen, loop)
-            self._again()  # what an earlier loop left behind
+            begun = None if self.revive is None else self.revive()
+            if begun is None:
+                self._hear(loop)
+            else:  # handlers need what it begins
+                begun.add_done_callback(lambda _: self._hear(loop) if self.loop is loop else None)
         user = object()
         self._users.add(user)
         return user
+
+    def _hear(self, loop: asyncio.AbstractEventLoop) -> None:
+        # A reader keeps the context that it is added in: that of whoever comes first is not for all others.
+        self.base.copy().run(self._listen, loop)
+        self._again()  # what an earlier loop left behind
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
         loop.add_reader(

@@ -69,6 +69,23 @@ class Life:
         self.mounts.clear()
         self._host.state = NO_STATE
 
+    def revived(self) -> asyncio.Task[None] | None:
+        """Begins again on the running loop when it has ended with another, and the engine takes it for running.
+
+        So it is of a mounted server whose framework makes one loop after the other, as in its tests.
+        """
+        if self._task is None or not self._task.done() or self._asked is None or self._asked.is_set():
+            return None
+        return self._host.base.copy().run(asyncio.get_running_loop().create_task, self._again())
+
+    async def _again(self) -> None:
+        try:
+            await self._start()
+        except Exception as error:  # noqa: BLE001 - nobody awaits it
+            self._asked = asyncio.Event()  # the next loop tries again
+            if not self._host.has_only(self.mounts):
+                self._host.report(error, "lifespan")
+
     @property
     def is_current(self) -> bool:
         """Whether its function is what asks."""

@@ -276,6 +276,7 @@ class Server(Offer):
                 raise MisuseError("state: the lifespan gives it")
             self._life = Life(self._host, self, lifespan)
             self._engine.set_lifespan(*self._life.numbers())
+            self._host.revive = self._life.revived
         elif state is not None:
             self._host.state = state
         self._host.extensions.update(_declared(settings))
