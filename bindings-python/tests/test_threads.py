@@ -9,10 +9,11 @@ import queue
 import threading
 import weakref
 from collections.abc import Generator
+from concurrent import futures
 
 import pytest
 
-from tricorn import ClientAuth, Context, Principal, Server, ServerAuth, connect, connect_many, threads
+from tricorn import ClientAuth, Context, Principal, RpcError, Server, ServerAuth, connect, connect_many, threads
 from tricorn.asked import answered
 from tricorn.threads import Threads
 
@@ -22,6 +23,18 @@ from .test_auth_server import LOGIN, send
 
 MANY = 40
 """More than there are threads."""
+
+
+def test_a_call_that_was_cancelled_waits_for_nothing() -> None:
+    call = threads.ThreadCall()
+    call.cancel()
+    refused: futures.Future[None] = futures.Future()
+    refused.set_exception(RpcError(-32603, "the task was cancelled, and has no result"))
+    pending: futures.Future[None] = futures.Future()
+    for future in (refused, pending):
+        with pytest.raises(futures.CancelledError):
+            call.wait(future)
+    assert pending.cancelled()
 
 
 class Gate:

@@ -49,8 +49,9 @@ class ThreadCall:
         """Waits for something that is cancelled with the call."""
         self.waits.add(future)
         try:
-            if self.cancelled:
+            if self.cancelled:  # what it has come to by now is not what the function waits for
                 future.cancel()
+                raise futures.CancelledError
             return future.result()
         finally:
             self.waits.discard(future)
