@@ -394,6 +394,19 @@ async def test_what_a_type_keeps_back_is_sent_to_nobody(app: Server, hint: Any, 
     assert "hunter2" not in str(result.raw)
 
 
+async def test_a_subclass_of_a_class_of_attrs_is_written_as_the_class_is(app: Server) -> None:
+    attrs: Any = pytest.importorskip("attrs")
+    public = attrs.make_class("Public", {"name": attrs.field(type=str), "_kept": attrs.field(type=int, default=1)})
+    private = attrs.make_class("Private", {"password": attrs.field(type=str, default="hunter2")}, bases=(public,))
+
+    @app.tool
+    def tool(by_subclass: bool) -> public:  # type: ignore[valid-type]
+        return (private if by_subclass else public)(name="ada")
+
+    for by_subclass in (False, True):
+        assert (await call(app, "tool", by_subclass=by_subclass)).structured == {"name": "ada"}
+
+
 @dataclasses.dataclass
 class Defaulted:
     name: str

@@ -187,12 +187,12 @@ def _any_kept(values: Iterable[Any]) -> bool:
 
 
 def _fields(cls: Any) -> Iterable[str]:
-    """The names of what an instance of a dataclass, a Struct or a class of attrs holds."""
+    """The names of what is written of an instance of a dataclass, a Struct or a class of attrs, as msgspec does it."""
     if hasattr(cls, "__dataclass_fields__"):
         return cast("dict[str, Any]", cls.__dataclass_fields__)
     if hasattr(cls, "__struct_fields__"):
         return cast("tuple[str, ...]", cls.__struct_fields__)
-    return [field.name for field in getattr(cls, "__attrs_attrs__", ())]
+    return [field.name for field in getattr(cls, "__attrs_attrs__", ()) if not field.name.startswith("_")]
 
 
 def _held(value: Any) -> Any:

@@ -189,6 +189,8 @@ def _made(cls: Any, value: Any) -> Any:
 def _written(cls: Any, value: Any, changed: dict[str, Any]) -> Any:
     """What an instance of a subclass has of a class."""
     names: Any = look.members(cls)
+    if hasattr(cls, "__attrs_attrs__"):  # as msgspec does it
+        names = [name for name in names if not name.startswith("_")]
     if isinstance(value, tuple):
         return [changed.get(name, getattr(value, name)) for name in names]
     members = {name: changed.get(name, getattr(value, name, msgspec.UNSET)) for name in names}
