@@ -358,6 +358,8 @@ KEPT: list[tuple[Any, Any]] = [
     (DictPublic, DictPrivate(name="ada", password="hunter2")),
     (list[DictPublic], [DictPrivate(name="ada", password="hunter2")]),
     (Image | Public, private),
+    (pydantic.BaseModel, Holder(user=user)),
+    (list[pydantic.BaseModel], [Holder(user=user)]),
     (PublicHolder, {"user": plain_private}),
     (list[PublicHolder], [{"user": plain_private}]),
     (Optional[PublicHolder], {"user": plain_private}),

@@ -310,6 +310,13 @@ class _Rebuild:
             if _same(parts, inner):
                 return hint
             return hint.copy_with(tuple(parts)) if hasattr(hint, "copy_with") else origin[tuple(parts)]  # type: ignore[index]
+        if (
+            self._records
+            and isinstance(hint, type)
+            and (hint.__module__, hint.__name__) == ("pydantic.main", "BaseModel")
+        ):
+            # It says nothing of what its subclasses have: each says that itself.
+            return cast("Any", Annotated)[hint, module("pydantic").SerializeAsAny()]
         if self._records and is_typed_dict(hint) and type(hint).__module__ == "typing" and hint not in self._open:
             self._open.append(hint)
             try:
