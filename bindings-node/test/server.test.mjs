@@ -217,7 +217,11 @@ test("what is wrong about a tool is said when it is added", () => {
     assert.throws(add, (error) => error instanceof MisuseError && message.test(error.message));
   misuse(
     () => app.tool("date", { input: z.object({ d: z.date() }) }, () => 1),
-    /tool "date" input: .*pass inputSchema/,
+    /tool "date" input: .*coerce\.date\(\)/,
+  );
+  misuse(
+    () => app.tool("map", { input: z.object({ m: z.map(z.string(), z.int()) }) }, () => 1),
+    /tool "map" input: .*pass inputSchema/,
   );
   misuse(() => app.tool("none", {}), /the function/);
   misuse(() => app.tool("schema", { input: { type: 7 } }, () => 1), /schema/);
