@@ -218,6 +218,22 @@ def test_a_partial_of_what_a_decorator_has_made() -> None:
         assert schema.read(function).is_async
 
 
+def test_a_partial_is_described_as_the_whole() -> None:
+    def plain(a: int, b: str) -> None:
+        """Does it.
+
+        Args:
+            a: how often
+        """
+
+    partial = functools.partial(functools.partial(plain, b="x"), b="y")
+    assert schema.read(partial).description == "Does it."
+    assert arguments(partial)["properties"]["a"]["description"] == "how often"
+    partial.__doc__ = "Does it to y."
+    assert schema.read(partial).description == "Does it to y."
+    assert schema.read(functools.partial(lambda a: a, 1)).description is None
+
+
 def test_a_decorator_without_wraps_is_told_what_helps() -> None:
     def decorated(*args: Any, **kwargs: Any) -> None: ...
 

@@ -65,7 +65,7 @@ def read(function: Callable[..., Any]) -> Signature:
     target = unwrapped(function)
     _refuse_misplaced(function, target)
     known = hints(function, target)
-    summary, documented = docstring(inspect.getdoc(function))
+    summary, documented = docstring(_documentation(function))
     empty = inspect.Parameter.empty
     context: str | None = None
     positional: dict[str, Any] = {}
@@ -104,6 +104,13 @@ def read(function: Callable[..., Any]) -> Signature:
         hint=_answered(_awaited(hint)),
         rest=rest,
     )
+
+
+def _documentation(function: Callable[..., Any]) -> str | None:
+    """The docstring; of a partial function that has none of its own, that of the whole one."""
+    while isinstance(function, functools.partial) and function.__doc__ == functools.partial.__doc__:
+        function = function.func
+    return inspect.getdoc(function)
 
 
 def _undressed(function: Callable[..., Any]) -> Callable[..., Any]:
