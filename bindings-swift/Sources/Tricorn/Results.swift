@@ -70,7 +70,13 @@ public struct CallToolResult: Sendable {
         if let structuredText { return try Self.unwrapped(type, structuredText.text, structuredText.index) }
         if let structuredValue { return try structuredValue.decode(as: type) }
         if type == String.self { return text as! Value }
-        return try JSONValue(parsing: text).decode(as: type)
+        do {
+            return try JSONValue(parsing: text).decode(as: type)
+        } catch {
+            // A date or a choice is a text without quotes.
+            if let value = try? JSONValue.string(text).decode(as: type) { return value }
+            throw error
+        }
     }
 
     private static func unwrapped<Value: Decodable>(

@@ -214,7 +214,14 @@ impl CallToolResult {
             ));
         }
         let plain = std::any::type_name::<T>() == std::any::type_name::<String>();
-        let read = if plain { serde_json::from_value(text.into()) } else { serde_json::from_str(&text) };
+        let read = match serde_json::from_str(&text) {
+            Ok(value) if !plain => Ok(value),
+            Err(error) if !plain => {
+                // A date or a choice is a text without quotes.
+                serde_json::from_value(text.into()).map_err(|_| error)
+            }
+            _ => serde_json::from_value(text.into()),
+        };
         read.map_err(|e| crate::Error::new(kind, format!("the result has no structuredContent, and its text: {e}")))
     }
 }
@@ -243,6 +250,12 @@ mod tests {
             assert_eq!(result(text).structured_as::<String>().expect("text"), text);
         }
         assert!(result("three").structured_as::<i64>().is_err());
+        #[derive(Debug, PartialEq, Deserialize)]
+        enum Choice {
+            Red,
+        }
+        assert_eq!(result("Red").structured_as::<Choice>().expect("a choice"), Choice::Red);
+        assert!(result("Blue").structured_as::<Choice>().is_err());
         assert!(CallToolResult::failed("3").structured_as::<i64>().is_err());
         assert!(CallToolResult::default().structured_as::<()>().is_err());
     }

@@ -12,7 +12,8 @@ use crate::protocol::revision::shape;
 pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
     let mut out = String::from("{");
     for (name, value) in &given {
-        let property = schema.get("properties").and_then(|properties| properties.get(name));
+        let rest = || schema.get("additionalProperties").filter(|rest| rest.is_object());
+        let property = schema.get("properties").and_then(|properties| properties.get(name)).or_else(rest);
         let text = property.map_or_else(|| value.to_string(), |property| typed_text(schema, property, value));
         shape::push_member(&mut out, name, &text);
     }
@@ -110,5 +111,8 @@ mod tests {
             typed.get(),
             r#"{"big":123456789012345678901234,"text":"1","flag":true,"list":[1,"x",3],"words":["1","2"],"other":"1"}"#
         );
+        let Value::Object(given) = json!({"n": "1", "rest": "2"}) else { panic!("an object") };
+        let open = json!({"properties": {"n": {"type": "string"}}, "additionalProperties": {"type": "integer"}});
+        assert_eq!(super::typed(&open, given).get(), r#"{"n":"1","rest":2}"#);
     }
 }
