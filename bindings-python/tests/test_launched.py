@@ -78,7 +78,7 @@ async def test_a_program_that_cannot_be_started_for_want_of_descriptors(server: 
         # The limit is on numbers, and there are gaps between them.
         taken: list[int] = []
         try:
-            with pytest.raises(OSError, match="Too many open files"):
+            with contextlib.suppress(OSError):
                 while True:
                     taken.append(os.open(os.devnull, os.O_RDONLY))
             for descriptor in taken[:2]:
