@@ -106,11 +106,12 @@ def read(function: Callable[..., Any]) -> Signature:
     )
 
 
-def _documentation(function: Callable[..., Any]) -> str | None:
+def _documentation(function: Any) -> str | None:
     """The docstring; of a partial function that has none of its own, that of the whole one."""
-    while isinstance(function, functools.partial) and function.__doc__ == functools.partial.__doc__:
-        function = function.func
-    return inspect.getdoc(function)
+    own = inspect.getdoc(function)
+    if isinstance(function, functools.partial) and own == inspect.getdoc(functools.partial):
+        return _documentation(function.func)
+    return own
 
 
 def _undressed(function: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import typing
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -143,7 +143,8 @@ def _typed_dict(cls: type, inside: dict[str, Show]) -> Show:
 
 def _fields(cls: type, inside: dict[str, Show]) -> Show:
     names = list(look.members(cls))
-    keys = dict(zip(getattr(cls, "__struct_fields__", ()), getattr(cls, "__struct_encode_fields__", ())))
+    encoded: Iterable[str] = getattr(cls, "__struct_encode_fields__", ())
+    keys: dict[str, str] = dict(zip(getattr(cls, "__struct_fields__", ()), encoded))
     is_plain = not hasattr(cls, "__struct_fields__") and not issubclass(cls, tuple)
     defaults = frozenset(name for name in names if hasattr(cls, name)) if is_plain else frozenset[str]()
     within = {keys.get(name, name): show for name, show in inside.items()}
