@@ -143,8 +143,8 @@ impl States {
     pub(crate) fn find<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
         let mut next = self;
         while let Some(stated) = &next.0 {
-            if let Ok(found) = stated.value.clone().downcast() {
-                return Some(found);
+            if stated.value.is::<T>() {
+                return stated.value.clone().downcast().ok();
             }
             next = &stated.before;
         }

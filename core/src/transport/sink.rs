@@ -309,6 +309,10 @@ impl Sink for LineSink {
             && one.frame.len() >= LARGE
         {
             (one.frame.len() + 1, self.shared.write_frame(&one.frame))
+        } else if let [one] = &batch[..] {
+            let mut bytes = Vec::with_capacity(one.frame.len() + 1);
+            append(&mut bytes, one);
+            (bytes.len(), self.shared.write_ready(&bytes))
         } else {
             let mut bytes = Vec::with_capacity(batch.iter().map(|o| o.frame.len() + 1).sum());
             let (mut pieces, mut told) = (Vec::new(), false);

@@ -60,8 +60,9 @@ impl Activity {
 
     /// A request is being answered until the answer is dropped.
     pub(super) fn begin(self: &Arc<Self>) -> Busy {
-        self.since.store(millis(), Ordering::Release);
-        self.head.store(0, Ordering::Release);
+        // Its head has just come: the clock need not be asked again.
+        let began = self.head.swap(0, Ordering::AcqRel);
+        self.since.store(if began == 0 { millis() } else { began }, Ordering::Release);
         self.busy.store(true, Ordering::Release);
         Busy(self.clone())
     }

@@ -55,6 +55,9 @@ impl<'a> Single<'a> {
 /// # Errors
 /// 400 or 501 for another framing, 415 for what is packed.
 pub(super) fn check_codings(headers: &HeaderMap) -> Result<(), Refusal> {
+    if !headers.contains_key(TRANSFER_ENCODING) && !headers.contains_key(CONTENT_ENCODING) {
+        return Ok(());
+    }
     let codings = |name: HeaderName| {
         let values = headers.get_all(name).into_iter().map(|value| value.to_str().unwrap_or("?"));
         values.flat_map(|value| value.split(',')).map(str::trim).filter(|coding| !coding.is_empty())
