@@ -149,8 +149,11 @@ def _fields(cls: type, inside: dict[str, Show]) -> Show:
     defaults = frozenset(name for name in names if hasattr(cls, name)) if is_plain else frozenset[str]()
     within = {keys.get(name, name): show for name, show in inside.items()}
     in_order = _pairs([inside.get(name) for name in names]) if issubclass(cls, tuple) else None
+    is_simple = not inside and not defaults
 
     def show(value: Any) -> Any:
+        if is_simple and type(value) is cls:
+            return value
         if isinstance(value, Mapping):
             members = cast("Mapping[str, Any]", value)
             made = _made(cls, {name: within[name](one) if name in within else one for name, one in members.items()})
