@@ -143,7 +143,7 @@ export declare function checkForm(schema: string): void;
 /** Throws what is wrong with the pages that a user is to visit. */
 export declare function checkPages(pages: string): void;
 
-/** Whether a client may load an icon's `src`. */
+/** True if a client may load an icon's `src`. */
 export declare function isSafeIcon(src: string): boolean;
 export declare function giveBackStreams(): void;
 export declare function watchSignals(patience: number): void;

@@ -80,7 +80,7 @@ export interface ResourceUi {
   readonly permissions?: UiPermissions | undefined;
   /** The origin that it is to have, in the host's own form. Default: the host's choice. */
   readonly domain?: string | undefined;
-  /** Whether a border around it is wanted. Default: the host's choice. */
+  /** True if a border around it is wanted. Default: the host's choice. */
   readonly prefersBorder?: boolean | undefined;
 }
 
@@ -118,7 +118,7 @@ export function uiClientSettings(mimeTypes: readonly string[] = [UI_MIME_TYPE]):
 }
 
 /**
- * Whether the client of this request shows user interfaces of this MIME type: where it does not, text has to do. False,
+ * True if the client of this request shows user interfaces of this MIME type: where it does not, text has to do. False,
  * too, when the server does not offer the extension.
  */
 export function supportsUi(ctx: Context<AnyState>, mimeType: string = UI_MIME_TYPE): boolean {

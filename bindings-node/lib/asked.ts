@@ -120,7 +120,7 @@ function isNamed(error: unknown, name: string): boolean {
   return (error as { readonly name?: unknown } | null | undefined)?.name === name;
 }
 
-/** Whether a socket or a name failed. */
+/** True if a socket or a name failed. */
 function isOfSystem(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   // Whatever is below it, there was no answer.

@@ -34,7 +34,7 @@ export interface ServerCache extends CacheHints {
 
 /** What a client keeps of its server's answers, as long as these say that they keep. All optional. */
 export interface ClientCache {
-  /** Whether anything is kept. Default true. */
+  /** True if anything is kept. Default true. */
   readonly enabled?: boolean | undefined;
   /** Answers that are kept; those that were used longest ago make room. Default 1,000. */
   readonly maxEntries?: number | undefined;

@@ -94,12 +94,12 @@ export class Client {
   readonly #source = newSource();
   /** The engine refers to handlers weakly: this keeps them. */
   readonly #answers: readonly object[];
-  /** Whether the roots are a list, which can be changed. */
+  /** True if the roots are a list, which can be changed. */
   readonly #listed: boolean;
   readonly #hear: (name: string, params: ClientEvent) => void;
   readonly #traced: Traced;
   #connected: Connected | undefined;
-  /** Whether the program is to go on for what is heard, and does. */
+  /** True if the program is to go on for what is heard, and does. */
   readonly #hold: Hold;
   #closing: Promise<void> | undefined;
 

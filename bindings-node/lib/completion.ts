@@ -14,7 +14,7 @@ export type Completion =
       readonly values: readonly string[];
       /** How many there are. Default: as many as `values` has. */
       readonly total?: number | undefined;
-      /** Whether there are more. Default: when `total` says so. */
+      /** True if there are more. Default: when `total` says so. */
       readonly hasMore?: boolean | undefined;
     };
 

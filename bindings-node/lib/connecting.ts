@@ -119,22 +119,22 @@ export interface ClientOptions extends Answers, Listeners {
    */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined;
   /**
-   * Whether a tool's structured content is checked against the output schema that this client has listed; what does not
+   * True if a tool's structured content is checked against the output schema that this client has listed; what does not
    * fit is a {@link PeerMisbehavedError}. Default true.
    */
   readonly validateOutput?: boolean | undefined;
   /**
-   * Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at most
+   * True if a program that has ended unasked is started again when it is needed, in revisions without sessions, at most
    * five times within a minute; in others the client ends with it. Default true.
    */
   readonly restart?: boolean | undefined;
   /**
-   * What a program finds of this one's environment, besides the `env` of its target: all of it (true), a short list of
-   * what programs need, in which no secret is (false), or that list and these names. Default true.
+   * The environment that a program inherits, besides the `env` of its target: all of it (true), a short list of
+   * variables that programs need, without secrets (false), or that list and these names. Default true.
    */
   readonly inheritEnv?: boolean | readonly string[] | undefined;
   /**
-   * What the placeholders of an `mcp.json` stand for, by what is between their braces: `{ "input:key": "…" }`. They come
+   * Values for the placeholders of an `mcp.json`, by the text between their braces: `{ "input:key": "…" }`. They come
    * before the environment. Default: none.
    */
   readonly variables?: Readonly<Record<string, string>> | undefined;

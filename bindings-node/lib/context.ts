@@ -50,8 +50,8 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   /** What the server's lifespan started, or its option `state`. */
   readonly state: State;
   /**
-   * What the web framework knows of the request, of a mounted server: the very `context` that was given with it to `fetch`
-   * or `listener`. Undefined where none was, as over standard streams and in memory.
+   * The web framework's own data of the request, for a mounted server: the `context` given with it to `fetch` or
+   * `listener`. Undefined where none was, as over standard streams and in memory.
    */
   readonly host: Host | undefined;
   #logger: Logger | undefined;

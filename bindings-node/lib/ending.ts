@@ -88,7 +88,7 @@ function onSignal(signal: NodeJS.Signals): void {
   void patiently(Promise.all(all)).then(() => process.kill(process.pid, signal));
 }
 
-/** Whether the program hears the signal itself. */
+/** True if the program hears the signal itself. */
 export function isHeard(signal: NodeJS.Signals): boolean {
   return process.listeners(signal).some((one) => one !== onSignal);
 }

@@ -197,7 +197,7 @@ function chosen(values: readonly unknown[] | undefined): Json {
   return typeOf(values) === "string" ? { enum: values } : {};
 }
 
-/** Whether these are choices with titles, as forms have them. */
+/** True if these are choices with titles, as forms have them. */
 function titled(several: unknown): boolean {
   const isTitled = (one: unknown): boolean =>
     isObject(one) && typeof one["const"] === "string" && typeof one["title"] === "string";

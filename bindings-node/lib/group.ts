@@ -35,7 +35,7 @@ export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;
 export interface GroupOptions extends Omit<ClientOptions, "server"> {
   /** Longest wait for one server to connect, in milliseconds; 0: no limit. Default 30 seconds. */
   readonly connectTimeout?: number | undefined;
-  /** Whether the server's name comes before a name that several servers have (`clash`, the default) or before all. */
+  /** True if the server's name comes before a name that several servers have (`clash`, the default) or before all. */
   readonly prefix?: "clash" | "always" | undefined;
   /** What answers and hears the server of this name, in place of the same members of the options. */
   readonly forServer?: ((name: string) => ServerPolicy) | undefined;

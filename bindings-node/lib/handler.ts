@@ -37,13 +37,13 @@ export interface Home {
   state?: unknown;
   /** Makes {@link Context.session}. */
   session?: (key: number) => unknown;
-  /** Whether an endpoint is mounted somewhere: there nobody here hears why it cannot answer. */
+  /** True if an endpoint is mounted somewhere: there nobody here hears why it cannot answer. */
   mounted?: boolean;
   /** Settles when that has been stopped; undefined where there is nothing to stop. */
   life?: { readonly stopped: Promise<void> } | undefined;
   /** What starts or stops that. */
   ending?: Promise<void>;
-  /** Whether a function of the user stands around requests. */
+  /** True if a function of the user stands around requests. */
   around?: boolean;
   /** The extensions of the protocol that the server offers, by their identifiers. */
   extensions?: Set<string>;

@@ -30,7 +30,7 @@ export function hearing(listeners: Listeners, { logs, onStderr, known, closed }:
   };
 }
 
-/** Whether anybody hears of the changes of lists. Servers of newer revisions tell only those who listen. */
+/** True if anybody hears of the changes of lists. Servers of newer revisions tell only those who listen. */
 export function hearsLists({ onListChanged, onNotification }: Listeners): boolean {
   return onListChanged !== undefined || onNotification !== undefined;
 }

@@ -26,12 +26,12 @@ export interface MountOptions {
   /** Milliseconds after which a client that lost a stream asks for the rest. Default 1000. */
   readonly sseRetry?: number | undefined;
   /**
-   * Whether clients of the handshake revisions are served without sessions, so that any of several processes can answer
+   * Serve clients of the handshake revisions without sessions, so that any of several processes can answer
    * each request. What needs a session then fails with an error that says so. Default false.
    */
   readonly stateless?: boolean;
   /**
-   * Whether the oldest transport, HTTP+SSE, is served, too. Default false.
+   * True if the oldest transport, HTTP+SSE, is served, too. Default false.
    *
    * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
    */
@@ -178,7 +178,7 @@ interface Kept {
   readonly isProtected: boolean;
 }
 
-/** Whether the body matters: what a protected server refuses without reading it is not waited for. */
+/** True if the body matters: what a protected server refuses without reading it is not waited for. */
 function isRead({ isProtected }: Kept, headers: readonly [string, string][]): boolean {
   if (!isProtected) return true;
   const shown = headers.filter(([name]) => name.toLowerCase() === "authorization");

@@ -170,7 +170,7 @@ export type {
 export const version: string = addon.version();
 
 /**
- * Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/…`. It says nothing of the
+ * True if a client may load an icon's `src`: an `https:` URL with a host, or `data:image/…`. It says nothing of the
  * rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no scripts in an SVG.
  */
 export function isSafeIcon(src: string): boolean {

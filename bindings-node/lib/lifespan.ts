@@ -26,7 +26,7 @@ export interface Lifespan<State> {
 /** What runs as one end of a lifespan, until it has. */
 const within = new AsyncLocalStorage<{ home: Home | undefined }>();
 
-/** Whether the lifespan of that server is what calls this: nothing that waits for it may be waited for. */
+/** True if the lifespan of that server is what calls this: nothing that waits for it may be waited for. */
 export function isWithin(home: Home): boolean {
   return within.getStore()?.home === home;
 }

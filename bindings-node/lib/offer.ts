@@ -218,7 +218,7 @@ function checkToolName(name: string): void {
   );
 }
 
-/** Whether something without options is what a resource holds, and not options without a function. */
+/** True if something without options is what a resource holds, and not options without a function. */
 function isBody(value: unknown): boolean {
   return typeof value === "function" || typeof value === "string" || value instanceof Uint8Array;
 }

@@ -6,7 +6,7 @@ interface Closes {
   close(): Promise<void>;
 }
 
-/** Whether the program goes on for a client while that is connected. */
+/** True if the program goes on for a client while that is connected. */
 export class Hold {
   #wanted: boolean;
   #connected = false;

@@ -111,7 +111,7 @@ export class Principal {
     return this.#claims;
   }
 
-  /** Whether a scope was granted, or follows from one that was ({@link Protection.scopeImplies}). */
+  /** True if a scope was granted, or follows from one that was ({@link Protection.scopeImplies}). */
   hasScope(scope: string): boolean {
     return this.scopes.includes(scope) || this.#implied.includes(scope);
   }

@@ -14,7 +14,7 @@ export function own(error: unknown, key: number): void {
   if (typeof error === "object" && error !== null && owners.has(error)) owners.set(error, key);
 }
 
-/** Whether an error came from a peer to somebody else than the call `key`. */
+/** True if an error came from a peer to somebody else than the call `key`. */
 export function isForeign(error: object, key: number): boolean {
   return owners.has(error) && owners.get(error) !== key;
 }

@@ -188,7 +188,7 @@ function isWhole(value: unknown): value is { readonly contents: readonly unknown
   );
 }
 
-/** Whether a URI is a template. */
+/** True if a URI is a template. */
 export function isTemplate(uri: string): boolean {
   return uri.includes("{");
 }

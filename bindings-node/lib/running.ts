@@ -17,7 +17,7 @@ export function askedFor(args: readonly string[]): boolean | string {
 }
 
 /**
- * What is said about HTTP in one argument.
+ * The address of HTTP in one argument.
  *
  * @param what who is told
  */

@@ -26,7 +26,7 @@ export interface TaskOptions {
   readonly taskPollInterval?: number | undefined;
 }
 
-/** Whether a tool may be called as a task: it must not (the default), it may, it must. */
+/** True if a tool may be called as a task: it must not (the default), it may, it must. */
 export type TaskSupport = "forbidden" | "optional" | "required";
 
 /** Sends a request about a task. */

@@ -46,7 +46,7 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[] | undefined;
   /**
-   * Whether it may or must be called as a task, where the server has the option `tasks`. In 2026-07-28 both make it one for
+   * True if it may or must be called as a task, where the server has the option `tasks`. In 2026-07-28 both make it one for
    * every client that declares the extension; others call what is `optional` plainly. Default `forbidden`.
    */
   readonly taskSupport?: TaskSupport | undefined;

@@ -60,7 +60,7 @@ export interface BooleanSchema {
 export interface CacheableResult {
   /** What kind of result it is; absent means `complete`. */
   resultType: string;
-  /** Whether shared caches may keep it. */
+  /** True if shared caches may keep it. */
   cacheScope: "private" | "public";
   /** Milliseconds it may be cached. */
   ttlMs: number;
@@ -335,7 +335,7 @@ export interface DiscoverRequest {
 export interface DiscoverResult {
   /** What kind of result it is; absent means `complete`. */
   resultType: string;
-  /** Whether shared caches may keep it. */
+  /** True if shared caches may keep it. */
   cacheScope: "private" | "public";
   capabilities: ServerCapabilities;
   /** Revisions the server speaks. */
@@ -739,7 +739,7 @@ export interface ListPromptsResult {
   prompts: Prompt[];
   /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** Whether shared caches may keep it. Since 2026-07-28. */
+  /** True if shared caches may keep it. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -768,7 +768,7 @@ export interface ListResourceTemplatesResult {
   resourceTemplates: ResourceTemplate[];
   /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** Whether shared caches may keep it. Since 2026-07-28. */
+  /** True if shared caches may keep it. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -797,7 +797,7 @@ export interface ListResourcesResult {
   resources: Resource[];
   /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** Whether shared caches may keep it. Since 2026-07-28. */
+  /** True if shared caches may keep it. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -859,7 +859,7 @@ export interface ListToolsResult {
   tools: Tool[];
   /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** Whether shared caches may keep it. Since 2026-07-28. */
+  /** True if shared caches may keep it. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -1111,7 +1111,7 @@ export interface ReadResourceResult {
   contents: (TextResourceContents | BlobResourceContents)[];
   /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** Whether shared caches may keep it. Since 2026-07-28. */
+  /** True if shared caches may keep it. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Milliseconds it may be cached. Since 2026-07-28. */
   ttlMs?: number;
@@ -1627,14 +1627,14 @@ export interface ToolAnnotations {
   readOnlyHint?: boolean;
 }
 
-/** Whether the model may or must use tools. */
+/** True if the model may or must use tools. */
 export interface ToolChoice {
   mode?: "auto" | "none" | "required";
 }
 
 /** How a tool may be run. Only 2025-11-25. */
 export interface ToolExecution {
-  /** Whether it may, must or must not be run as a task (default forbidden). */
+  /** True if it may, must or must not be run as a task (default forbidden). */
   taskSupport?: "forbidden" | "optional" | "required";
 }
 

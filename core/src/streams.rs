@@ -135,7 +135,7 @@ pub(crate) fn occupy() {
     }
 }
 
-/// Whether 0, 1 or 2 was closed, and nothing else has been put there since.
+/// True if 0, 1 or 2 was closed, and nothing else has been put there since.
 pub(crate) fn was_closed(fd: BorrowedFd<'_>) -> bool {
     let bit = u8::try_from(fd.as_raw_fd()).ok().and_then(|place| 1u8.checked_shl(place.into())).unwrap_or_default();
     CLOSED.load(Ordering::Relaxed) & bit != 0 && Identity::of(fd) == null(OFlags::RDONLY).ok().and_then(Identity::of)

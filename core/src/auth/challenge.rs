@@ -32,7 +32,7 @@ impl Challenge {
         self
     }
 
-    /// Whether it is of this scheme.
+    /// True if it is of this scheme.
     pub(crate) fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }

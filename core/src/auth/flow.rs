@@ -325,12 +325,12 @@ impl Flow {
         self.forgotten.take()
     }
 
-    /// Whether the token is one that somebody else has got meanwhile.
+    /// True if the token is one that somebody else has got meanwhile.
     pub(crate) fn took_over(&self) -> bool {
         self.took_over
     }
 
-    /// Whether the token has come by a refresh.
+    /// True if the token has come by a refresh.
     pub(crate) fn has_refreshed(&self) -> bool {
         self.has_refreshed
     }

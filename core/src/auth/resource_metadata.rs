@@ -33,7 +33,7 @@ pub struct ResourceMetadata {
     /// The algorithms of DPoP proofs that it takes (RFC 9449).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
-    /// Whether it takes only tokens that are bound to a key by DPoP (RFC 9449).
+    /// True if it takes only tokens that are bound to a key by DPoP (RFC 9449).
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub dpop_bound_access_tokens_required: Option<bool>,
 }

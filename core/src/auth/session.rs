@@ -93,7 +93,7 @@ fn named(kept: &Value) -> String {
 }
 
 impl Session {
-    /// Whether it belongs to who is meant by these options: what another program or user has got is not shown for them.
+    /// True if it belongs to who is meant by these options: what another program or user has got is not shown for them.
     pub(crate) fn is_of(&self, auth: &Auth) -> bool {
         let client_id = &self.client.client_id;
         let client = match self.client.known_by {
@@ -116,7 +116,7 @@ impl Session {
         })
     }
 
-    /// Whether all these scopes were asked for, or granted for another reason.
+    /// True if all these scopes were asked for, or granted for another reason.
     pub(crate) fn has_asked(&self, wanted: &str) -> bool {
         let was_asked = |scope: &str| self.scopes.iter().any(|own| own == scope);
         wanted.split_whitespace().all(|scope| was_asked(scope) || self.has_scopes(scope))

@@ -160,7 +160,7 @@ impl Delivery {
         }
     }
 
-    /// Whether a peer makes such deliveries as often as it likes, and a host can do without.
+    /// True if a peer makes such deliveries as often as it likes, and a host can do without.
     fn is_offered(&self) -> bool {
         match self {
             Self::Progress { .. } => true,

@@ -51,7 +51,7 @@ pub(crate) trait Link: Send + Sync {
     fn awaited(&self) -> usize;
     /// Which side this is.
     fn role(&self) -> Role;
-    /// Whether it would change anything, should a legacy client's subscription to a resource begin or end.
+    /// True if it would change anything, should a legacy client's subscription to a resource begin or end.
     ///
     /// # Errors
     /// As [`subscribe`](Self::subscribe).
@@ -61,9 +61,9 @@ pub(crate) trait Link: Send + Sync {
     /// # Errors
     /// The JSON-RPC error to answer with.
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
-    /// Whether this side declared the capability to the peer.
+    /// True if this side declared the capability to the peer.
     fn declares(&self, capability: &str) -> bool;
-    /// Whether this side declared the extension to the peer.
+    /// True if this side declared the extension to the peer.
     fn declares_extension(&self, _id: &str) -> bool {
         false
     }
@@ -79,9 +79,9 @@ pub(crate) trait Link: Send + Sync {
     fn clock(&self) -> Arc<dyn Clock>;
     /// Tells this connection from all others of the process.
     fn number(&self) -> u64;
-    /// Whether what belongs to no request goes out at once, and does not wait for a stream.
+    /// True if what belongs to no request goes out at once, and does not wait for a stream.
     fn is_heard(&self) -> bool;
-    /// Whether somebody reads what goes out before the answer to this request.
+    /// True if somebody reads what goes out before the answer to this request.
     fn is_read(&self, call: CallId) -> bool;
     /// What waits for a stream may go out with the answer to this request.
     fn take_up(&self, call: CallId);
@@ -104,7 +104,7 @@ pub(crate) trait Link: Send + Sync {
     fn task_id(&self) -> Option<Arc<str>> {
         None
     }
-    /// Whether it does already.
+    /// True if it does already.
     fn is_detached(&self) -> bool {
         false
     }
@@ -216,7 +216,7 @@ impl Context {
         }
     }
 
-    /// Whether the peer wants log messages of this level: a server takes none.
+    /// True if the peer wants log messages of this level: a server takes none.
     pub(crate) fn is_logged(&self, level: LogLevel) -> bool {
         if self.0.link.role() == Role::Client || self.0.link.is_detached() {
             return false;
@@ -324,7 +324,7 @@ impl Context {
         }
     }
 
-    /// Whether a question was answered in an earlier run of the handler; else `done` remembers its answer.
+    /// True if a question was answered in an earlier run of the handler; else `done` remembers its answer.
     #[cfg(feature = "runtime")]
     fn known(
         &self,
@@ -466,7 +466,7 @@ impl Context {
         })
     }
 
-    /// Whether the peer has cancelled the request or is gone.
+    /// True if the peer has cancelled the request or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.is_set()

@@ -56,7 +56,7 @@ pub struct CallOptions {
     /// Has the request run as a task of the peer (revision 2025-11-25), and finishes with the task's result. Given up, it
     /// cancels the task. [`Unsupported`](crate::ErrorKind::Unsupported) when the peer does not declare that.
     pub task: Option<TaskMetadata>,
-    /// Whether an answer that the client has kept will do, and whether the new one is kept. For requests of clients.
+    /// The use of answers that the client has kept, and the keeping of the new one. For requests of clients.
     pub cache: CacheMode,
     /// A result of another type than this library knows (`resultType`, revision 2026-07-28) is given as it is: those of
     /// extensions. Default: no, it is [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved).

@@ -169,7 +169,7 @@ impl Cache {
         }
     }
 
-    /// Whether what is kept is given although the connection has ended.
+    /// True if what is kept is given although the connection has ended.
     pub(super) fn gives_without_server(&self) -> bool {
         self.options.stale_on_error && !self.given_up.is_set()
     }
@@ -342,7 +342,7 @@ impl Asked {
         }
     }
 
-    /// Whether nobody heard of a change since it was sent.
+    /// True if nobody heard of a change since it was sent.
     fn is_unchanged(&self) -> bool {
         self.cache.generation(&self.key) == self.generation
     }

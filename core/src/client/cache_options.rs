@@ -20,7 +20,7 @@ use crate::store::MemoryCache;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CacheOptions {
-    /// Whether anything is kept. Default: yes.
+    /// True if anything is kept. Default: yes.
     pub enabled: bool,
     /// The most answers that are kept; those that were used longest ago make room. Default 1000.
     pub max_entries: usize,

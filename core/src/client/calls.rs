@@ -30,7 +30,7 @@ pub(crate) trait Closer: Send + Sync {
     }
     /// A list of tools that another client got of this server.
     fn listed_elsewhere(&self, _result: &RawJson) {}
-    /// Whether the server turned out to speak the oldest HTTP transport.
+    /// True if the server turned out to speak the oldest HTTP transport.
     fn is_pair(&self) -> bool {
         false
     }
@@ -48,7 +48,7 @@ pub(crate) struct Connected {
     pub(crate) middleware: Chain,
     pub(crate) trace: TraceSource,
     pub(crate) known: Arc<Known>,
-    /// Whether results are checked against the schemas that their tools were listed with.
+    /// True if results are checked against the schemas that their tools were listed with.
     pub(crate) validate_output: bool,
     pub(crate) handlers: Handlers,
     pub(crate) cache: Arc<Cache>,
@@ -199,7 +199,7 @@ impl Client {
         }
     }
 
-    /// Whether the answer to this may be questions.
+    /// True if the answer to this may be questions.
     #[cfg(feature = "runtime")]
     fn may_be_asked(&self, method: &str) -> bool {
         self.revision().era() == Era::Modern && Method::find(method).is_some_and(|row| row.input_required)

@@ -50,7 +50,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Extended {
-    /// Whether this question is to be answered now.
+    /// True if this question is to be answered now.
     ///
     /// # Errors
     /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) for a task that asks without end.
@@ -146,7 +146,7 @@ fn at_once(id: &str) -> Task {
 }
 
 impl Client {
-    /// Whether both sides declare the extension.
+    /// True if both sides declare the extension.
     pub(super) fn has_extended_tasks(&self) -> bool {
         self.revision().rules().tasks_extension
             && self.connected.link.declares_extension(TASKS_EXTENSION)

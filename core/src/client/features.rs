@@ -101,7 +101,7 @@ impl Pages {
         }
     }
 
-    /// Whether the list is to be read from its first page, because the page at `cursor` was refused. Once.
+    /// True if the list is to be read from its first page, because the page at `cursor` was refused. Once.
     fn begins_anew(&mut self, cursor: Option<&str>, error: &Error) -> bool {
         let begins = cursor.is_some() && error.code() == Some(code::INVALID_PARAMS) && !self.is_anew;
         if begins {

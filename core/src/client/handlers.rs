@@ -228,7 +228,7 @@ impl Handlers {
         }
     }
 
-    /// Whether the server may ask this.
+    /// True if the server may ask this.
     ///
     /// # Errors
     /// −32602 for what was not declared and for messages that do not fit together.
@@ -252,7 +252,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// Whether this client declares what a question of the server needs.
+    /// True if this client declares what a question of the server needs.
     pub(crate) fn are_asked(&self, rules: &Rules, method: &str, params: Option<&RawJson>) -> bool {
         let is_served =
             self.by_method.iter().any(|(known, _)| *known == method) || (method == ROOTS && self.roots.is_some());

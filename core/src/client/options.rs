@@ -580,7 +580,7 @@ fn check_type(name: &Value, has_url: bool, has_command: bool) -> Result<()> {
     }
 }
 
-/// Whether it is a URL that can be connected to.
+/// True if it is a URL that can be connected to.
 pub(super) fn is_http(text: &str) -> bool {
     text.split_once("://").is_some_and(|(scheme, _)| is_known(scheme))
 }

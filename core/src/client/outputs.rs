@@ -41,7 +41,7 @@ struct State {
     /// The text of each tool's schema.
     schemas: HashMap<String, Box<str>>,
     bytes: usize,
-    /// Whether reading one of them may take long.
+    /// True if reading one of them may take long.
     any_long: bool,
     /// What was used longest ago is first.
     ready: VecDeque<(String, Arc<Ready>)>,
@@ -144,7 +144,7 @@ impl Outputs {
         self.state().age
     }
 
-    /// Whether reading any tool's schema may take long.
+    /// True if reading any tool's schema may take long.
     #[cfg(feature = "runtime")]
     fn any_long(&self) -> bool {
         self.state().any_long
@@ -186,7 +186,7 @@ impl Outputs {
         }
     }
 
-    /// Whether a tool has a schema that was not read yet, and reading it may take long.
+    /// True if a tool has a schema that was not read yet, and reading it may take long.
     #[cfg(feature = "runtime")]
     fn is_long(&self, tool: &str) -> bool {
         let state = self.state();

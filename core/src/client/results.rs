@@ -30,7 +30,7 @@ pub struct ListPage {
 }
 
 impl ListPage {
-    /// Whether it was kept for longer than it should have been, and is given because the server could not be asked
+    /// True if it was kept for longer than it should have been, and is given because the server could not be asked
     /// (the client's option `cache`, `stale_on_error`).
     #[must_use]
     pub fn is_stale(&self) -> bool {

@@ -31,15 +31,15 @@ pub(crate) trait Sink: Send + Sync {
     fn unanswered(&self, _route: Route) {}
     /// The answer to what came in this way may wait for its reader to come back.
     fn pause(&self, _route: Route) {}
-    /// Whether the peer reads what it is sent, so that little of it waits.
+    /// True if the peer reads what it is sent, so that little of it waits.
     fn has_room(&self) -> bool {
         true
     }
-    /// Whether what belongs to no request reaches the peer at once, and does not wait for a stream.
+    /// True if what belongs to no request reaches the peer at once, and does not wait for a stream.
     fn is_reachable(&self) -> bool {
         true
     }
-    /// Whether somebody reads what goes out before the answer to what came in this way.
+    /// True if somebody reads what goes out before the answer to what came in this way.
     fn is_read(&self, _route: Route) -> bool {
         true
     }
@@ -354,7 +354,7 @@ impl Peer {
         self.lock().connection.in_flight()
     }
 
-    /// Whether there is something here that the peer can come back for.
+    /// True if there is something here that the peer can come back for.
     #[cfg(feature = "http")]
     pub(crate) fn is_kept(&self) -> bool {
         self.service.keeps(self)
@@ -368,13 +368,13 @@ impl Peer {
         self.lock().connection.is_full()
     }
 
-    /// Whether the connection has ended because the peer was silent for too long.
+    /// True if the connection has ended because the peer was silent for too long.
     #[cfg(feature = "client-process")]
     pub(crate) fn is_lost(&self) -> bool {
         self.lock().connection.is_lost()
     }
 
-    /// Whether the revision spoken has batches.
+    /// True if the revision spoken has batches.
     pub(crate) fn takes_batches(&self) -> bool {
         self.lock().connection.takes_batches()
     }

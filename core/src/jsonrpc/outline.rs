@@ -77,12 +77,12 @@ impl Outline {
         self.id.as_ref().filter(|_| !self.many)
     }
 
-    /// Whether it is a request, or a notification.
+    /// True if it is a request, or a notification.
     pub(crate) fn has_method(&self) -> bool {
         self.has_method && !self.many
     }
 
-    /// Whether it has a result or an error.
+    /// True if it has a result or an error.
     pub(crate) fn answers(&self) -> bool {
         self.answers && !self.has_method && !self.many
     }
@@ -93,19 +93,19 @@ impl Outline {
         self.answered.iter().chain(self.id().filter(|_| self.answers())).cloned()
     }
 
-    /// Whether it is an array of messages.
+    /// True if it is an array of messages.
     #[cfg(feature = "client-process")]
     pub(crate) fn is_many(&self) -> bool {
         self.many
     }
 
-    /// Whether it has begun, and goes on with the next piece.
+    /// True if it has begun, and goes on with the next piece.
     #[cfg(feature = "client-process")]
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.state, State::Start | State::Over)
     }
 
-    /// Whether the next piece begins within a text.
+    /// True if the next piece begins within a text.
     #[cfg(feature = "client-process")]
     pub(crate) fn is_in_text(&self) -> bool {
         matches!(self.state, State::InName { .. } | State::InText { .. } | State::Inside { quoted: true, .. })

@@ -304,7 +304,7 @@ impl ReadResourceResult {
         self
     }
 
-    /// Whether it was kept for longer than it should have been, and is given because the server could not be asked
+    /// True if it was kept for longer than it should have been, and is given because the server could not be asked
     /// (the client's option `cache`, `stale_on_error`).
     #[must_use]
     pub fn is_stale(&self) -> bool {
@@ -373,7 +373,7 @@ pub struct Completion {
     /// How many there are in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether there are more.
+    /// True if there are more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
     /// Every other member, known or not.

@@ -60,7 +60,7 @@ const MEANING: [&str; 42] = [
     "unevaluatedProperties",
 ];
 
-/// Whether a client can make a form of `schema`: an object whose properties are strings, numbers, booleans, one choice
+/// True if a client can make a form of `schema`: an object whose properties are strings, numbers, booleans, one choice
 /// (`enum`, `oneOf` with titles, `enum` with `enumNames`) or several (`array` of those), with defaults that fit.
 ///
 /// # Errors
@@ -220,7 +220,7 @@ fn distinct<'a>(choices: impl Iterator<Item = &'a str>) -> Result<usize, String>
     Ok(seen.len())
 }
 
-/// Whether the answer's `content` is what the form asks for. Members that the form does not have may be there.
+/// True if the answer's `content` is what the form asks for. Members that the form does not have may be there.
 ///
 /// # Errors
 /// The problems in one line, such as `answer "age": expected integer, got "x"`.
@@ -228,7 +228,7 @@ pub(crate) fn check_answer(schema: &Value, content: &Value) -> Result<(), String
     check("answer", &plain(schema, true), content)
 }
 
-/// Whether `result` is an `ElicitResult`, for a form (`Some`) or for a URL (`None`). Only the answer of an accepted
+/// True if `result` is an `ElicitResult`, for a form (`Some`) or for a URL (`None`). Only the answer of an accepted
 /// form is looked at.
 ///
 /// # Errors

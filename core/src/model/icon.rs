@@ -1,4 +1,4 @@
-/// Whether a client may load an icon's `src` (specification since 2025-11-25, "Icons"): an `https:` URL with a host, or
+/// True if a client may load an icon's `src` (specification since 2025-11-25, "Icons"): an `https:` URL with a host, or
 /// `data:image/…`. Everything else is refused: `javascript:`, `file:`, `ftp:`, `ws:`, and `http:`, which may be read
 /// and changed on its way.
 ///

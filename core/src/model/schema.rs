@@ -55,7 +55,7 @@ pub(crate) struct Schema {
     quick: Option<Quick>,
     /// What values are judged by. None for a plain one, whose check takes no longer than the value is long.
     rules: Option<Rules>,
-    /// Whether the library asserts something that the rules do not: formats, in old dialects.
+    /// True if the library asserts something that the rules do not: formats, in old dialects.
     has_formats: bool,
 }
 
@@ -104,7 +104,7 @@ impl Schema {
         Ok((source, schema))
     }
 
-    /// Whether reading a peer's schema is done so quickly that it needs no thread of its own.
+    /// True if reading a peer's schema is done so quickly that it needs no thread of its own.
     pub(crate) fn is_read_quickly(text: &str) -> bool {
         // A name may be written with escapes.
         let has = |part: &[u8]| memchr::memmem::find(text.as_bytes(), part).is_some();
@@ -226,7 +226,7 @@ impl Schema {
         }
     }
 
-    /// Whether the library finds the words in time.
+    /// True if the library finds the words in time.
     fn is_worded(&self, rules: &Rules, steps: usize, value: &Value) -> bool {
         // What takes the rest has the library look at everything beside it again.
         let steps = match (rules.tracking, rules.ways) {
@@ -278,7 +278,7 @@ pub(crate) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> 
     reference::target(root, reference)
 }
 
-/// Whether there is anything that old dialects assert and the rules do not.
+/// True if there is anything that old dialects assert and the rules do not.
 fn asserts_formats(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(key, value)| {
@@ -361,7 +361,7 @@ fn place(path: &[Cow<'_, str>]) -> String {
     format!("{:?}", shortened(&pointer, 200))
 }
 
-/// Whether a schema uses only keywords whose values this function has checked itself.
+/// True if a schema uses only keywords whose values this function has checked itself.
 fn is_plain(schema: &Value) -> bool {
     const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
     let Value::Object(members) = schema else {

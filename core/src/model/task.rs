@@ -36,7 +36,7 @@ impl TaskStatus {
         }
     }
 
-    /// Whether nothing will change any more.
+    /// True if nothing will change any more.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
@@ -98,7 +98,7 @@ impl TaskMetadata {
     }
 }
 
-/// Whether a tool may be called as a task: the schema's `ToolExecution.taskSupport`.
+/// True if a tool may be called as a task: the schema's `ToolExecution.taskSupport`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the schema has these three")]

@@ -68,7 +68,7 @@ impl ToolAnnotations {
 pub struct Tool {
     members: Map<String, Value>,
     scopes: Vec<String>,
-    /// Whether the handler checks its arguments, and what it answers.
+    /// True if the handler checks its arguments, and what it answers.
     judged: (bool, bool),
 }
 
@@ -193,7 +193,7 @@ impl Tool {
         self
     }
 
-    /// Whether the handler checks the arguments, and whether it checks what it answers.
+    /// Who checks the arguments and the answers: the handler itself, or the engine.
     pub(crate) fn is_judged(&self) -> (bool, bool) {
         self.judged
     }

@@ -162,7 +162,7 @@ impl TraceContext {
         self.traceparent.as_deref()?.get(36..52)
     }
 
-    /// Whether who sent it records the trace.
+    /// True if who sent it records the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags() & 1 == 1

@@ -322,7 +322,7 @@ pub enum Payload {
     Value {
         /// The value.
         value: RawJson,
-        /// Whether it is `structuredContent`, too.
+        /// True if it is `structuredContent`, too.
         structured: Structured,
     },
     /// A tool's failure, for the model.

@@ -81,7 +81,7 @@ pub struct Connection {
     /// What was read of the message that is being handled beside it.
     head: Option<Box<Head>>,
     last_call: u64,
-    /// Whether a request that came in was of a revision without sessions.
+    /// True if a request that came in was of a revision without sessions.
     heard_modern: bool,
     /// The inside of our modern envelope.
     envelope: String,
@@ -188,7 +188,7 @@ impl Connection {
         self.incoming.len()
     }
 
-    /// Whether this request of the peer still waits for its answer.
+    /// True if this request of the peer still waits for its answer.
     pub(crate) fn is_awaiting(&self, call: CallId) -> bool {
         self.incoming.has_call(call)
     }
@@ -198,7 +198,7 @@ impl Connection {
         self.incoming.get(call)?.route
     }
 
-    /// Whether no further request should be read until one is finished.
+    /// True if no further request should be read until one is finished.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.incoming.len() >= self.facts.max_in_flight
@@ -234,7 +234,7 @@ impl Connection {
             .min()
     }
 
-    /// Whether something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.
+    /// True if something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.
     pub(crate) fn is_due_sooner(&mut self) -> bool {
         std::mem::take(&mut self.sooner)
     }

@@ -52,7 +52,7 @@ pub(super) struct News {
 }
 
 impl News {
-    /// Whether somebody subscribed to this URI, or to one that it is a part of.
+    /// True if somebody subscribed to this URI, or to one that it is a part of.
     pub(super) fn wants(&self, uri: &str) -> bool {
         self.subscriptions.contains(uri) || self.subscriptions.iter().any(|whole| is_part(uri, whole))
     }
@@ -112,7 +112,7 @@ impl Head {
         }))
     }
 
-    /// Whether the request carries the envelope of modern ones.
+    /// True if the request carries the envelope of modern ones.
     pub(crate) fn is_modern(&self) -> bool {
         self.envelope.is_some()
     }

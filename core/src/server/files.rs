@@ -165,7 +165,7 @@ impl Directory {
         })
     }
 
-    /// Whether names that start with a dot are listed and read. They are not by default.
+    /// True if names that start with a dot are listed and read. They are not by default.
     #[must_use]
     pub fn hidden(mut self, hidden: bool) -> Self {
         self.hidden = hidden;
@@ -215,7 +215,7 @@ impl Directory {
         &self.base
     }
 
-    /// Whether `uri` is below the base URI, whether or not there is such a file.
+    /// True if `uri` is below the base URI, whether or not there is such a file.
     #[must_use]
     pub fn covers(&self, uri: &str) -> bool {
         uri.starts_with(&self.base)
@@ -241,7 +241,7 @@ impl Directory {
         self.list_unless(&|| false, &|_| false, after, limit)
     }
 
-    /// Whether there are more files than are listed, the first time that this is asked.
+    /// True if there are more files than are listed, the first time that this is asked.
     pub(crate) fn is_news(&self, page: &FilePage) -> bool {
         page.truncated && !self.told.swap(true, Ordering::Relaxed)
     }

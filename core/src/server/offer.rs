@@ -25,7 +25,7 @@ pub struct Parameters {
     /// Who completes which of them. A handler gets the parameters of `completion/complete`, and answers with an array of
     /// strings or `{"values", "total"?, "hasMore"?}`. An `enum` of the schema completes itself.
     pub completions: Vec<(String, Arc<dyn Handler>)>,
-    /// Whether the handler checks the variables or arguments itself, as one does that was made of a type by a library which
+    /// True if the handler checks the variables or arguments itself, as one does that was made of a type by a library which
     /// knows more than its JSON Schema says. They are still made of text as `schema` says. Default: false.
     pub judged: bool,
 }

@@ -97,7 +97,7 @@ fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     })
 }
 
-/// Whether a server may declare this.
+/// True if a server may declare this.
 fn check_capability(name: &str, value: &Value) -> Result<()> {
     let wrong = |why: String| Err(Error::misuse(format!("server option \"capabilities\": {name:?}: {why}")));
     let Some(members) = value.as_object() else {

@@ -19,7 +19,7 @@ use crate::protocol::revision::{Revision, Rules};
 use crate::protocol::{Call, Payload, Structured};
 use crate::report;
 
-/// Whether a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
+/// True if a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
 fn is_portable(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=128).contains(&name.len()) && name.bytes().all(is_usual)
@@ -32,7 +32,7 @@ pub(crate) struct ToolEntry {
     output: Option<Schema>,
     /// Of the output schema.
     fit: Option<Fit>,
-    /// Whether the handler checks its arguments, and what it answers.
+    /// True if the handler checks its arguments, and what it answers.
     judged: (bool, bool),
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "a mark that is wrong is refused all the same"))]
     mirrors: Arc<[Mirror]>,
@@ -93,7 +93,7 @@ impl ToolEntry {
         self.mirrors.clone()
     }
 
-    /// Whether it may or must be called as a task.
+    /// True if it may or must be called as a task.
     pub(super) fn task_support(&self) -> TaskSupport {
         self.task_support
     }
@@ -218,7 +218,7 @@ struct Said {
 #[derive(Default)]
 pub(crate) struct Told {
     said: Mutex<HashMap<String, Said>>,
-    /// Whether headers mirror, or mirrored, arguments of any tool, the source's or not: most servers have none to look for.
+    /// True if headers mirror, or mirrored, arguments of any tool, the source's or not: most servers have none to look for.
     any_mirrors: AtomicBool,
 }
 
@@ -295,7 +295,7 @@ impl Shaper for ToolEntry {
     }
 }
 
-/// Whether a whole result says that its tool failed.
+/// True if a whole result says that its tool failed.
 fn is_failed(payload: &Payload) -> bool {
     let Payload::Object(result) = payload else { return false };
     shape::members(result.get()).iter().any(|(key, value)| key == "isError" && value.get() == "true")

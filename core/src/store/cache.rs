@@ -40,7 +40,7 @@ pub(crate) struct CacheEntry {
 }
 
 impl CacheEntry {
-    /// Whether it need not be asked for.
+    /// True if it need not be asked for.
     pub(crate) fn is_fresh(&self, now: Duration) -> bool {
         now < self.expires
     }

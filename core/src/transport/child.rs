@@ -313,7 +313,7 @@ impl Process {
         let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
     }
 
-    /// Whether somebody of the group is left. Nobody else is asked: the number may be another's after that.
+    /// True if somebody of the group is left. Nobody else is asked: the number may be another's after that.
     fn is_there(&self, group: Pid) -> bool {
         !self.gone.is_set() && group_exists(group)
     }

@@ -263,7 +263,7 @@ impl Client {
     }
 }
 
-/// Whether a failure may mean that the server has become another, and not just that the way to it is blocked.
+/// True if a failure may mean that the server has become another, and not just that the way to it is blocked.
 fn is_about_the_server(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Transport | ErrorKind::Auth) && !is_internal(error)
 }

@@ -110,7 +110,7 @@ fn check(place: BorrowedFd<'static>, name: &str) -> Result<Stream> {
 }
 
 impl Stream {
-    /// Whether what stands there is still what was put there: the program may have put something else.
+    /// True if what stands there is still what was put there: the program may have put something else.
     fn is_taken(&self, place: BorrowedFd<'_>) -> bool {
         self.instead.is_some() && self.instead == Identity::of(place)
     }

@@ -34,7 +34,7 @@ const MAX_GRACE: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 struct Program {
     target: Target,
     inherit: InheritEnv,
-    /// Whether another is started when one ends unasked.
+    /// True if another is started when one ends unasked.
     restart: bool,
     grace: Duration,
     limits: Limits,

@@ -163,7 +163,7 @@ impl Signals {
     }
 }
 
-/// Whether this process ignores a signal, or the system does not say.
+/// True if this process ignores a signal, or the system does not say.
 #[cfg(unix)]
 fn is_ignored(number: i32) -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };

@@ -38,7 +38,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// Whether nothing more should be read from the peer.
+    /// True if nothing more should be read from the peer.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Acquire) > MAX_BACKLOG && !self.over.load(Ordering::Acquire)
     }
@@ -142,7 +142,7 @@ impl LineSink {
         Self { shared: Arc::new(shared) }
     }
 
-    /// Whether the reader has taken nothing of what was written. Where the system does not tell of a pipe's writing end, it
+    /// True if the reader has taken nothing of what was written. Where the system does not tell of a pipe's writing end, it
     /// is thought to have.
     pub(super) fn is_untouched(&self) -> bool {
         let written = self.shared.written.load(Ordering::Relaxed);

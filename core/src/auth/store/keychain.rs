@@ -17,7 +17,7 @@ use std::time::Duration;
 use super::file::Keys;
 use super::place;
 
-/// Whether this build knows the keychain of its platform.
+/// True if this build knows the keychain of its platform.
 pub(super) use system::KNOWN;
 
 /// What the key is called there.

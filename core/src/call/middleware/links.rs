@@ -18,7 +18,7 @@ pub(super) struct Caught {
     /// What is told of tasks.
     passing: Option<Arc<Passing>>,
     revision: Revision,
-    /// Whether plain answers are a tool's.
+    /// True if plain answers are a tool's.
     tool: bool,
     state: Mutex<State>,
 }

@@ -268,7 +268,7 @@ impl Rounds {
         Ok(Answer::Later)
     }
 
-    /// Whether this can be asked: its method and its parameters as they go out. What the client lacks for it is remembered.
+    /// True if this can be asked: its method and its parameters as they go out. What the client lacks for it is remembered.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -310,7 +310,7 @@ impl Rounds {
         self.lock().kept.steps.push((name.to_owned(), result));
     }
 
-    /// Whether this run has asked something that has no answer yet.
+    /// True if this run has asked something that has no answer yet.
     pub(crate) fn has_asked(&self) -> bool {
         let state = self.lock();
         state.own.is_some() || !state.pending.is_empty()
@@ -485,7 +485,7 @@ pub(crate) fn no_rounds(request: &RequestContext) -> Error {
     Error::rpc(code::INTERNAL_ERROR, message)
 }
 
-/// Whether a handler of this request may ask by hand.
+/// True if a handler of this request may ask by hand.
 pub(crate) fn may_ask(request: &RequestContext) -> bool {
     Method::find(request.method).is_some_and(|row| row.input_required)
 }

@@ -86,7 +86,7 @@ struct State {
     said: Option<Duration>,
 }
 
-/// Whether the store is being told. One task does that: two would write different marks.
+/// True if the store is being told. One task does that: two would write different marks.
 #[derive(Default)]
 enum Telling {
     #[default]

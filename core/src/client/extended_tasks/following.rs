@@ -190,7 +190,7 @@ impl Following {
 }
 
 impl Client {
-    /// Whether the task still waits for this answer.
+    /// True if the task still waits for this answer.
     async fn asks(&self, claim: &Claim, requestor: &Requestor, options: &CallOptions) -> Result<bool> {
         let (task, rest) = self.look(&claim.id, requestor, options).await?;
         let questions = rest.get("inputRequests").and_then(Value::as_object);

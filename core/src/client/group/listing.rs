@@ -293,7 +293,7 @@ impl ClientGroup {
     }
 }
 
-/// Whether a server is asked for what it has of a kind. Many a server has tools and does not declare them.
+/// True if a server is asked for what it has of a kind. Many a server has tools and does not declare them.
 fn is_asked(server: &Joined, kind: Kind) -> bool {
     kind == Kind::Tool || server.client.capabilities().declares(kind.capability())
 }

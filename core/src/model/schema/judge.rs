@@ -635,7 +635,7 @@ fn digest(keys: &RandomState, value: &Value) -> u64 {
     hasher.finish()
 }
 
-/// Whether `value` is a schema of that dialect.
+/// True if `value` is a schema of that dialect.
 ///
 /// # Errors
 /// Why it is none.

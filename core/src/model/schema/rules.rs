@@ -22,7 +22,7 @@ pub(super) struct Node {
     pub(super) resource: u32,
     /// What takes the whole of what the others have looked at comes last.
     pub(super) rules: Vec<Rule>,
-    /// Whether one of them does.
+    /// True if one of them does.
     pub(super) tracks: bool,
 }
 
@@ -133,7 +133,7 @@ impl Rules {
         Ok(all)
     }
 
-    /// Whether no schema leads back to itself without another place of the value between, and the ways from those that
+    /// True if no schema leads back to itself without another place of the value between, and the ways from those that
     /// take the rest.
     fn ends(&self) -> Result<usize, String> {
         #[derive(Clone, Copy)]

@@ -37,7 +37,7 @@ impl Connection {
         }
     }
 
-    /// Whether the client can be told to let its user visit a page first.
+    /// True if the client can be told to let its user visit a page first.
     fn may_visit(&self) -> bool {
         matches!(&self.phase, Phase::Legacy(session) if session.peer.capabilities.has("elicitation.url"))
     }

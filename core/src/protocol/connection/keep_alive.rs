@@ -36,13 +36,13 @@ impl Silence {
 }
 
 impl Connection {
-    /// Whether what belongs to no request finds its way to the peer; where it does not, the peer's silence means
+    /// True if what belongs to no request finds its way to the peer; where it does not, the peer's silence means
     /// nothing.
     pub(crate) fn set_reachable(&mut self, reachable: bool) {
         self.silence.reachable = reachable;
     }
 
-    /// Whether the connection has ended because the peer was silent for too long.
+    /// True if the connection has ended because the peer was silent for too long.
     pub(crate) fn is_lost(&self) -> bool {
         self.silence.lost
     }

@@ -42,7 +42,7 @@ impl Connection {
         }
     }
 
-    /// Whether a server has to wait before it asks.
+    /// True if a server has to wait before it asks.
     pub(super) fn is_early(&self) -> bool {
         let is_server = self.facts.role == Role::Server;
         is_server && matches!(&self.phase, Phase::Legacy(session) if !session.news.initialized)
@@ -127,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Whether it would change anything, should a client's subscription to a resource begin or end.
+    /// True if it would change anything, should a client's subscription to a resource begin or end.
     ///
     /// # Errors
     /// −32602 for a URI that is too long, −32600 when the client has too many subscriptions.
@@ -195,12 +195,12 @@ impl Connection {
         }
     }
 
-    /// Whether this is a client that works on a request of its server.
+    /// True if this is a client that works on a request of its server.
     pub(super) fn is_asked(&self) -> bool {
         self.facts.role == Role::Client && self.incoming.len() > 0
     }
 
-    /// Whether the time of our requests does not run.
+    /// True if the time of our requests does not run.
     pub(super) fn is_patient(&self) -> bool {
         self.logins > 0 || self.is_asked()
     }

@@ -162,7 +162,7 @@ pub(crate) fn without_envelope(params: RawJson) -> RawJson {
     if has_in_meta(&params, goes) { merge_meta(Some(&params), &OF_SENDER, |_| {}) } else { params }
 }
 
-/// Whether `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says that it has
+/// True if `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says that it has
 /// not.
 fn has_in_meta(params: &RawJson, is_one: impl Fn(&str) -> bool) -> bool {
     use super::shape::{has, members};

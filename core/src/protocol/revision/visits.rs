@@ -21,7 +21,7 @@ impl Error {
     }
 }
 
-/// Whether a user can be sent to these pages.
+/// True if a user can be sent to these pages.
 ///
 /// # Errors
 /// What is wrong with which page.

@@ -14,7 +14,7 @@ use super::body::Body;
 use super::shares::{Shares, Use, Yielding};
 use crate::driver::now;
 
-/// Whether a socket has a request that is being answered, since when it has none, and since when its peer takes nothing
+/// True if a socket has a request that is being answered, since when it has none, and since when its peer takes nothing
 /// of what is to be written. A timer per request would cost more than the request; this costs some stores, and one task
 /// looks at all sockets now and then.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ impl Activity {
         self.waits.store(true, Ordering::Release);
     }
 
-    /// Whether the socket has to end: its client was waited for long enough, or another needs its place.
+    /// True if the socket has to end: its client was waited for long enough, or another needs its place.
     pub(super) fn is_due(&self, patience: &Patience) -> bool {
         let long_ago = |then: &AtomicU64, limit| {
             let then = then.load(Ordering::Acquire);

@@ -31,7 +31,7 @@ pub(crate) async fn open(url: &str, no_browser: bool) -> Result<()> {
     Ok(())
 }
 
-/// Whether a browser may be sent there: a server may name any address as its login page, and launchers open much more
+/// True if a browser may be sent there: a server may name any address as its login page, and launchers open much more
 /// than pages.
 ///
 /// # Errors

@@ -27,7 +27,7 @@ pub(super) fn most(wanted: usize) -> usize {
     wanted
 }
 
-/// Whether there are no descriptors left, in the process or in the system.
+/// True if there are no descriptors left, in the process or in the system.
 pub(super) fn are_used_up(error: &std::io::Error) -> bool {
     #[cfg(unix)]
     {

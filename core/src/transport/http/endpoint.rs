@@ -260,7 +260,7 @@ impl Inner {
         }
     }
 
-    /// Whether the session that a request names has batches. Without one it is told what is missing.
+    /// True if the session that a request names has batches. Without one it is told what is missing.
     fn takes_batches(&self, sender: &Sender) -> bool {
         let id = Single::of(&sender.headers, &SESSION_ID).text();
         let session = id.and_then(|id| self.sessions.find(id, sender.principal.as_ref(), now()));
@@ -440,7 +440,7 @@ impl Meter for Inner {
     }
 }
 
-/// Whether there is something to answer in it.
+/// True if there is something to answer in it.
 fn asks(decoded: &Decoded) -> bool {
     !matches!(decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }))
 }

@@ -75,7 +75,7 @@ impl FetchPolicy {
         Self { network, ..self }
     }
 
-    /// Whether a URL is asked for through a proxy: it finds the host's addresses, and is there to say where nobody may go.
+    /// True if a URL is asked for through a proxy: it finds the host's addresses, and is there to say where nobody may go.
     /// What is an address by itself, or means this machine, is looked at all the same.
     fn is_proxied(&self, uri: &Uri, parts: &Parts<'_>) -> bool {
         let host = parts.host.trim_start_matches('[').trim_end_matches(']');

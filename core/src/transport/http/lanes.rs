@@ -181,12 +181,12 @@ impl Lanes {
         self.lock().primes = primes;
     }
 
-    /// Whether the session has ended.
+    /// True if the session has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().ended
     }
 
-    /// Whether somebody reads.
+    /// True if somebody reads.
     pub(super) fn is_open(&self) -> bool {
         let state = self.lock();
         state.posts.iter().any(|post| post.outlet.is_some()) || !state.streams.is_empty()
@@ -373,7 +373,7 @@ impl Lanes {
         Some(sse::priming(EventId { stream, number }, resumption.retry))
     }
 
-    /// Whether streams can be resumed at all.
+    /// True if streams can be resumed at all.
     pub(super) fn is_resumable(&self) -> bool {
         self.resumption.is_some()
     }

@@ -87,7 +87,7 @@ impl Network {
         is_meant.then(|| self.proxies.intercept(to)).flatten()
     }
 
-    /// Whether a URL is asked for through a proxy.
+    /// True if a URL is asked for through a proxy.
     pub(crate) fn is_proxied(&self, to: &Uri) -> bool {
         self.intercept(to).is_some()
     }

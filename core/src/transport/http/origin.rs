@@ -58,7 +58,7 @@ impl Allowed {
         }
     }
 
-    /// Whether the options name this origin: its pages may read the answers.
+    /// True if the options name this origin: its pages may read the answers.
     pub(super) fn names(&self, origin: &str) -> bool {
         self.origins.iter().flatten().any(|o| o == "*" || o.eq_ignore_ascii_case(origin))
     }
@@ -109,7 +109,7 @@ impl Names {
     }
 }
 
-/// Whether a host to listen on is this machine's alone.
+/// True if a host to listen on is this machine's alone.
 #[cfg(feature = "auth")]
 pub(super) fn is_local(host: &str) -> bool {
     is_loopback(bare(host))

@@ -150,17 +150,17 @@ impl Outlet {
         (std::mem::take(&mut self.lock().messages), wake)
     }
 
-    /// Whether the answer is there.
+    /// True if the answer is there.
     pub(super) fn is_answered(&self) -> bool {
         self.lock().answer.is_some()
     }
 
-    /// Whether this message waits for the reader already.
+    /// True if this message waits for the reader already.
     pub(super) fn contains(&self, text: &[u8]) -> bool {
         self.lock().messages.iter().any(|m| m.text == text)
     }
 
-    /// Whether one more notification fits.
+    /// True if one more notification fits.
     pub(super) fn has_room(&self) -> bool {
         self.lock().messages.len() < self.limit
     }

@@ -62,7 +62,7 @@ impl Reach {
         }
     }
 
-    /// Whether a server may lead there that is at these addresses. All of them count, as anybody can give a name of his own
+    /// True if a server may lead there that is at these addresses. All of them count, as anybody can give a name of his own
     /// one more.
     pub(crate) fn is_near(self, server: &[Self]) -> bool {
         let has = |reach: Self| server.contains(&reach);

@@ -43,7 +43,7 @@ impl Sender {
     }
 }
 
-/// Whether what belongs to one is another's, too.
+/// True if what belongs to one is another's, too.
 pub(super) fn is_same(one: Option<&Arc<Principal>>, other: Option<&Arc<Principal>>) -> bool {
     match (one, other) {
         (None, None) => true,

@@ -48,13 +48,13 @@ impl Session {
         &self.lanes
     }
 
-    /// Whether somebody waits for something of it. A call whose client has hung up goes on, because a broken
+    /// True if somebody waits for something of it. A call whose client has hung up goes on, because a broken
     /// connection is no cancellation, but it does not keep the session.
     fn is_busy(&self) -> bool {
         self.lanes.is_open()
     }
 
-    /// Whether there is nothing that its client could come back for: a task can be asked for until it expires.
+    /// True if there is nothing that its client could come back for: a task can be asked for until it expires.
     fn is_idle(&self) -> bool {
         !self.is_busy() && !self.peer.is_kept()
     }

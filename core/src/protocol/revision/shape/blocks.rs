@@ -101,7 +101,7 @@ pub(super) fn adapt_prompt(rules: &Rules, object: &RawJson) -> Option<RawJson> {
     Some(RawJson::from_value(&result))
 }
 
-/// Whether there are blocks that `rules` cannot carry, or members of them. Others that are newer pass: blocks are open
+/// True if there are blocks that `rules` cannot carry, or members of them. Others that are newer pass: blocks are open
 /// objects.
 fn needs_blocks(rules: &Rules, text: &str) -> bool {
     (!rules.audio && has(text, "\"audio\""))

@@ -80,7 +80,7 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// Whether a refusal is that of a server which was started again, and knows no session: many say so with 400.
+    /// True if a refusal is that of a server which was started again, and knows no session: many say so with 400.
     fn is_about_session(&self) -> bool {
         let said = match self {
             Self::Refused(error) => error.message.to_ascii_lowercase(),
@@ -318,7 +318,7 @@ fn no_answer(post: &Post, message: String) -> Fault {
     Error::new(kind, message).into()
 }
 
-/// Whether only a modern server refuses in this way.
+/// True if only a modern server refuses in this way.
 fn is_modern(fault: &Fault) -> bool {
     matches!(fault, Fault::Refused(error) if is_modern_code(error.code))
 }
@@ -390,7 +390,7 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
     if failed_there { error.failed_there() } else { error }.into()
 }
 
-/// Whether a refusal speaks of the name by which the server was asked.
+/// True if a refusal speaks of the name by which the server was asked.
 fn is_about_host(detail: &str) -> bool {
     let detail = detail.to_ascii_lowercase();
     ["host", "origin", "rebinding"].iter().any(|word| detail.contains(word))
@@ -469,7 +469,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
     false
 }
 
-/// Whether a tool is on this page.
+/// True if a tool is on this page.
 fn lists(result: &RawJson, name: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Page<'a> {

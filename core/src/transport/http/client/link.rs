@@ -76,7 +76,7 @@ impl Link {
         }
     }
 
-    /// Whether the next request may use it, now that the answer is read: the server keeps it open, and has taken all
+    /// True if the next request may use it, now that the answer is read: the server keeps it open, and has taken all
     /// of the request.
     pub(super) fn is_reusable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.sender.is_ready() {

@@ -234,12 +234,12 @@ impl Shared {
 
     // ---- the oldest transport ---------------------------------------------------------------------------------
 
-    /// Whether the server was found to speak the oldest transport.
+    /// True if the server was found to speak the oldest transport.
     fn is_pair(&self) -> bool {
         matches!(self.lock().pair, Some(Some(_)))
     }
 
-    /// Whether the server is said to speak it.
+    /// True if the server is said to speak it.
     fn begins_with_pair(&self) -> bool {
         matches!(self.lock().pair, Some(None))
     }

@@ -87,7 +87,7 @@ impl Connector {
         }
     }
 
-    /// Whether what is connected to is not the server.
+    /// True if what is connected to is not the server.
     #[cfg(feature = "auth")]
     fn is_proxied(&self) -> bool {
         !matches!(self, Self::Direct(_))

@@ -279,7 +279,7 @@ fn is_worth_another(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// Whether a stream that has brought nothing was open for as long as it could be.
+/// True if a stream that has brought nothing was open for as long as it could be.
 fn has_stayed(lasted: Duration, renewed: bool) -> bool {
     lasted >= if renewed { OF_A_TOKEN } else { LASTING }
 }

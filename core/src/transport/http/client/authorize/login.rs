@@ -214,7 +214,7 @@ impl Authorizer {
         Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer, &self.auth)))
     }
 
-    /// Whether there is something that would be lost without the store: a refresh token that is known, or one that
+    /// True if there is something that would be lost without the store: a refresh token that is known, or one that
     /// somebody else is changing.
     fn needs_store(&self, error: &Error) -> bool {
         let known = self.lock().session.as_ref().is_some_and(|session| session.refresh_token().is_some());
