@@ -193,7 +193,7 @@ impl Tool {
         self
     }
 
-    /// Who checks the arguments and the answers: the handler itself, or the engine.
+    /// Both are true where the handler itself checks: the arguments, and its answers.
     pub(crate) fn is_judged(&self) -> (bool, bool) {
         self.judged
     }
