@@ -58,9 +58,9 @@ export interface BooleanSchema {
 
 /** A result that says how long and for whom it may be cached. */
 export interface CacheableResult {
-  /** What kind of result it is; absent means `complete`. */
+  /** Kind of the result; absent means `complete`. */
   resultType: string;
-  /** True if shared caches may keep it. */
+  /** Caches that may keep it: `private` is the caller's own, `public` any. */
   cacheScope: "private" | "public";
   /** Milliseconds it may be cached. */
   ttlMs: number;
@@ -89,11 +89,11 @@ export interface CallToolRequestParams {
   _meta?: RequestMetaObject;
 }
 
-/** What a tool returned; a failing tool is a result with `isError`, not an error. */
+/** Result of a tool; a failing tool is a result with `isError`, not an error. */
 export interface CallToolResult {
-  /** What the model reads. */
+  /** Content that the model reads. */
   content: ContentBlock[];
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
   /** True when the tool failed. */
   isError?: boolean;
@@ -129,7 +129,7 @@ export interface CancelTaskResult {
   taskId: string;
   /** Milliseconds from creation until it may be forgotten; `null` = never. */
   ttl: number | null;
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
   /** Milliseconds to wait between two looks. */
   pollInterval?: number;
@@ -152,7 +152,7 @@ export interface CancelledNotificationParams {
   _meta?: NotificationMetaObject;
 }
 
-/** What a client offers to servers; present means supported. */
+/** Capabilities that a client offers to servers; present means supported. */
 export interface ClientCapabilities {
   /** Since 2025-06-18. */
   elicitation?: {
@@ -256,7 +256,7 @@ export interface CompleteResult {
     hasMore?: boolean;
     total?: number;
   };
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
   _meta?: ResultMetaObject;
 }
@@ -333,9 +333,9 @@ export interface DiscoverRequest {
 
 /** The revisions and capabilities of a server. */
 export interface DiscoverResult {
-  /** What kind of result it is; absent means `complete`. */
+  /** Kind of the result; absent means `complete`. */
   resultType: string;
-  /** True if shared caches may keep it. */
+  /** Caches that may keep it: `private` is the caller's own, `public` any. */
   cacheScope: "private" | "public";
   capabilities: ServerCapabilities;
   /** Revisions the server speaks. */
@@ -393,7 +393,7 @@ export interface ElicitRequestURLParams {
   _meta?: RequestMetaObject;
 }
 
-/** What the user did, and the form's values when accepted. */
+/** Decision of the user, and the form's values when accepted. */
 export interface ElicitResult {
   action: "accept" | "cancel" | "decline";
   /** The values of the form when `action` is `accept`. */
@@ -461,7 +461,7 @@ export interface GetPromptRequestParams {
 /** The result of `prompts/get`. */
 export interface GetPromptResult {
   messages: PromptMessage[];
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
   description?: string;
   _meta?: ResultMetaObject;
@@ -510,7 +510,7 @@ export interface GetTaskResult {
   taskId: string;
   /** Milliseconds from creation until it may be forgotten; `null` = never. */
   ttl: number | null;
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
   /** Milliseconds to wait between two looks. */
   pollInterval?: number;
@@ -616,7 +616,7 @@ export interface InputRequests {
 
 /** Says that the request must be sent again with answers to these questions. */
 export interface InputRequiredResult {
-  /** What kind of result it is; absent means `complete`. */
+  /** Kind of the result; absent means `complete`. */
   resultType: "input_required";
   inputRequests?: InputRequests;
   /** The server's own state, handed back unchanged. */
@@ -737,9 +737,9 @@ export interface ListPromptsRequest {
 /** The result of `prompts/list`. */
 export interface ListPromptsResult {
   prompts: Prompt[];
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** True if shared caches may keep it. Since 2026-07-28. */
+  /** Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -766,9 +766,9 @@ export interface ListResourceTemplatesRequest {
 /** The result of `resources/templates/list`. */
 export interface ListResourceTemplatesResult {
   resourceTemplates: ResourceTemplate[];
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** True if shared caches may keep it. Since 2026-07-28. */
+  /** Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -795,9 +795,9 @@ export interface ListResourcesRequest {
 /** The result of `resources/list`. */
 export interface ListResourcesResult {
   resources: Resource[];
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** True if shared caches may keep it. Since 2026-07-28. */
+  /** Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -857,9 +857,9 @@ export interface ListToolsRequest {
 /** The result of `tools/list`. */
 export interface ListToolsResult {
   tools: Tool[];
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** True if shared caches may keep it. Since 2026-07-28. */
+  /** Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -887,7 +887,7 @@ export interface LoggingMessageNotification {
 
 /** The params of `notifications/message`. */
 export interface LoggingMessageNotificationParams {
-  /** What to log: text or any JSON value. */
+  /** Message to log: text or any JSON value. */
   data: unknown;
   level: LoggingLevel;
   /** The name of what is logging. */
@@ -988,7 +988,7 @@ export interface PaginatedRequestParams {
 
 /** One page of a list. */
 export interface PaginatedResult {
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
   /** Where the next page starts; absent on the last. */
   nextCursor?: string;
@@ -1034,7 +1034,7 @@ export interface ProgressNotificationParams {
   progress: number;
   /** Asks for, or names, the progress of a request. */
   progressToken: ProgressToken;
-  /** What is happening now, for people. Since 2025-03-26. */
+  /** Description of the present step, for people. Since 2025-03-26. */
   message?: string;
   /** How far there is to go, when known. */
   total?: number;
@@ -1109,9 +1109,9 @@ export interface ReadResourceRequestParams {
 /** The result of `resources/read`. */
 export interface ReadResourceResult {
   contents: (TextResourceContents | BlobResourceContents)[];
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
-  /** True if shared caches may keep it. Since 2026-07-28. */
+  /** Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28. */
   cacheScope?: "private" | "public";
   /** Milliseconds it may be cached. Since 2026-07-28. */
   ttlMs?: number;
@@ -1177,7 +1177,7 @@ export interface Resource {
   _meta?: MetaObject;
 }
 
-/** What all contents of a resource have in common. */
+/** Members that all contents of a resource have in common. */
 export interface ResourceContents {
   uri: string;
   /** The MIME type. */
@@ -1253,9 +1253,9 @@ export interface ResourceUpdatedNotificationParams {
   _meta?: NotificationMetaObject;
 }
 
-/** What every result has in common. */
+/** Members that every result has in common. */
 export interface Result {
-  /** What kind of result it is; absent means `complete`. Since 2026-07-28. */
+  /** Kind of the result; absent means `complete`. Since 2026-07-28. */
   resultType?: string;
   _meta?: ResultMetaObject;
   [key: string]: unknown;
@@ -1268,7 +1268,7 @@ export interface ResultMetaObject {
   [key: string]: unknown;
 }
 
-/** What kind of result it is: `complete`, `input_required`, or one of an extension. */
+/** Kind of a result: `complete`, `input_required`, or one of an extension. */
 export type ResultType = string;
 
 /** Who is speaking. */
@@ -1305,7 +1305,7 @@ export type SamplingMessageContentBlock =
   | ToolUseContent
   | ToolResultContent;
 
-/** What a server offers to clients; present means supported. */
+/** Capabilities that a server offers to clients; present means supported. */
 export interface ServerCapabilities {
   /** Since 2025-03-26. */
   completions?: JSONObject;
@@ -1461,7 +1461,7 @@ export interface SubscriptionsListenRequestParams {
 
 /** Ends a listen stream in order. */
 export interface SubscriptionsListenResult {
-  /** What kind of result it is; absent means `complete`. */
+  /** Kind of the result; absent means `complete`. */
   resultType: string;
   _meta: SubscriptionsListenResultMetaObject;
 }
@@ -1627,14 +1627,14 @@ export interface ToolAnnotations {
   readOnlyHint?: boolean;
 }
 
-/** True if the model may or must use tools. */
+/** Use of tools by the model: free, forbidden or required. */
 export interface ToolChoice {
   mode?: "auto" | "none" | "required";
 }
 
 /** How a tool may be run. Only 2025-11-25. */
 export interface ToolExecution {
-  /** True if it may, must or must not be run as a task (default forbidden). */
+  /** Running as a task: allowed, required or forbidden (default). */
   taskSupport?: "forbidden" | "optional" | "required";
 }
 
@@ -1645,7 +1645,7 @@ export interface ToolListChangedNotification {
   params?: NotificationParams;
 }
 
-/** What a tool returned, given back to the model. */
+/** Result of a tool, given back to the model. */
 export interface ToolResultContent {
   type: "tool_result";
   content: ContentBlock[];

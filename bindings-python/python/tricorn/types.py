@@ -123,9 +123,9 @@ ResultMetaObject: TypeAlias = dict[str, Any]
 
 class _CacheableResult(TypedDict):
     resultType: str
-    """What kind of result it is; absent means `complete`."""
+    """Kind of the result; absent means `complete`."""
     cacheScope: Literal["private", "public"]
-    """Whether shared caches may keep it."""
+    """Caches that may keep it: `private` is the caller's own, `public` any."""
     ttlMs: int
     """Milliseconds it may be cached."""
 
@@ -244,7 +244,7 @@ class _ToolResultContent(TypedDict):
 
 
 class ToolResultContent(_ToolResultContent, total=False):
-    """What a tool returned, given back to the model."""
+    """Result of a tool, given back to the model."""
 
     isError: bool
     """True when the tool failed."""
@@ -300,7 +300,7 @@ class _ElicitResult(TypedDict):
 
 
 class ElicitResult(_ElicitResult, total=False):
-    """What the user did, and the form's values when accepted."""
+    """Decision of the user, and the form's values when accepted."""
 
     content: dict[str, str | float | bool | list[str]]
     """The values of the form when `action` is `accept`."""
@@ -363,7 +363,7 @@ class ClientCapabilitiesTasks(TypedDict, total=False):
 
 
 class ClientCapabilities(TypedDict, total=False):
-    """What a client offers to servers; present means supported."""
+    """Capabilities that a client offers to servers; present means supported."""
 
     elicitation: ClientCapabilitiesElicitation
     """Since 2025-06-18."""
@@ -422,14 +422,14 @@ class CallToolRequest(TypedDict):
 
 class _CallToolResult(TypedDict):
     content: list[ContentBlock]
-    """What the model reads."""
+    """Content that the model reads."""
 
 
 class CallToolResult(_CallToolResult, total=False):
-    """What a tool returned; a failing tool is a result with `isError`, not an error."""
+    """Result of a tool; a failing tool is a result with `isError`, not an error."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     isError: bool
     """True when the tool failed."""
     structuredContent: Any
@@ -469,7 +469,7 @@ class ModelPreferences(TypedDict, total=False):
 
 
 class ToolChoice(TypedDict, total=False):
-    """Whether the model may or must use tools."""
+    """Use of tools by the model: free, forbidden or required."""
 
     mode: Literal["auto", "none", "required"]
 
@@ -493,7 +493,7 @@ class ToolExecution(TypedDict, total=False):
     """How a tool may be run. Only 2025-11-25."""
 
     taskSupport: Literal["forbidden", "optional", "required"]
-    """Whether it may, must or must not be run as a task (default forbidden)."""
+    """Running as a task: allowed, required or forbidden (default)."""
 
 
 class _Tool(TypedDict):
@@ -788,7 +788,7 @@ InputRequests: TypeAlias = dict[str, InputRequest]
 
 class _InputRequiredResult(TypedDict):
     resultType: Literal["input_required"]
-    """What kind of result it is; absent means `complete`."""
+    """Kind of the result; absent means `complete`."""
 
 
 class InputRequiredResult(_InputRequiredResult, total=False):
@@ -840,7 +840,7 @@ class CancelTaskResult(_CancelTaskResult, total=False):
     """The result of `tasks/cancel`. Only 2025-11-25."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     pollInterval: int
     """Milliseconds to wait between two looks."""
     statusMessage: str
@@ -898,7 +898,7 @@ class ProgressNotificationParams(_ProgressNotificationParams, total=False):
     """The params of `notifications/progress`."""
 
     message: str
-    """What is happening now, for people. Since 2025-03-26."""
+    """Description of the present step, for people. Since 2025-03-26."""
     total: float
     """How far there is to go, when known."""
     _meta: NotificationMetaObject
@@ -1323,7 +1323,7 @@ class GetTaskResult(_GetTaskResult, total=False):
     """The result of `tasks/get`. Only 2025-11-25."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     pollInterval: int
     """Milliseconds to wait between two looks."""
     statusMessage: str
@@ -1369,9 +1369,9 @@ class ListTasksResult(_ListTasksResult, total=False):
 
 
 Result: TypeAlias = dict[str, Any]
-"""What every result has in common.
+"""Members that every result has in common.
 
-- `resultType`: What kind of result it is; absent means `complete`. Since 2026-07-28.
+- `resultType`: Kind of the result; absent means `complete`. Since 2026-07-28.
 - `_meta`: see the schema.
 """
 
@@ -1406,7 +1406,7 @@ class CompleteResult(_CompleteResult, total=False):
     """The result of `completion/complete`."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     _meta: ResultMetaObject
 
 
@@ -1460,7 +1460,7 @@ class ServerCapabilitiesTools(TypedDict, total=False):
 
 
 class ServerCapabilities(TypedDict, total=False):
-    """What a server offers to clients; present means supported."""
+    """Capabilities that a server offers to clients; present means supported."""
 
     completions: JSONObject
     """Since 2025-03-26."""
@@ -1477,9 +1477,9 @@ class ServerCapabilities(TypedDict, total=False):
 
 class _DiscoverResult(TypedDict):
     resultType: str
-    """What kind of result it is; absent means `complete`."""
+    """Kind of the result; absent means `complete`."""
     cacheScope: Literal["private", "public"]
-    """Whether shared caches may keep it."""
+    """Caches that may keep it: `private` is the caller's own, `public` any."""
     capabilities: ServerCapabilities
     supportedVersions: list[str]
     """Revisions the server speaks."""
@@ -1555,7 +1555,7 @@ class GetPromptResult(_GetPromptResult, total=False):
     """The result of `prompts/get`."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     description: str
     _meta: ResultMetaObject
 
@@ -1754,9 +1754,9 @@ class ListPromptsResult(_ListPromptsResult, total=False):
     """The result of `prompts/list`."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     cacheScope: Literal["private", "public"]
-    """Whether shared caches may keep it. Since 2026-07-28."""
+    """Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28."""
     nextCursor: str
     """Where the next page starts; absent on the last."""
     ttlMs: int
@@ -1801,9 +1801,9 @@ class ListResourceTemplatesResult(_ListResourceTemplatesResult, total=False):
     """The result of `resources/templates/list`."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     cacheScope: Literal["private", "public"]
-    """Whether shared caches may keep it. Since 2026-07-28."""
+    """Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28."""
     nextCursor: str
     """Where the next page starts; absent on the last."""
     ttlMs: int
@@ -1849,9 +1849,9 @@ class ListResourcesResult(_ListResourcesResult, total=False):
     """The result of `resources/list`."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     cacheScope: Literal["private", "public"]
-    """Whether shared caches may keep it. Since 2026-07-28."""
+    """Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28."""
     nextCursor: str
     """Where the next page starts; absent on the last."""
     ttlMs: int
@@ -1875,9 +1875,9 @@ class ListToolsResult(_ListToolsResult, total=False):
     """The result of `tools/list`."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     cacheScope: Literal["private", "public"]
-    """Whether shared caches may keep it. Since 2026-07-28."""
+    """Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28."""
     nextCursor: str
     """Where the next page starts; absent on the last."""
     ttlMs: int
@@ -1895,7 +1895,7 @@ class ListToolsResultResponse(TypedDict):
 
 class _LoggingMessageNotificationParams(TypedDict):
     data: Any
-    """What to log: text or any JSON value."""
+    """Message to log: text or any JSON value."""
     level: LoggingLevel
 
 
@@ -1978,7 +1978,7 @@ class PaginatedResult(TypedDict, total=False):
     """One page of a list."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     nextCursor: str
     """Where the next page starts; absent on the last."""
     _meta: ResultMetaObject
@@ -2014,9 +2014,9 @@ class ReadResourceResult(_ReadResourceResult, total=False):
     """The result of `resources/read`."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`. Since 2026-07-28."""
+    """Kind of the result; absent means `complete`. Since 2026-07-28."""
     cacheScope: Literal["private", "public"]
-    """Whether shared caches may keep it. Since 2026-07-28."""
+    """Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28."""
     ttlMs: int
     """Milliseconds it may be cached. Since 2026-07-28."""
     _meta: ResultMetaObject
@@ -2051,7 +2051,7 @@ class _ResourceContents(TypedDict):
 
 
 class ResourceContents(_ResourceContents, total=False):
-    """What all contents of a resource have in common."""
+    """Members that all contents of a resource have in common."""
 
     mimeType: str
     """The MIME type."""
@@ -2099,7 +2099,7 @@ class ResourceUpdatedNotification(TypedDict):
 
 
 ResultType: TypeAlias = str
-"""What kind of result it is: `complete`, `input_required`, or one of an extension."""
+"""Kind of a result: `complete`, `input_required`, or one of an extension."""
 
 
 class _SubscriptionsAcknowledgedNotificationParams(TypedDict):
@@ -2169,7 +2169,7 @@ class SubscriptionsListenResult(TypedDict):
     """Ends a listen stream in order."""
 
     resultType: str
-    """What kind of result it is; absent means `complete`."""
+    """Kind of the result; absent means `complete`."""
     _meta: SubscriptionsListenResultMetaObject
 
 

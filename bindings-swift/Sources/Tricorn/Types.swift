@@ -162,12 +162,12 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What kind of result it is; absent means `complete`.
+        /// Kind of the result; absent means `complete`.
         public var resultType: String {
             get { fields.required("resultType") }
             set { fields.put("resultType", newValue) }
         }
-        /// Whether shared caches may keep it.
+        /// Caches that may keep it: `private` is the caller's own, `public` any.
         public var cacheScope: CacheScope {
             get { fields.required("cacheScope") }
             set { fields.put("cacheScope", newValue) }
@@ -255,7 +255,7 @@ public enum Types {
         public var meta: RequestMetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
     }
 
-    /// What a tool returned; a failing tool is a result with `isError`, not an error.
+    /// Result of a tool; a failing tool is a result with `isError`, not an error.
     public struct CallToolResult: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .required("content", [ContentBlock].self),
@@ -282,12 +282,12 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What the model reads.
+        /// Content that the model reads.
         public var content: [ContentBlock] {
             get { fields.required("content") }
             set { fields.put("content", newValue) }
         }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
@@ -439,7 +439,7 @@ public enum Types {
         public var taskId: String { get { fields.required("taskId") } set { fields.put("taskId", newValue) } }
         /// Milliseconds from creation until it may be forgotten; `null` = never.
         public var ttl: Int? { get { fields.optional("ttl") } set { fields.put(nullable: "ttl", newValue) } }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
@@ -508,7 +508,7 @@ public enum Types {
         }
     }
 
-    /// What a client offers to servers; present means supported.
+    /// Capabilities that a client offers to servers; present means supported.
     public struct ClientCapabilities: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .optional("elicitation", Elicitation.self),
@@ -1014,7 +1014,7 @@ public enum Types {
             get { fields.required("completion") }
             set { fields.put("completion", newValue) }
         }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
@@ -1374,12 +1374,12 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What kind of result it is; absent means `complete`.
+        /// Kind of the result; absent means `complete`.
         public var resultType: String {
             get { fields.required("resultType") }
             set { fields.put("resultType", newValue) }
         }
-        /// Whether shared caches may keep it.
+        /// Caches that may keep it: `private` is the caller's own, `public` any.
         public var cacheScope: CacheScope {
             get { fields.required("cacheScope") }
             set { fields.put("cacheScope", newValue) }
@@ -1588,7 +1588,7 @@ public enum Types {
         public var meta: RequestMetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
     }
 
-    /// What the user did, and the form's values when accepted.
+    /// Decision of the user, and the form's values when accepted.
     public struct ElicitResult: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .required("action", Action.self),
@@ -1858,7 +1858,7 @@ public enum Types {
             get { fields.required("messages") }
             set { fields.put("messages", newValue) }
         }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
@@ -2062,7 +2062,7 @@ public enum Types {
         public var taskId: String { get { fields.required("taskId") } set { fields.put("taskId", newValue) } }
         /// Milliseconds from creation until it may be forgotten; `null` = never.
         public var ttl: Int? { get { fields.optional("ttl") } set { fields.put(nullable: "ttl", newValue) } }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
@@ -2447,7 +2447,7 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What kind of result it is; absent means `complete`.
+        /// Kind of the result; absent means `complete`.
         public var resultType: String { "input_required" }
         public var inputRequests: InputRequests? {
             get { fields.optional("inputRequests") }
@@ -2882,12 +2882,12 @@ public enum Types {
         }
 
         public var prompts: [Prompt] { get { fields.required("prompts") } set { fields.put("prompts", newValue) } }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
         }
-        /// Whether shared caches may keep it. Since 2026-07-28.
+        /// Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28.
         public var cacheScope: CacheScope? {
             get { fields.optional("cacheScope") }
             set { fields.put("cacheScope", newValue) }
@@ -2987,12 +2987,12 @@ public enum Types {
             get { fields.required("resourceTemplates") }
             set { fields.put("resourceTemplates", newValue) }
         }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
         }
-        /// Whether shared caches may keep it. Since 2026-07-28.
+        /// Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28.
         public var cacheScope: CacheScope? {
             get { fields.optional("cacheScope") }
             set { fields.put("cacheScope", newValue) }
@@ -3092,12 +3092,12 @@ public enum Types {
             get { fields.required("resources") }
             set { fields.put("resources", newValue) }
         }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
         }
-        /// Whether shared caches may keep it. Since 2026-07-28.
+        /// Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28.
         public var cacheScope: CacheScope? {
             get { fields.optional("cacheScope") }
             set { fields.put("cacheScope", newValue) }
@@ -3307,12 +3307,12 @@ public enum Types {
         }
 
         public var tools: [Tool] { get { fields.required("tools") } set { fields.put("tools", newValue) } }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
         }
-        /// Whether shared caches may keep it. Since 2026-07-28.
+        /// Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28.
         public var cacheScope: CacheScope? {
             get { fields.optional("cacheScope") }
             set { fields.put("cacheScope", newValue) }
@@ -3406,7 +3406,7 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What to log: text or any JSON value.
+        /// Message to log: text or any JSON value.
         public var data: JSONValue { get { fields.required("data") } set { fields.put("data", newValue) } }
         public var level: LoggingLevel { get { fields.required("level") } set { fields.put("level", newValue) } }
         /// The name of what is logging.
@@ -3763,7 +3763,7 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
@@ -3932,7 +3932,7 @@ public enum Types {
             get { fields.required("progressToken") }
             set { fields.put("progressToken", newValue) }
         }
-        /// What is happening now, for people. Since 2025-03-26.
+        /// Description of the present step, for people. Since 2025-03-26.
         public var message: String? { get { fields.optional("message") } set { fields.put("message", newValue) } }
         /// How far there is to go, when known.
         public var total: Double? { get { fields.optional("total") } set { fields.put("total", newValue) } }
@@ -4194,12 +4194,12 @@ public enum Types {
             get { fields.required("contents") }
             set { fields.put("contents", newValue) }
         }
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
         }
-        /// Whether shared caches may keep it. Since 2026-07-28.
+        /// Caches that may keep it: `private` is the caller's own, `public` any. Since 2026-07-28.
         public var cacheScope: CacheScope? {
             get { fields.optional("cacheScope") }
             set { fields.put("cacheScope", newValue) }
@@ -4436,7 +4436,7 @@ public enum Types {
         public var meta: MetaObject? { get { fields.optional("_meta") } set { fields.put("_meta", newValue) } }
     }
 
-    /// What all contents of a resource have in common.
+    /// Members that all contents of a resource have in common.
     public struct ResourceContents: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .required("uri", String.self),
@@ -4691,7 +4691,7 @@ public enum Types {
         }
     }
 
-    /// What every result has in common.
+    /// Members that every result has in common.
     public struct Result: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .optional("resultType", String.self),
@@ -4706,7 +4706,7 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What kind of result it is; absent means `complete`. Since 2026-07-28.
+        /// Kind of the result; absent means `complete`. Since 2026-07-28.
         public var resultType: String? {
             get { fields.optional("resultType") }
             set { fields.put("resultType", newValue) }
@@ -4734,7 +4734,7 @@ public enum Types {
         }
     }
 
-    /// What kind of result it is: `complete`, `input_required`, or one of an extension.
+    /// Kind of a result: `complete`, `input_required`, or one of an extension.
     public typealias ResultType = String
 
     /// Who is speaking.
@@ -4883,7 +4883,7 @@ public enum Types {
         }
     }
 
-    /// What a server offers to clients; present means supported.
+    /// Capabilities that a server offers to clients; present means supported.
     public struct ServerCapabilities: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .optional("completions", JSONObject.self),
@@ -5584,7 +5584,7 @@ public enum Types {
             fields.put("_meta", meta)
         }
 
-        /// What kind of result it is; absent means `complete`.
+        /// Kind of the result; absent means `complete`.
         public var resultType: String {
             get { fields.required("resultType") }
             set { fields.put("resultType", newValue) }
@@ -6144,7 +6144,7 @@ public enum Types {
         }
     }
 
-    /// Whether the model may or must use tools.
+    /// Use of tools by the model: free, forbidden or required.
     public struct ToolChoice: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .optional("mode", Mode.self),
@@ -6182,7 +6182,7 @@ public enum Types {
             fields.put("taskSupport", taskSupport)
         }
 
-        /// Whether it may, must or must not be run as a task (default forbidden).
+        /// Running as a task: allowed, required or forbidden (default).
         public var taskSupport: TaskSupport? {
             get { fields.optional("taskSupport") }
             set { fields.put("taskSupport", newValue) }
@@ -6222,7 +6222,7 @@ public enum Types {
         }
     }
 
-    /// What a tool returned, given back to the model.
+    /// Result of a tool, given back to the model.
     public struct ToolResultContent: _WireObject, WireValue {
         public static let rules: [_WireRule] = [
             .constant("type", "tool_result"),
