@@ -31,10 +31,15 @@ pub(crate) fn all<'e>(noun: &str, source: &Value, errors: impl Iterator<Item = V
 pub(crate) fn plain(noun: &str, at: &str, place: &str) -> String {
     let (at, place) = (path(at), shortened(place, 200));
     if at.is_empty() {
-        format!("{noun}s: they do not fit {place:?} of the schema")
+        format!("{}: no fit for {place:?} of the schema", whole(noun))
     } else {
         format!("{noun} \"{}\": it does not fit {place:?} of the schema", shortened(&at, MAX_NAME))
     }
+}
+
+/// The value of which members are called `noun`: the arguments, but one result.
+pub(crate) fn whole(noun: &str) -> String {
+    if noun == "result" { noun.to_owned() } else { format!("{noun}s") }
 }
 
 /// What a member is called, and the schema that it is checked against.
@@ -95,7 +100,11 @@ fn describe(noun: Noun<'_>, error: &ValidationError<'_>) -> Vec<String> {
         if at.is_empty() { name.into_owned() } else { format!("{at}.{name}") }
     };
     let here = |text: String| {
-        if at.is_empty() { vec![format!("{noun}s: {text}")] } else { vec![format!("{noun} \"{at}\": {text}")] }
+        if at.is_empty() {
+            vec![format!("{}: {text}", whole(noun.text))]
+        } else {
+            vec![format!("{noun} \"{at}\": {text}")]
+        }
     };
     match error.kind() {
         ValidationErrorKind::Type { kind } => {

@@ -222,7 +222,7 @@ impl Schema {
         let judged = run.judge(value);
         match run.problem().filter(|_| judged == Ok(false)) {
             Some(found) => (problem::plain(noun, &found.at, &found.place), found.at),
-            None => (format!("{noun}s: they do not fit the schema"), String::new()),
+            None => (format!("{}: no fit for the schema", problem::whole(noun)), String::new()),
         }
     }
 
@@ -255,20 +255,26 @@ impl Schema {
             Ok(false) if self.is_worded(rules, MAX_WORDED.max(most / 5), value) => {
                 library().and_then(|()| Err(self.words(source, rules, noun, value, None).0))
             }
-            Ok(false) => {
-                Err(format!("{noun}s: they do not fit the schema, and finding out where takes too many steps"))
-            }
+            Ok(false) => Err(format!(
+                "{}: no fit for the schema, and finding out where takes too many steps",
+                problem::whole(noun)
+            )),
             Err(Stop::Steps(place)) => Err(format!(
-                "{noun}s: checking them against the schema takes too many steps, more than {most}, most of them at {:?}",
+                "{}: checking against the schema takes too many steps, more than {most}, most of them at {:?}",
+                problem::whole(noun),
                 shortened(&place, 200)
             )),
-            Err(Stop::Deep(place)) => {
-                Err(format!("{noun}s: checking them goes too deep at {:?} of the schema", shortened(&place, 200)))
-            }
-            Err(Stop::Pattern(place)) => {
-                Err(format!("{noun}s: matching the pattern at {:?} takes too many steps", shortened(&place, 200)))
-            }
-            Err(Stop::Left) => Err(format!("{noun}s: nobody waits for it")),
+            Err(Stop::Deep(place)) => Err(format!(
+                "{}: checking goes too deep at {:?} of the schema",
+                problem::whole(noun),
+                shortened(&place, 200)
+            )),
+            Err(Stop::Pattern(place)) => Err(format!(
+                "{}: matching the pattern at {:?} takes too many steps",
+                problem::whole(noun),
+                shortened(&place, 200)
+            )),
+            Err(Stop::Left) => Err(format!("{}: nobody waits for it", problem::whole(noun))),
         }
     }
 }
@@ -302,7 +308,7 @@ pub(crate) fn unreadable(noun: &str, text: &str, error: &serde_json::Error) -> S
         let why = why.split(" at line ").next().unwrap_or_default().to_owned();
         Some(format!("{noun} \"{}\": {why}, got {}", shortened(name, 100), shortened(value.get(), 60)))
     });
-    named.unwrap_or_else(|| format!("{noun}s: {error}"))
+    named.unwrap_or_else(|| format!("{}: {error}", problem::whole(noun)))
 }
 
 struct NoNetwork;

@@ -11,6 +11,7 @@ use super::question::InputRequired;
 use crate::call::{Context, Handler, HiddenError, Reply, RequestHandler};
 use crate::error::{Error, ErrorKind, shortened};
 use crate::jsonrpc::RawJson;
+use crate::model::problem;
 use crate::model::{
     CallToolResult, CompleteResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
@@ -367,12 +368,12 @@ where
 pub(crate) fn unfit<T: DeserializeOwned>(noun: &str, text: &str) -> String {
     let mut reader = serde_json::Deserializer::from_str(text);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
-        return format!("{noun}s: they do not fit");
+        return format!("{}: no fit", problem::whole(noun));
     };
     let (path, why) = (error.path().to_string(), error.inner().to_string());
     let why = why.split(" at line ").next().unwrap_or_default();
     match path.as_str() {
-        "." | "" => format!("{noun}s: {why}"),
+        "." | "" => format!("{}: {why}", problem::whole(noun)),
         path => format!("{noun} \"{}\": {why}", shortened(path, 100)),
     }
 }

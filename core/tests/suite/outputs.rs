@@ -94,7 +94,7 @@ async fn null_is_a_value_where_any_is() {
     let objects = connected(&server(&point()), json!({"revision": "2026-07-28"})).await;
     objects.list_tools().await.unwrap();
     let error = objects.call_tool("t", &null).await.unwrap_err();
-    assert!(error.message().ends_with("results: expected object, got null"), "{error}");
+    assert!(error.message().ends_with("result: expected object, got null"), "{error}");
     // Where it has to be an object, our servers wrap it.
     let client = connected(&server(&point()), json!({"revision": "2025-11-25"})).await;
     let wrapped = client.call_tool("t", &null).await.unwrap().structured_content.unwrap();

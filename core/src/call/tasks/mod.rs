@@ -32,7 +32,7 @@ pub(crate) use self::requestor::{
 use super::context::Clock;
 use super::request::Guard;
 use super::{Context, Handler, Link, Reply, Shaper};
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::meta::RELATED_TASK;
 use crate::model::{Task, TaskStatus};
@@ -100,7 +100,9 @@ impl Running {
     /// Stops the handler and tells who waits.
     fn stop(self, reason: &str, error: &Error) {
         self.context.cancel(Some(reason));
-        self.questions.into_iter().for_each(|questions| questions.end(error));
+        let closed = error.kind() == ErrorKind::Closed;
+        let asked = if closed { error.clone() } else { Error::cancelled(format!("the task ended: {reason}")) };
+        self.questions.into_iter().for_each(|questions| questions.end(&asked));
         self.waiters.into_iter().for_each(|(_, reply)| reply.error(error.clone()));
     }
 }
