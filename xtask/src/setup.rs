@@ -19,7 +19,7 @@ pub(crate) use nginx::nginx;
 pub(crate) use node::{checkers, install as npm_packages, newest as newest_node};
 pub(crate) use platforms::{PLATFORMS, Platform, check as check_for, platforms};
 pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages, servers};
-pub(crate) use swift::command as swift_command;
+pub(crate) use swift::{command as swift_command, tests as swift_tests};
 
 /// What became of a language.
 #[derive(Clone, Debug)]
@@ -34,6 +34,10 @@ pub(crate) enum State {
 pub(crate) struct Made(Vec<(Lang, State)>);
 
 impl Made {
+    pub(crate) fn add(&mut self, lang: Lang, state: State) {
+        self.0.push((lang, state));
+    }
+
     pub(crate) fn state(&self, lang: Lang) -> Option<&State> {
         self.0.iter().find(|(l, _)| *l == lang).map(|(_, state)| state)
     }
@@ -67,8 +71,15 @@ pub(crate) fn use_as_built(yes: bool) {
 
 /// Builds the packages of these languages and the examples written in them.
 pub(crate) fn languages(langs: &[Lang]) -> Made {
+    let (mut made, rest) = begin(langs);
+    made.0.extend(rest.end());
+    made
+}
+
+/// All but Swift, which needs no more of cargo.
+pub(crate) fn begin(langs: &[Lang]) -> (Made, Rest) {
     if AS_BUILT.load(Ordering::Relaxed) {
-        return Made(langs.iter().map(|l| (*l, State::Ready)).collect());
+        return (Made(langs.iter().map(|l| (*l, State::Ready)).collect()), Rest(None));
     }
     // The Swift toolchain is a long download: it arrives while Rust compiles.
     let toolchain = langs.contains(&Lang::Swift).then(|| std::thread::spawn(swift::provision));
@@ -83,26 +94,39 @@ pub(crate) fn languages(langs: &[Lang]) -> Made {
                 Lang::Python => python::make(),
                 _ => node::make(),
             };
-            made.push((lang, state(result.map(|()| State::Ready))));
+            made.push((lang, noted(lang, result.map(|()| State::Ready))));
         }
     }
     drop(packages.join());
-    if let Some(toolchain) = toolchain {
-        let provided = toolchain.join().unwrap_or_else(|_| Ok(State::Failed("the download panicked".into())));
-        let result = match provided {
+    let rest = toolchain.map(|toolchain| match toolchain.join() {
+        Ok(Ok(State::Ready)) => swift::library().map(|()| State::Ready),
+        Ok(other) => other,
+        Err(_) => Ok(State::Failed("the download panicked".into())),
+    });
+    (Made(made), Rest(rest))
+}
+
+/// Swift's package, of which the library is there.
+pub(crate) struct Rest(Option<Result<State>>);
+
+impl Rest {
+    pub(crate) fn end(self) -> Option<(Lang, State)> {
+        let result = match self.0? {
             Ok(State::Ready) => swift::make().map(|()| State::Ready),
             other => other,
         };
-        made.push((Lang::Swift, state(result)));
+        Some((Lang::Swift, noted(Lang::Swift, result)))
     }
-    for (lang, state) in &made {
-        match state {
-            State::Ready => {}
-            State::Skipped(why) => report::note(format!("{lang}: skipped: {why}")),
-            State::Failed(why) => report::note(format!("{lang}: failed: {why}")),
-        }
+}
+
+fn noted(lang: Lang, result: Result<State>) -> State {
+    let state = result.unwrap_or_else(|error| State::Failed(format!("{error:#}")));
+    match &state {
+        State::Ready => {}
+        State::Skipped(why) => report::note(format!("{lang}: skipped: {why}")),
+        State::Failed(why) => report::note(format!("{lang}: failed: {why}")),
     }
-    Made(made)
+    state
 }
 
 /// Gets the packages that these languages need, while Rust compiles. An error is no end: the language's own step tries
@@ -117,10 +141,6 @@ fn packages_of(langs: &[Lang]) -> std::thread::JoinHandle<()> {
             drop(node::modules());
         }
     })
-}
-
-fn state(result: Result<State>) -> State {
-    result.unwrap_or_else(|error| State::Failed(format!("{error:#}")))
 }
 
 /// `cargo xtask setup`: all of it.

@@ -8,7 +8,7 @@ use crate::conformance::{self, Plan, Role};
 use crate::place::{self, Lang};
 use crate::report::{self, Counts};
 use crate::setup::{self, State};
-use crate::{demo, guides, interop, process, tidy, tool};
+use crate::{demo, guides, interop, process, tidy, tool, wild};
 use anyhow::Result;
 use parse::Read;
 use std::collections::VecDeque;
@@ -57,8 +57,23 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         drop(setup::checkers());
         drop(setup::conformance());
     });
-    let made = setup::languages(&langs);
+    let (mut made, rest) = setup::begin(&langs);
     drop(suites.join());
+    // Swift's compiler uses one core most of the time, and others' packages come from a network.
+    let with = Beside {
+        swift_tests: session.wants("swift test"),
+        peers: session.wants("tree interop peers"),
+        wild: session.wants("all wild"),
+    };
+    let beside = thread::spawn(move || with.run(rest));
+    for lang in &langs {
+        if made.why_not(*lang).is_none() || *lang == Lang::Swift {
+            steps::compiled(*lang).into_iter().for_each(|step| session.step(step));
+        }
+    }
+    if let Ok(Some((lang, state))) = beside.join() {
+        made.add(lang, state);
+    }
     let mut ready = Vec::new();
     for lang in &langs {
         match made.state(*lang) {
@@ -89,7 +104,6 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         setup::keyring();
     }
     if !ready.is_empty() {
-        // Building them takes all cores for minutes, which nothing that is measured should share.
         let mut missing = false;
         session.call("tree interop peers", || {
             let peers = setup::peers();
@@ -99,6 +113,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         if !missing {
             all.push(interop(ready.clone()));
         }
+        all.push(wild(ready.clone()));
     }
     if ready.contains(&Lang::Rust) {
         all.push(platforms());
@@ -108,12 +123,46 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     Ok(session.end())
 }
 
+/// What is made while Rust's checks are compiled.
+struct Beside {
+    swift_tests: bool,
+    peers: bool,
+    wild: bool,
+}
+
+impl Beside {
+    /// An error is no end: the steps that need it try again, and say it.
+    fn run(self, rest: setup::Rest) -> Option<(Lang, State)> {
+        let swift = rest.end();
+        if self.swift_tests && matches!(swift, Some((_, State::Ready))) {
+            drop(setup::swift_tests());
+        }
+        if self.peers {
+            drop(setup::peers());
+        }
+        if self.wild {
+            drop(wild::prepare());
+        }
+        swift
+    }
+}
+
 /// Ours against the official SDKs: the longest of all, so it starts first.
 fn interop(langs: Vec<Lang>) -> Job {
     let name = "all interop".to_owned();
     let what = move || {
         let outcome = interop::run(&langs)?;
         Ok(Read { counts: outcome.counts, failures: outcome.failures, skips: outcome.skips })
+    };
+    Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
+}
+
+/// Ours against the programs of others that tell most.
+fn wild(langs: Vec<Lang>) -> Job {
+    let name = "all wild".to_owned();
+    let what = move || {
+        let (counts, failures, skips) = wild::core(&langs)?;
+        Ok(Read { counts, failures, skips })
     };
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }

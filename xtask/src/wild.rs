@@ -57,52 +57,30 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         let named = options.names.iter().any(|n| p.name.contains(n.as_str()));
         if options.names.is_empty() { options.all || options.update || p.core } else { named }
     };
-    let mut chosen: Vec<Peer> = file.iter().filter(wanted).cloned().collect();
+    let chosen: Vec<Peer> = file.iter().filter(wanted).cloned().collect();
     if chosen.is_empty() {
         bail!("no peer of tests/wild/peers.toml has such a name");
     }
-    chosen.retain(|p| match p.missing() {
-        Some(program) => {
-            report::line(format!("skipped: {}: there is no {program}", p.name));
-            false
-        }
-        None => true,
-    });
-    let mut counts = Counts::default();
-    let mut ready = Vec::new();
-    // The environments that drivers and controls live in come with the peers that need them.
-    for base in file.iter().filter(|p| p.is_base()) {
-        base.install().with_context(|| base.name.clone())?;
-    }
-    for peer in &mut chosen {
-        if options.update {
-            peer.loosen();
-        }
-        match peer.install() {
-            Ok(()) => ready.push(peer.clone()),
-            Err(error) => {
-                counts += Counts::of(false);
-                report::line(format!("failed: {}: not installed: {error:#}", peer.name));
-            }
-        }
-    }
+    let Installed { ready, failures, skips } = install(&file, chosen, options.update)?;
+    skips.iter().for_each(|why| report::line(format!("skipped: {why}")));
+    failures.iter().for_each(|why| report::line(format!("failed: {why}")));
+    let mut counts = Counts::new(0, failures.len(), skips.len());
     if options.install {
         report::clear();
-        report::line(format!("{} of {} peers are installed", ready.len(), chosen.len()));
+        report::line(format!("{} peers are installed, {} are not", ready.len(), failures.len()));
         return Ok(counts.failed == 0);
     }
     let core = !options.all && !options.update && options.names.is_empty();
     let cells: Vec<Cell<'_>> = ready.iter().flat_map(|p| cell::of(p, &file, &langs, core)).collect();
     report::step(format!("{} cells of {} peers", cells.len(), ready.len()));
-    let keep = options.all && !options.fresh;
-    let outcomes = play(&cells, keep)?;
+    let outcomes = play(&cells, options.all && !options.fresh)?;
     report::clear();
     let mut checks = 0;
     for outcome in &outcomes {
         counts += Counts::of(outcome.good());
         checks += outcome.checks.len();
         for line in outcome.complaints() {
-            report::line(line);
+            report::line(format!("failed: {line}"));
         }
     }
     if options.update {
@@ -115,6 +93,61 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     report::line(format!("{} peers, {} cells, {checks} checks", ready.len(), outcomes.len()));
     report::line(format!("{} passed, {} failed", counts.passed, counts.failed));
     Ok(counts.failed == 0)
+}
+
+/// Peers of which the programs are there, and why the others are not.
+#[derive(Default)]
+struct Installed {
+    ready: Vec<Peer>,
+    failures: Vec<String>,
+    skips: Vec<String>,
+}
+
+fn install(file: &[Peer], chosen: Vec<Peer>, newest: bool) -> Result<Installed> {
+    let mut all = Installed::default();
+    // The environments that drivers and controls live in come with the peers that need them.
+    for base in file.iter().filter(|p| p.is_base()) {
+        base.install().with_context(|| base.name.clone())?;
+    }
+    for mut peer in chosen {
+        if let Some(program) = peer.missing() {
+            all.skips.push(format!("{}: there is no {program}", peer.name));
+            continue;
+        }
+        if newest {
+            peer.loosen();
+        }
+        match peer.install() {
+            Ok(()) => all.ready.push(peer),
+            Err(error) => all.failures.push(format!("{}: not installed: {error:#}", peer.name)),
+        }
+    }
+    Ok(all)
+}
+
+fn core_of(file: &[Peer]) -> Vec<Peer> {
+    file.iter().filter(|p| p.core).cloned().collect()
+}
+
+/// Installs the core's peers.
+pub(crate) fn prepare() -> Result<()> {
+    let file = peers::read()?;
+    install(&file, core_of(&file), false).map(drop)
+}
+
+/// The core, for `cargo xtask test`: the counts, failures and skips. A check is a test.
+pub(crate) fn core(langs: &[Lang]) -> Result<(Counts, Vec<String>, Vec<String>)> {
+    let file = peers::read()?;
+    let Installed { ready, mut failures, mut skips } = install(&file, core_of(&file), false)?;
+    let mut counts = Counts::new(0, failures.len(), skips.len());
+    let cells: Vec<Cell<'_>> = ready.iter().flat_map(|p| cell::of(p, &file, langs, true)).collect();
+    for outcome in play(&cells, false)? {
+        let complaints = outcome.complaints();
+        counts += Counts::new(outcome.passed(), complaints.len(), outcome.known().len());
+        failures.extend(complaints);
+        skips.extend(outcome.known());
+    }
+    Ok((counts, failures, skips))
 }
 
 /// The languages asked for; of all of them those whose programs are there.
@@ -133,7 +166,7 @@ fn play(cells: &[Cell<'_>], keep: bool) -> Result<Vec<Outcome>> {
     let lane = || {
         let mut done = Vec::new();
         while let Some((n, cell)) = next() {
-            report::step(format!("{}/{} {}", n + 1, cells.len(), cell.id));
+            report::step(format!("{}/{} {} against others", n + 1, cells.len(), cell.id));
             done.push((n, cell.play(keep)));
         }
         done

@@ -47,16 +47,27 @@ pub(super) fn provision() -> Result<State> {
     })
 }
 
-/// The Swift package and its examples, in profile release.
-pub(super) fn make() -> Result<()> {
+/// What the Swift package links.
+pub(super) fn library() -> Result<()> {
     if !place::root().join("Package.swift").is_file() {
         bail!("there is no Package.swift");
     }
-    super::rust::package("tricorn-swift")?;
+    super::rust::package("tricorn-swift")
+}
+
+/// The Swift package and its examples, in profile release.
+pub(super) fn make() -> Result<()> {
     forget_stale_products()?;
     report::step("building the Swift package");
     let command = command(&["swift", "build", "-c", "release"]);
     process::must("swift build", command, 30 * MINUTES, &place::log("setup swift package")).map(drop)
+}
+
+/// The package's tests, without running them.
+pub(crate) fn tests() -> Result<()> {
+    report::step("building the tests of the Swift package");
+    let command = command(&["swift", "build", "--build-tests"]);
+    process::must("swift build", command, 30 * MINUTES, &place::log("setup swift tests")).map(drop)
 }
 
 /// SwiftPM does not link again when only the Rust library has changed: remove what an older one went into.

@@ -29,7 +29,19 @@ fn program(path: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
     command
 }
 
-/// The checks and tests that belong to a language.
+/// What compiles, and runs nothing that is measured or has to answer in time.
+pub(super) fn compiled(lang: Lang) -> Vec<Step> {
+    match lang {
+        Lang::Rust => rust_compiled(),
+        Lang::Swift => {
+            let generated = program("bindings-swift/regen.sh", &["--check"]);
+            vec![step("swift generated sources", generated, 20, Reader::Status)]
+        }
+        Lang::Python | Lang::Node => Vec::new(),
+    }
+}
+
+/// The other checks and tests that belong to a language.
 pub(super) fn of(lang: Lang) -> Vec<Step> {
     match lang {
         Lang::Rust => rust(),
@@ -43,27 +55,35 @@ pub(super) fn of(lang: Lang) -> Vec<Step> {
 const BARE: [&str; 8] =
     ["clippy", "--release", "--package", "tricorn", "--no-default-features", "--", "-D", "warnings"];
 
-fn rust() -> Vec<Step> {
-    let check = |name: &str, args: &[&str], minutes| step(name, tool::cargo(args), minutes, Reader::Status);
-    let mut docs = tool::cargo(&["doc", "--release", "--no-deps", "--package", "tricorn"]);
-    docs.env("RUSTDOCFLAGS", "-D warnings");
+fn cargo_tests() -> Command {
     let mut tests = tool::cargo(&["test", "--release", "--workspace", "--no-fail-fast"]);
     // Extension modules: they link only into their hosts, whose own runners test them.
     tests.args(["--exclude", "tricorn-python", "--exclude", "tricorn-node"]);
     // To compile the core and its tests takes longer than running them.
     tests.args(["--config", "profile.release.package.tricorn.opt-level=0"]);
+    tests
+}
+
+fn rust_compiled() -> Vec<Step> {
+    let check = |name: &str, args: &[&str], minutes| step(name, tool::cargo(args), minutes, Reader::Status);
+    let mut docs = tool::cargo(&["doc", "--release", "--no-deps", "--package", "tricorn"]);
+    docs.env("RUSTDOCFLAGS", "-D warnings");
+    let mut tests = cargo_tests();
+    tests.arg("--no-run");
     vec![
         check("rust format", &["fmt", "--all", "--check"], 2),
         check("rust format of benches", &["fmt", "--all", "--check", "--manifest-path", "benches/Cargo.toml"], 2),
         check("rust format of fuzz targets", &["fmt", "--check", "--manifest-path", "core/fuzz/Cargo.toml"], 2),
         check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
-        step("rust cargo test", tests, 30, Reader::Cargo),
+        step("rust tests compiled", tests, 30, Reader::Status),
         step("rust documentation", docs, 10, Reader::Status),
         check("rust without features", &BARE, 10),
-        no_runtime(),
-        deny(),
     ]
+}
+
+fn rust() -> Vec<Step> {
+    vec![step("rust cargo test", cargo_tests(), 30, Reader::Cargo), no_runtime(), deny()]
 }
 
 /// The protocol needs no runtime: without features there is none in the graph.
@@ -154,7 +174,6 @@ fn swift() -> Vec<Step> {
             Some(_) => step("swift format", swift(&format), 5, Reader::Status),
             None => skip("swift format", "this toolchain has no swift-format"),
         },
-        step("swift generated sources", program("bindings-swift/regen.sh", &["--check"]), 20, Reader::Status),
         // One after the other: a test that computes would starve those that wait for answers within a time.
         step("swift test", swift(&["swift", "test", "--no-parallel"]), 20, Reader::Swift),
     ]

@@ -75,7 +75,16 @@ impl Outcome {
             None => "",
         };
         let log = place::short(&log(&self.id));
-        self.failed.iter().map(|f| format!("failed: {}: {f}: {}{}; {log}", self.id, note(f), control(f))).collect()
+        self.failed.iter().map(|f| format!("{}: {f}: {}{}; {log}", self.id, note(f), control(f))).collect()
+    }
+
+    pub(super) fn passed(&self) -> usize {
+        self.checks.iter().filter(|c| c.ok == Some(true)).count()
+    }
+
+    /// Lines about what is known to fail.
+    pub(super) fn known(&self) -> Vec<String> {
+        self.known.iter().map(|(check, why)| format!("{}: {check}: {why}", self.id)).collect()
     }
 }
 
