@@ -105,3 +105,36 @@ test("a working directory that is not there is named", async () => {
     await assert.rejects(connect({ command: "sh", args: ["-c", "true"], cwd }), (error) => error.message.includes(cwd));
   }
 });
+
+for (const ending of ["SIGKILL", "SIGTERM", "process.exit", "throw"]) {
+  test(`a client that did not close leaves no server: ${ending}`, async () => {
+    // What ignores the end of its input, and holds standard error as long as it lives.
+    const server = `
+      read -r line
+      id=$(printf %s "$line" | sed 's/.*"id":\\([0-9]*\\).*/\\1/')
+      result='{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}'
+      printf '{"jsonrpc":"2.0","id":%s,"result":%s}\\n' "$id" "$result"
+      sleep 600 &
+      wait`;
+    const script = `
+      import { connect } from "tricorn";
+      const command = { command: "sh", args: ["-c", process.env.SERVER] };
+      globalThis.client = await connect(command, { revision: "legacy", shutdownGrace: 600 });
+      setTimeout(() => {}, 600_000);
+      console.log("open");
+      if (process.env.ENDING === "process.exit") process.exit(3);
+      if (process.env.ENDING === "throw") throw new Error("as expected");
+    `;
+    const child = spawn(process.execPath, ["--input-type=module", "--eval", script], {
+      cwd: new URL("..", import.meta.url),
+      env: { ...process.env, SERVER: server, ENDING: ending },
+      stdio: ["ignore", "pipe", "pipe"],
+    });
+    child.stderr.resume();
+    const over = once(child, "close");
+    await within(once(createInterface({ input: child.stdout }), "line"), "the connection");
+    if (ending.startsWith("SIG")) child.kill(ending);
+    // It comes when nobody holds the pipes any more.
+    await within(over, "the end of both");
+  });
+}

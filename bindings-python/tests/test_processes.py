@@ -284,3 +284,40 @@ def test_the_streams_are_given_back(raw: Raw) -> None:
     assert process.stdout.readline() == b"after a line\n"
     assert process.wait(PATIENCE) == 0
     assert b"during" in said + process.stderr.read()
+
+
+@pytest.mark.parametrize("ending", ["killed", "terminated", "exits", "fails"])
+def test_a_client_that_did_not_close_leaves_no_server(ending: str) -> None:
+    # What ignores the end of its input, and holds standard error as long as it lives.
+    server = """
+        read -r line
+        id=$(printf %s "$line" | sed 's/.*"id":\\([0-9]*\\).*/\\1/')
+        result='{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"s","version":"1"}}'
+        printf '{"jsonrpc":"2.0","id":%s,"result":%s}\\n' "$id" "$result"
+        sleep 600 &
+        wait
+    """
+    code = """
+        import asyncio, os, sys
+        from tricorn import connect
+
+        async def main():
+            client = await connect(["sh", "-c", sys.argv[2]], revision="legacy", shutdown_grace=600)
+            print("open", flush=True)
+            if sys.argv[1] == "exits":
+                os._exit(3)
+            if sys.argv[1] == "fails":
+                raise RuntimeError("as expected")
+            await asyncio.sleep(600)
+
+        asyncio.run(main())
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), ending, server]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"open\n"
+        if ending in ("killed", "terminated"):
+            process.send_signal(signal.SIGKILL if ending == "killed" else signal.SIGTERM)
+        # The end of what both of them hold.
+        said = process.communicate(timeout=PATIENCE)[1].decode()
+        assert ending != "fails" or "as expected" in said

@@ -18,7 +18,7 @@ pub(crate) fn handle() -> Handle {
 
 /// The engine's own runtime, also when the caller has one.
 #[expect(clippy::expect_used, reason = "without threads there is nothing left to do")]
-fn own() -> Handle {
+pub(crate) fn own() -> Handle {
     let pid = std::process::id();
     let mut slot = OWN.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     match *slot {

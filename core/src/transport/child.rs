@@ -15,6 +15,7 @@ use tokio::sync::watch;
 
 use super::hearing::Hearing;
 use super::lines::{Line, Lines};
+use super::orphans;
 use super::sink::{Backlog, LineSink};
 use crate::client::{Events, InheritEnv, Stderr, Target};
 use crate::driver::{Peer, runtime};
@@ -103,7 +104,7 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     let (exited, exit) = watch::channel(None);
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let gone = Arc::new(Once::default());
-    runtime::spawn(reap(child, group, exited, gone.clone()));
+    runtime::spawn(reap(child, Watch::new(group, &gone), exited));
     let process = Arc::new(Process { group, exit, gone, ended: Once::default() });
     let output = Output { output, backlog: stdin.backlog(), process: process.clone() };
     Ok(Started { process, stdin, output, stderr: our_err })
@@ -173,23 +174,55 @@ fn interpreter(file: &Path) -> Option<String> {
 }
 
 /// Waits for the child, so that no zombie stays, and until its group is empty: then others may get its number.
-async fn reap(mut child: Child, group: Option<Pid>, exited: watch::Sender<Option<String>>, gone: Arc<Once>) {
+async fn reap(mut child: Child, watch: Watch, exited: watch::Sender<Option<String>>) {
     let status = match child.wait().await {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
     };
-    let mut is_empty = group.is_none_or(|group| !group_exists(group));
-    if is_empty {
-        gone.set();
-    }
+    watch.look();
     exited.send_replace(Some(status));
-    let mut pause = Duration::from_millis(10);
-    while !is_empty {
-        tokio::time::sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(1));
-        is_empty = group.is_none_or(|group| !group_exists(group));
+    watch.until_gone().await;
+}
+
+/// Sees when the group of a child is empty. One that is dropped before, as its runtime has ended, goes on in the engine's own.
+struct Watch {
+    group: Option<Pid>,
+    /// Set when its number may belong to somebody else.
+    gone: Arc<Once>,
+}
+
+impl Watch {
+    fn new(group: Option<Pid>, gone: &Arc<Once>) -> Self {
+        group.into_iter().for_each(orphans::add);
+        Self { group, gone: gone.clone() }
     }
-    gone.set();
+
+    /// True if the group is empty.
+    fn look(&self) -> bool {
+        let gone = self.gone.is_set() || self.group.is_none_or(|group| !group_exists(group));
+        if gone && !self.gone.is_set() {
+            self.gone.set();
+            self.group.into_iter().for_each(orphans::remove);
+        }
+        gone
+    }
+
+    async fn until_gone(&self) {
+        let mut pause = Duration::from_millis(10);
+        while !self.look() {
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(Duration::from_secs(1));
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        if !self.look() {
+            let rest = Self { group: self.group, gone: self.gone.clone() };
+            runtime::own().spawn(async move { rest.until_gone().await });
+        }
+    }
 }
 
 /// The child's output, and what says that reading it is over.
@@ -333,4 +366,22 @@ impl Process {
 
 fn group_exists(group: Pid) -> bool {
     test_kill_process_group(group).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_number_that_another_has_now_is_not_signalled() {
+        let mut stranger = Command::new("sleep").arg("600").process_group(0).kill_on_drop(true).spawn().expect("sleep");
+        let number = stranger.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let (_exited, exit) = watch::channel(Some("exit status: 0".to_owned()));
+        let gone = Arc::new(Once::default());
+        gone.set();
+        let process = Process { group: number, exit, gone, ended: Once::default() };
+        process.end(Duration::from_millis(50)).await;
+        assert!(process.ended.is_set());
+        assert!(stranger.try_wait().expect("a child").is_none(), "it goes on");
+    }
 }

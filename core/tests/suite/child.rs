@@ -133,6 +133,43 @@ async fn what_a_child_leaves_behind_is_ended() {
     assert_eq!(held.rest().await, "left\n");
 }
 
+/// The client of the next test, in a process of its own: nothing where it is not asked for.
+#[tokio::test]
+async fn a_client_that_is_killed() {
+    let (Ok(script), Ok(held)) = (std::env::var("TRICORN_TEST_SCRIPT"), std::env::var("HELD")) else { return };
+    let args = vec!["-c".into(), script];
+    let env = BTreeMap::from([("HELD".into(), Some(held))]);
+    let target = Target::Command { command: "sh".into(), args, env, cwd: None, stderr: Stderr::Discard };
+    let (client, _lines) = connect(&target, 60.0).await;
+    std::future::pending::<()>().await;
+    drop(client);
+}
+
+#[tokio::test]
+async fn a_client_that_is_killed_leaves_no_server() {
+    // What leaves at the end of input is not told to; what ignores all that is killed.
+    for (name, script, words) in [
+        ("leaves", "trap 'say told' TERM; until_the_end; say left", "left\n"),
+        ("stays", "(trap '' TERM; exec sleep 600) & trap 'say told; exit' TERM; sleep 600 & wait", "told\n"),
+    ] {
+        let mut held = Held::new(&format!("killed-{name}"));
+        let script = format!("{PRELUDE}answer \"$legacy\"; say open; {script}");
+        let mut client = std::process::Command::new(std::env::current_exe().unwrap())
+            .args(["child::a_client_that_is_killed", "--exact"])
+            .env("TRICORN_TEST_SCRIPT", script)
+            .env("HELD", &held.path)
+            .stdout(std::process::Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut open = [0; 5];
+        tokio::time::timeout(PATIENCE, held.reader.read_exact(&mut open)).await.unwrap().unwrap();
+        assert_eq!(&open, b"open\n");
+        client.kill().unwrap();
+        client.wait().unwrap();
+        assert_eq!(held.rest().await, words, "{name}");
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn the_pipes_of_a_process_that_got_away_are_let_go() {
