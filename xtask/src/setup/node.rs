@@ -82,6 +82,8 @@ pub(crate) fn install(dir: &Path, packages: &[&str]) -> Result<()> {
     let name = dir.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
     let mut command = tool::npm(&["install", "--no-save", "--no-package-lock", "--prefix"]);
     command.arg(dir).args(packages);
+    // Browsers are Debian's.
+    command.env("PUPPETEER_SKIP_DOWNLOAD", "1").env("PLAYWRIGHT_SKIP_BROWSER_DOWNLOAD", "1");
     process::must(
         &format!("npm install {}", packages.join(" ")),
         command,
