@@ -3,11 +3,15 @@
 use crate::stamp::{Inputs, once};
 use crate::{place, process, report, tool};
 use anyhow::{Context, Result};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 const MINUTES: Duration = Duration::from_secs(60);
 const REQUIREMENTS: &str = "xtask/requirements.txt";
+/// Installs in a second what takes pip half a minute, most of it computing.
+const UV: &str = "uv==0.13.9";
 
 /// `target/venv` with the package and what its tests need.
 pub(super) fn make() -> Result<()> {
@@ -52,14 +56,74 @@ pub(super) fn environment(python: &Path, dir: &Path, log: &str) -> Result<()> {
     if there.is_some() && there == tool::python().map(|p| p.1) {
         return Ok(());
     }
+    if let Some(mut command) = uv() {
+        command.args(["venv", "--quiet", "--seed", "--clear", "--python"]).arg(python).arg(dir);
+        if process::must("uv venv", command, 5 * MINUTES, &place::log(log)).is_ok() {
+            return Ok(());
+        }
+    }
+    plain(python, dir, log)
+}
+
+fn plain(python: &Path, dir: &Path, log: &str) -> Result<()> {
     let mut command = tool::command(python);
     command.args(["-m", "venv", "--clear"]).arg(dir);
     process::must("python3 -m venv", command, 5 * MINUTES, &place::log(log)).map(drop)
 }
 
-/// `pip install` into an environment.
+/// Packages into an environment: by uv, else by pip, which also says what is wrong.
 pub(super) fn install(dir: &Path, what: &[&str], log: &str) -> Result<()> {
+    if let Some(mut command) = uv() {
+        command.args(["pip", "install", "--quiet", "--python"]).arg(dir.join("bin/python")).args(what);
+        if process::must("uv pip install", command, 15 * MINUTES, &place::log(log)).is_ok() {
+            return Ok(());
+        }
+    }
+    pip(dir, what, log)
+}
+
+fn pip(dir: &Path, what: &[&str], log: &str) -> Result<()> {
     let mut command = tool::command(dir.join("bin/python"));
     command.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"]).args(what);
     process::must("pip install", command, 15 * MINUTES, &place::log(log)).map(drop)
+}
+
+/// A command of uv, which is got once: with pip's settings of this machine, as far as uv has them. None where there is no
+/// uv for it.
+fn uv() -> Option<Command> {
+    static SETTINGS: OnceLock<Option<(PathBuf, Vec<(&str, String)>)>> = OnceLock::new();
+    let look = || {
+        let (python, version) = tool::python()?;
+        let dir = place::target("uv");
+        let program = dir.join("bin/uv");
+        once("uv", &Inputs::new().text(UV).text(&version), &program, || {
+            report::step("getting uv from PyPI");
+            plain(&python, &dir, "setup uv")?;
+            pip(&dir, &[UV], "setup uv")
+        })
+        .ok()?;
+        let mut command = tool::command(dir.join("bin/python"));
+        command.args(["-m", "pip", "config", "list"]);
+        let mut settings = vec![("UV_CACHE_DIR", place::target("uv/cache").to_string_lossy().into_owned())];
+        // `global.index-url='…'`, `:env:.index-url='…'`: what the environment says comes first.
+        for line in tool::ask(command).unwrap_or_default().lines() {
+            let Some((key, value)) = line.split_once('=') else { continue };
+            let name = match key.rsplit('.').next().unwrap_or_default() {
+                "index-url" => "UV_DEFAULT_INDEX",
+                "extra-index-url" => "UV_INDEX",
+                "find-links" => "UV_FIND_LINKS",
+                "cert" => "SSL_CERT_FILE",
+                "default-timeout" | "timeout" => "UV_HTTP_TIMEOUT",
+                _ => continue,
+            };
+            if std::env::var_os(name).is_none() && settings.iter().all(|(known, _)| *known != name) {
+                settings.push((name, value.trim_matches(['\'', '"']).replace("\\n", " ")));
+            }
+        }
+        Some((program, settings))
+    };
+    let (program, settings) = SETTINGS.get_or_init(look).as_ref()?;
+    let mut command = tool::command(program);
+    command.envs(settings.iter().map(|(name, value)| (name, value)));
+    Some(command)
 }
