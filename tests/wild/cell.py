@@ -12,6 +12,9 @@ cell.py PLAN, a JSON object:
 - `log`: where both sides are written down
 - everything else is for the client
 
+A client asks for things by lines of its own: `{"ask": "restart"}` ends the HTTP server and starts it again,
+`{"ask": "kill"}` kills the server on standard streams; both are answered by a line.
+
 Prints one line for each check, `{"check", "ok", "note"}`, and the last `{"revision"}`.
 """
 
@@ -32,6 +35,8 @@ HERE = Path(__file__).resolve().parent
 MARK = "TRICORN_WILD_CELL"
 LEFT = 5.0
 """Seconds that processes have to end after their client."""
+ANSWERS = {"name": "Ada", "username": "ada", "email": "ada@example.com", "random": "ada", "projectName": "wild"}
+"""The user's answers: all that the forms of the list ask for. The model says `heard <the question>`."""
 START = 60.0
 
 
@@ -200,6 +205,15 @@ def revision(log: str) -> str | None:
     return last
 
 
+def served_by(log: str) -> int:
+    """The process of the server on standard streams."""
+    return int(Path(log + ".pid").read_text())
+
+
+def forget(log: str) -> None:
+    Path(log + ".pid").unlink(missing_ok=True)
+
+
 def last_words(path: str) -> list[str]:
     return Path(path).read_text(errors="replace").strip().splitlines()[-3:]
 
@@ -246,11 +260,12 @@ async def play(plan: dict[str, Any]) -> None:
         else:
             ours = [] if plan.get("as_is") else ["--stdio"]
             passed["target"] = [sys.executable, str(HERE / "tee.py"), plan["log"], *plan["server"], *ours]
+        passed["user"] = ANSWERS
         if plan.get("bridge"):
             words = [word.replace("{url}", str(passed["target"])) for word in plan["bridge"]]
             passed["target"] = [sys.executable, str(HERE / "tee.py"), plan["log"], *words]
         if plan.get("interop"):
-            answers = {"elicitation": {}, "roots": []}
+            answers = {"elicitation": ANSWERS, "roots": []}
             passed = {
                 "target": passed["target"],
                 "sse": False,
@@ -283,6 +298,9 @@ async def play(plan: dict[str, Any]) -> None:
                         await served.stop()
                         await served.start()
                         client.stdin.write(b"restarted\n")
+                    elif said.get("ask") == "kill":
+                        os.kill(served_by(plan["log"]), signal.SIGKILL)
+                        client.stdin.write(b"killed\n")
                     elif plan.get("interop"):
                         judge(plan, said)
                     else:
@@ -298,6 +316,7 @@ async def play(plan: dict[str, Any]) -> None:
         if plan["transport"] == "http":
             code = await served.stop()
             say("stop", code is not None, "" if code is not None else "the server did not end in 12 s")
+    forget(plan["log"])
     left = left_over(plan["cell"])
     say("nothing left", not left, ", ".join(left))
     print(json.dumps({"revision": revision(plan["log"])}), flush=True)

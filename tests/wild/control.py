@@ -9,6 +9,8 @@ import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
 from mcp.server.fastmcp.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import SamplingMessage, TextContent
+from pydantic import BaseModel
 
 app = FastMCP("control", transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False))
 slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
@@ -58,6 +60,28 @@ def test_metrics() -> dict[str, Any]:
     """Return what became of the slow calls."""
     running = slow_calls["started"] - slow_calls["finished"] - slow_calls["cancelled"]
     return {"slow": {**slow_calls, "running": running}}
+
+
+class Who(BaseModel):
+    username: str
+    email: str
+
+
+@app.tool()
+async def test_elicitation(message: str, ctx: Context[Any, Any]) -> str:
+    """Ask the user."""
+    answer = await ctx.elicit(message, Who)
+    data = getattr(answer, "data", None)
+    return f"User response: action={answer.action}, content={data.model_dump_json() if data else {}}"
+
+
+@app.tool()
+async def test_sampling(prompt: str, ctx: Context[Any, Any]) -> str:
+    """Ask the client's model."""
+    question = SamplingMessage(role="user", content=TextContent(type="text", text=prompt))
+    # Without the call that it belongs to, it goes out on a stream that not all clients open.
+    answer = await ctx.session.create_message([question], max_tokens=100, related_request_id=ctx.request_id)
+    return f"LLM response: {getattr(answer.content, 'text', answer.content)}"
 
 
 @app.resource("test://static-text")

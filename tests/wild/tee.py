@@ -1,4 +1,4 @@
-"""A program on standard streams whose input and output are written down: tee.py LOG COMMAND..."""
+"""A program on standard streams whose input and output are written down: tee.py LOG COMMAND...; its id: LOG.pid."""
 
 import contextlib
 import os
@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 START = time.monotonic()
 
@@ -28,6 +29,7 @@ def copy(source: int, target: int, log: int, way: bytes) -> None:
 def main() -> int:
     log = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
     child = subprocess.Popen(sys.argv[2:], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    Path(sys.argv[1] + ".pid").write_text(str(child.pid))
     assert child.stdin
     assert child.stdout
     signal.signal(signal.SIGTERM, lambda *_: child.terminate())

@@ -1,5 +1,6 @@
 //! Everything a task needs, made once and kept under the target folder.
 
+mod chromium;
 mod keyring;
 mod nginx;
 mod node;
@@ -14,6 +15,7 @@ use crate::{report, tool};
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use chromium::chromium;
 pub(crate) use keyring::keyring;
 pub(crate) use nginx::nginx;
 pub(crate) use node::{checkers, install as npm_packages, newest as newest_node};

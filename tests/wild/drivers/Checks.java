@@ -5,6 +5,7 @@ import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ExecutionException;
@@ -19,6 +20,8 @@ import tools.jackson.databind.ObjectMapper;
 final class Checks {
     private static final Duration LIMIT = Duration.ofSeconds(40);
     private static final String TEXT = "grüße 🦄 \" \\ \n\t </script>";
+    /** The answer of the client's user to a form. */
+    static final Map<String, Object> USER = Map.of("username", "ada", "email", "ada@example.com");
     private static final ObjectMapper JSON = new ObjectMapper();
     private static final ExecutorService THREADS = Executors.newCachedThreadPool(body -> {
         Thread thread = new Thread(body);
@@ -27,6 +30,11 @@ final class Checks {
     });
 
     record Said(boolean error, String text) {}
+
+    /** The answer of the client's model. */
+    static String model(String text) {
+        return "heard " + text;
+    }
 
     /** A connection. A call is cancelled as its future is. */
     interface Session {
@@ -39,6 +47,9 @@ final class Checks {
         String read(String uri);
 
         String prompt(String name, Map<String, Object> arguments);
+
+        /** The questions of servers that it answers, {@code elicitation} with USER and {@code sampling} with model. */
+        Set<String> answers();
 
         void close();
     }
@@ -53,8 +64,12 @@ final class Checks {
         String run() throws Exception;
     }
 
-    private static void say(String check, boolean ok, String note) {
-        Map<String, Object> line = new TreeMap<>(Map.of("check", check, "ok", ok, "note", note));
+    /** This client has no way to do that. */
+    private static final class Skip extends Exception {}
+
+    private static void say(String check, Boolean ok, String note) {
+        Map<String, Object> line = new TreeMap<>(Map.of("check", check, "note", note));
+        line.put("ok", ok);
         System.out.println(JSON.writeValueAsString(line));
         System.out.flush();
     }
@@ -78,7 +93,7 @@ final class Checks {
             while (cause instanceof ExecutionException && cause.getCause() != null) {
                 cause = cause.getCause();
             }
-            say(name, false, String.valueOf(cause));
+            say(name, cause instanceof Skip ? null : false, cause instanceof Skip ? "" : String.valueOf(cause));
         }
         return false;
     }
@@ -188,6 +203,24 @@ final class Checks {
         return "";
     }
 
+    /** A tool that has the server ask the client. */
+    private String question(String what, String name, Map<String, Object> arguments, String answer) throws Exception {
+        if (!it.answers().contains(what)) {
+            throw new Skip();
+        }
+        Said said = call(name, arguments);
+        expect(!said.error() && said.text().contains(answer), said);
+        return "";
+    }
+
+    private String elicitation() throws Exception {
+        return question("elicitation", "test_elicitation", Map.of("message", "Who is there?"), "ada@example.com");
+    }
+
+    private String sampling() throws Exception {
+        return question("sampling", "test_sampling", Map.of("prompt", "a question"), model("a question"));
+    }
+
     static void main(String[] arguments, Connect connect) throws Exception {
         JsonNode plan = JSON.readTree(arguments[arguments.length - 1]);
         JsonNode target = plan.get("target");
@@ -218,6 +251,8 @@ final class Checks {
         bodies.put("progress", checks::progress);
         bodies.put("resource", checks::resource);
         bodies.put("prompt", checks::prompt);
+        bodies.put("elicitation", checks::elicitation);
+        bodies.put("sampling", checks::sampling);
         bodies.forEach((name, body) -> {
             if (!without.contains(name)) {
                 check(name, body);

@@ -11,6 +11,7 @@ import java.net.URI;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.CopyOnWriteArrayList;
 import java.util.stream.Collectors;
@@ -25,6 +26,9 @@ final class JavaSdk implements Checks.Session {
     private JavaSdk(String url, List<String> command) {
         client = McpClient.async(transport(url, command))
             .requestTimeout(LIMIT)
+            .capabilities(McpSchema.ClientCapabilities.builder().elicitation().sampling().build())
+            .elicitation(form -> Mono.just(accepted()))
+            .sampling(question -> Mono.just(sampled(question)))
             .progressConsumer(report -> Mono.fromRunnable(() -> heard.add(report.progress())))
             .build();
         client.initialize().block(LIMIT);
@@ -41,6 +45,16 @@ final class JavaSdk implements Checks.Session {
             .env(System.getenv())
             .build();
         return new StdioClientTransport(program, McpJsonDefaults.getMapper());
+    }
+
+    private static McpSchema.ElicitResult accepted() {
+        return McpSchema.ElicitResult.builder(McpSchema.ElicitResult.Action.ACCEPT).content(Checks.USER).build();
+    }
+
+    private static McpSchema.CreateMessageResult sampled(McpSchema.CreateMessageRequest question) {
+        List<McpSchema.SamplingMessage> messages = question.messages();
+        String last = textOf(Stream.of(messages.get(messages.size() - 1).content()));
+        return McpSchema.CreateMessageResult.builder(McpSchema.Role.ASSISTANT, Checks.model(last), "none").build();
     }
 
     private static String textOf(Stream<McpSchema.Content> content) {
@@ -84,6 +98,11 @@ final class JavaSdk implements Checks.Session {
     public String prompt(String name, Map<String, Object> arguments) {
         var request = McpSchema.GetPromptRequest.builder(name).arguments(arguments).build();
         return textOf(client.getPrompt(request).block(LIMIT).messages().stream().map(McpSchema.PromptMessage::content));
+    }
+
+    @Override
+    public Set<String> answers() {
+        return Set.of("elicitation", "sampling");
     }
 
     @Override

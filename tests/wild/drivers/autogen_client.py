@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+from autogen_ext.models.replay import ReplayChatCompletionClient
 from autogen_ext.tools.mcp import McpWorkbench, StdioServerParams, StreamableHttpServerParams
-from checks import Session, main, text_of
+from checks import Session, main, model, text_of
 
 
 class Theirs(Session):
+    answers = ("sampling",)
+
     def __init__(self, bench: McpWorkbench) -> None:
         self.bench = bench
 
@@ -32,7 +35,8 @@ async def connect(target: Any) -> AsyncIterator[Session]:
         there: Any = StreamableHttpServerParams(url=target)
     else:
         there = StdioServerParams(command=target[0], args=target[1:], read_timeout_seconds=30)
-    async with McpWorkbench(there) as bench:
+    llm = ReplayChatCompletionClient([model("a question")])
+    async with McpWorkbench(there, model_client=llm) as bench:
         yield Theirs(bench)
 
 

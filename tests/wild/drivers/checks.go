@@ -32,7 +32,17 @@ type session interface {
 	progress(ctx context.Context, name string, arguments map[string]any) ([]float64, error)
 	read(ctx context.Context, uri string) (string, error)
 	prompt(ctx context.Context, name string, arguments map[string]string) (string, error)
+	// answers gives the questions of servers that it answers, `elicitation` with user and `sampling` with model.
+	answers() []string
 	close() error
+}
+
+// user is the answer of the client's user to a form.
+var user = map[string]any{"username": "ada", "email": "ada@example.com"}
+
+// model is the answer of the client's model.
+func model(text string) string {
+	return "heard " + text
 }
 
 // progressLog has what a handler of all notifications has heard, which may come a moment after the result.
@@ -227,6 +237,14 @@ func progressed(ctx context.Context, it session) (string, error) {
 	return "the client drops a report that arrives with the result", expect(len(heard) > 0, heard)
 }
 
+// question has the server ask the client.
+func question(ctx context.Context, it session, what, name, answer string, arguments map[string]any) error {
+	if !slices.Contains(it.answers(), what) {
+		return errSkip
+	}
+	return expectCall(ctx, it, name, arguments, false, answer)
+}
+
 func again(ctx context.Context, it session) error {
 	return expectCall(ctx, it, "add", map[string]any{"a": 20, "b": 3}, false, "23")
 }
@@ -271,6 +289,14 @@ func run(connect func(ctx context.Context, to target) (session, error)) {
 			said, err := it.prompt(ctx, "test_prompt_with_arguments", map[string]string{"arg1": "hello", "arg2": "world"})
 			has := strings.Contains(said, "hello") && strings.Contains(said, "world")
 			return "", errors.Join(err, expect(err != nil || has, said))
+		}},
+		{"elicitation", func(ctx context.Context) (string, error) {
+			arguments := map[string]any{"message": "Who is there?"}
+			return "", question(ctx, it, "elicitation", "test_elicitation", "ada@example.com", arguments)
+		}},
+		{"sampling", func(ctx context.Context) (string, error) {
+			arguments := map[string]any{"prompt": "a question"}
+			return "", question(ctx, it, "sampling", "test_sampling", model("a question"), arguments)
 		}},
 	}
 	for _, one := range checks {

@@ -4,6 +4,11 @@ import { createInterface } from "node:readline";
 const LIMIT = 40_000;
 const TEXT = 'grüße 🦄 " \\ \n\t </script>';
 
+/** What the client's user and its model answer. */
+export const USER = { username: "ada", email: "ada@example.com" };
+export const model = (text) => `heard ${text}`;
+export const lastText = (messages) => [messages.at(-1).content].flat()[0].text;
+
 export const plan = JSON.parse(process.argv.at(-1));
 
 /** What a client has no way to do. */
@@ -44,15 +49,23 @@ export async function check(name, body) {
 }
 
 let lines;
-export async function restart() {
+async function ask(what) {
   lines ??= createInterface({ input: process.stdin })[Symbol.asyncIterator]();
-  process.stdout.write(`${JSON.stringify({ ask: "restart" })}\n`);
+  process.stdout.write(`${JSON.stringify({ ask: what })}\n`);
   await lines.next();
 }
+
+/** The server is ended and started again at its port. */
+export const restart = () => ask("restart");
+/** The server on standard streams is killed. */
+export const kill = () => ask("kill");
 
 function checksOf(it) {
   const none = () => {
     throw new Skip();
+  };
+  const can = (question) => {
+    if (!it.answers?.includes(question)) none();
   };
   const slowCalls = async () => {
     const { error, text } = await it.call("test_metrics", {});
@@ -123,6 +136,16 @@ function checksOf(it) {
       const text = await (it.prompt ?? none)("test_prompt_with_arguments", { arg1: "hello", arg2: "world" });
       expect(text.includes("hello") && text.includes("world"), text);
     },
+    elicitation: async () => {
+      can("elicitation");
+      const said = await it.call("test_elicitation", { message: "Who is there?" });
+      expect(!said.error && said.text.includes(USER.email), said);
+    },
+    sampling: async () => {
+      can("sampling");
+      const said = await it.call("test_sampling", { prompt: "a question" });
+      expect(!said.error && said.text.includes(model("a question")), said);
+    },
   };
 }
 
@@ -131,7 +154,8 @@ async function again(it) {
   expect(!said.error && said.text.includes("23"), said);
 }
 
-/** `connect(target)` gives `tools`, `call`, `close`, and what else the client has. */
+/** `connect(target)` gives `tools`, `call`, `close`, and what else the client has; `answers` are the questions of servers
+ * that it answers, `elicitation` with USER and `sampling` with `model`. */
 export async function main(connect) {
   const { target, without = [] } = plan;
   let it;

@@ -11,6 +11,8 @@ from typing import Any
 LIMIT = 40.0
 """Seconds for one check."""
 TEXT = 'grüße 🦄 " \\ \n\t </script>'
+USER = {"username": "ada", "email": "ada@example.com"}
+"""The answer of the client's user to a form."""
 
 
 class Skip(Exception):  # noqa: N818
@@ -19,6 +21,9 @@ class Skip(Exception):  # noqa: N818
 
 class Session:
     """A connection. What a client has no way to do stays as it is here."""
+
+    answers: tuple[str, ...] = ()
+    """The questions of servers that it answers, `elicitation` with USER and `sampling` with `model`."""
 
     async def tools(self) -> list[str]:
         raise Skip
@@ -73,11 +78,25 @@ def expect(ok: object, said: object) -> None:
         raise AssertionError(repr(said)[:400])
 
 
+def model(text: str) -> str:
+    """The answer of the client's model."""
+    return f"heard {text}"
+
+
+async def ask(what: str, done: str) -> None:
+    print(json.dumps({"ask": what}), flush=True)
+    line = await asyncio.to_thread(sys.stdin.readline)
+    expect(line.strip() == done, line)
+
+
 async def restart() -> None:
     """The server is ended and started again at its port."""
-    print(json.dumps({"ask": "restart"}), flush=True)
-    line = await asyncio.to_thread(sys.stdin.readline)
-    expect(line.strip() == "restarted", line)
+    await ask("restart", "restarted")
+
+
+async def kill() -> None:
+    """The server on standard streams is killed."""
+    await ask("kill", "killed")
 
 
 class Checks:
@@ -153,6 +172,20 @@ class Checks:
         text = await self.it.prompt("test_prompt_with_arguments", {"arg1": "hello", "arg2": "world"})
         expect("hello" in text and "world" in text, text)
 
+    async def elicitation(self) -> None:
+        self.can("elicitation")
+        error, text = await self.it.call("test_elicitation", {"message": "Who is there?"})
+        expect(not error and USER["email"] in text, (error, text))
+
+    async def sampling(self) -> None:
+        self.can("sampling")
+        error, text = await self.it.call("test_sampling", {"prompt": "a question"})
+        expect(not error and model("a question") in text, (error, text))
+
+    def can(self, question: str) -> None:
+        if question not in self.it.answers:
+            raise Skip
+
     async def again(self) -> None:
         said = await self.it.call("add", {"a": 20, "b": 3})
         expect(not said[0] and "23" in said[1], said)
@@ -177,6 +210,8 @@ async def run(connect: Open) -> None:
                 ("progress", checks.progress),
                 ("resource", checks.resource),
                 ("prompt", checks.prompt),
+                ("elicitation", checks.elicitation),
+                ("sampling", checks.sampling),
             ]:
                 if name in asked.get("without", []):
                     continue
@@ -223,4 +258,4 @@ def text_of(content: Any) -> str:
     return "\n".join(parts)
 
 
-__all__ = ["AsyncIterator", "Coroutine", "Session", "Skip", "main", "plan", "text_of", "why"]
+__all__ = ["USER", "AsyncIterator", "Coroutine", "Session", "Skip", "main", "model", "plan", "text_of", "why"]

@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import answering
 from checks import Session, main, text_of
 from fastmcp import Client
 from fastmcp.client.transports import StdioTransport
 
 
 class Theirs(Session):
+    answers = answering.BOTH
+
     def __init__(self, client: Client[Any]) -> None:
         self.client = client
 
@@ -39,7 +42,7 @@ class Theirs(Session):
 @asynccontextmanager
 async def connect(target: Any) -> AsyncIterator[Session]:
     there = target if isinstance(target, str) else StdioTransport(target[0], target[1:], keep_alive=False)
-    async with Client(there) as client:
+    async with Client(there, **answering.FAST) as client:
         yield Theirs(client)
 
 

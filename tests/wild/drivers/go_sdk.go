@@ -69,6 +69,20 @@ func (o *official) prompt(ctx context.Context, name string, arguments map[string
 	return textOf(all), nil
 }
 
+func (o *official) answers() []string {
+	return []string{"elicitation", "sampling"}
+}
+
+func elicit(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	return &mcp.ElicitResult{Action: "accept", Content: user}, nil
+}
+
+func sample(_ context.Context, request *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	messages := request.Params.Messages
+	said := model(textOf([]mcp.Content{messages[len(messages)-1].Content}))
+	return &mcp.CreateMessageResult{Content: &mcp.TextContent{Text: said}, Model: "none", Role: "assistant"}, nil
+}
+
 func (o *official) close() error {
 	return o.Close()
 }
@@ -80,6 +94,8 @@ func main() {
 			ProgressNotificationHandler: func(_ context.Context, request *mcp.ProgressNotificationClientRequest) {
 				it.add(request.Params.Progress)
 			},
+			ElicitationHandler:   elicit,
+			CreateMessageHandler: sample,
 		})
 		var there mcp.Transport = &mcp.StreamableClientTransport{Endpoint: to.url}
 		if to.url == "" {

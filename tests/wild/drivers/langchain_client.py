@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import answering
 from checks import Session, main
 from langchain_core.tools import ToolException
 from langchain_mcp_adapters.client import MultiServerMCPClient
@@ -13,6 +14,8 @@ from langchain_mcp_adapters.tools import load_mcp_tools
 
 
 class Theirs(Session):
+    answers = answering.BOTH
+
     def __init__(self, session: Any, tools: dict[str, Any]) -> None:
         self.session = session
         self.all = tools
@@ -42,6 +45,10 @@ async def connect(target: Any) -> AsyncIterator[Session]:
     there: dict[str, Any] = {"transport": "streamable_http", "url": target}
     if not isinstance(target, str):
         there = {"transport": "stdio", "command": target[0], "args": target[1:]}
+    there["session_kwargs"] = {
+        "elicitation_callback": answering.elicitation,
+        "sampling_callback": answering.sampling,
+    }
     client = MultiServerMCPClient({"ours": there})  # type: ignore[dict-item]
     async with client.session("ours") as session:
         yield Theirs(session, {tool.name: tool for tool in await load_mcp_tools(session)})

@@ -1,19 +1,21 @@
 // The client of Mastra: its tools are executed without a model.
 import { MCPClient } from "@mastra/mcp";
-import { main, textOf } from "./checks.mjs";
+import { main, textOf, USER } from "./checks.mjs";
 
 await main(async (target) => {
   const there =
     typeof target === "string"
       ? { url: new URL(target) }
       : { command: target[0], args: target.slice(1), env: process.env };
-  const ours = { ...there, enableProgressTracking: true };
+  const inputRequests = async () => ({ action: "accept", content: USER });
+  const ours = { ...there, enableProgressTracking: true, inputRequests };
   const client = new MCPClient({ servers: { ours }, timeout: 30_000 });
   const tools = await client.listTools();
   let heard = [];
   await client.progress.onUpdate("ours", ({ progress }) => heard.push(progress));
   return {
     cancels: true,
+    answers: ["elicitation"],
     tools: async () => Object.keys(tools),
     call: async (name, args, abortSignal) => {
       try {

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
+import answering
 from checks import Session, main, text_of
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -12,6 +13,8 @@ from pydantic import AnyUrl
 
 
 class Theirs(Session):
+    answers = answering.BOTH
+
     def __init__(self, session: ClientSession) -> None:
         self.session = session
 
@@ -46,7 +49,10 @@ async def connect(target: Any) -> AsyncIterator[Session]:
         else:
             there = StdioServerParameters(command=target[0], args=target[1:])
             streams = await stack.enter_async_context(stdio_client(there))
-        session = await stack.enter_async_context(ClientSession(streams[0], streams[1]))
+        session = ClientSession(
+            streams[0], streams[1], elicitation_callback=answering.elicitation, sampling_callback=answering.sampling
+        )
+        await stack.enter_async_context(session)
         await session.initialize()
         yield Theirs(session)
 

@@ -4,12 +4,15 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import answering
 from checks import Session, main, text_of
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 
 class Theirs(Session):
+    answers = answering.BOTH
+
     def __init__(self, client: Client) -> None:
         self.client = client
 
@@ -41,7 +44,8 @@ async def connect(target: Any) -> AsyncIterator[Session]:
     there = (
         target if isinstance(target, str) else stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
     )
-    async with Client(there) as client:
+    answers: Any = {"elicitation_callback": answering.elicitation, "sampling_callback": answering.sampling}
+    async with Client(there, **answers) as client:
         yield Theirs(client)
 
 

@@ -75,6 +75,25 @@ func (t *third) prompt(ctx context.Context, name string, arguments map[string]st
 	return textOf(all), nil
 }
 
+func (t *third) answers() []string {
+	return []string{"elicitation", "sampling"}
+}
+
+// person answers for the client's user and its model.
+type person struct{}
+
+func (person) Elicit(context.Context, mcp.ElicitationRequest) (*mcp.ElicitationResult, error) {
+	response := mcp.ElicitationResponse{Action: mcp.ElicitationResponseActionAccept, Content: user}
+	return &mcp.ElicitationResult{ElicitationResponse: response}, nil
+}
+
+func (person) CreateMessage(_ context.Context, request mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
+	last := request.Messages[len(request.Messages)-1]
+	said := mcp.NewTextContent(model(textOf([]any{last.Content})))
+	message := mcp.SamplingMessage{Role: mcp.RoleAssistant, Content: said}
+	return &mcp.CreateMessageResult{SamplingMessage: message, Model: "none"}, nil
+}
+
 func (t *third) close() error {
 	return t.Close()
 }
@@ -92,7 +111,8 @@ func main() {
 		if err != nil {
 			return nil, err
 		}
-		it := &third{Client: client.NewClient(there)}
+		answers := []client.ClientOption{client.WithElicitationHandler(person{}), client.WithSamplingHandler(person{})}
+		it := &third{Client: client.NewClient(there, answers...)}
 		it.OnNotification(func(notification mcp.JSONRPCNotification) {
 			if progress, ok := notification.Params.AdditionalFields["progress"].(float64); ok {
 				it.add(progress)

@@ -1,14 +1,20 @@
 // The client of mcp-use.
 import { MCPClient } from "mcp-use";
-import { main, textOf } from "./checks.mjs";
+import { lastText, main, model, textOf, USER } from "./checks.mjs";
 
 await main(async (target) => {
   const ours =
     typeof target === "string" ? { url: target } : { command: target[0], args: target.slice(1), env: process.env };
-  const client = new MCPClient({ mcpServers: { ours } });
+  const content = (messages) => ({ type: "text", text: model(lastText(messages)) });
+  const answers = {
+    onElicitation: async () => ({ action: "accept", content: USER }),
+    onSampling: async ({ messages }) => ({ role: "assistant", model: "none", content: content(messages) }),
+  };
+  const client = new MCPClient({ mcpServers: { ours } }, answers);
   const session = await client.createSession("ours");
   return {
     cancels: true,
+    answers: ["elicitation", "sampling"],
     tools: async () => (await session.listTools()).map((tool) => tool.name),
     call: async (name, args, signal) => {
       const result = await session.callTool(name, args, { signal });

@@ -1,8 +1,16 @@
 // Our client in Node against a server of others: the calls of its entry.
-import { connect } from "tricorn";
-import { check, expect, plan, restart, say, why } from "./checks.mjs";
+import { connect, TricornError } from "tricorn";
+import { check, expect, kill, lastText, model, plan, restart, say, why } from "./checks.mjs";
 
-const { target, tools, calls, resources, prompts, without } = plan;
+const { target, tools, calls, resources, prompts, without, user } = plan;
+/** Milliseconds in which a call to a server that is gone has to end. */
+const SOON = 10_000;
+
+const opened = () =>
+  connect(Array.isArray(target) ? { command: target[0], args: target.slice(1) } : target, {
+    elicitation: () => user,
+    sampling: ({ messages }) => model(lastText(messages)),
+  });
 
 async function call(client, { name, arguments: args = {}, has = "", error = false }) {
   let said;
@@ -25,9 +33,29 @@ async function cancel(client, what) {
   await call(client, what);
 }
 
+/** Between two calls the server is killed: it is started again, or the client says at once that it is gone. */
+async function killed(client, what) {
+  await kill();
+  let gone = "";
+  for (let n = 0; n < 2; n += 1) {
+    const start = Date.now();
+    try {
+      await call(client, what);
+      return `started again ${gone}`;
+    } catch (error) {
+      if (!(error instanceof TricornError) || Date.now() - start > SOON) throw error;
+      gone = why(error);
+    }
+  }
+  const fresh = await opened();
+  await call(fresh, what);
+  await fresh.close();
+  return `a new connection: ${gone}`;
+}
+
 let client;
 try {
-  client = await connect(Array.isArray(target) ? { command: target[0], args: target.slice(1) } : target);
+  client = await opened();
   say("connect", true);
   await check("list", async () => {
     const names = (await client.listTools()).map((tool) => tool.name);
@@ -46,6 +74,9 @@ try {
   if (typeof target === "string" && first && !without.includes("restart")) {
     await restart();
     await check("restart", () => call(client, first));
+  }
+  if (Array.isArray(target) && first && !without.includes("killed")) {
+    await check("killed", () => killed(client, first));
   }
   await client.close();
   say("close", true);

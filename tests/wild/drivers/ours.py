@@ -3,9 +3,12 @@
 import asyncio
 from typing import Any
 
-from checks import check, expect, plan, restart, say, why
+from checks import check, expect, kill, model, plan, restart, say, why
 
-from tricorn import AsyncClient, connect
+from tricorn import AsyncClient, Error, connect
+
+SOON = 10.0
+"""Seconds in which a call to a server that is gone has to end."""
 
 
 async def call(client: AsyncClient, what: dict[str, Any]) -> None:
@@ -30,6 +33,35 @@ async def cancel(client: AsyncClient, what: dict[str, Any]) -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
     await call(client, what)
+
+
+def opened(asked: dict[str, Any]) -> AsyncClient:
+    def elicitation() -> dict[str, Any]:
+        return asked["user"]
+
+    def sampling(params: dict[str, Any]) -> str:
+        content: Any = params["messages"][-1]["content"]
+        return model((content[0] if isinstance(content, list) else content)["text"])
+
+    return connect(asked["target"], elicitation=elicitation, sampling=sampling)
+
+
+async def killed(client: AsyncClient, asked: dict[str, Any], what: dict[str, Any]) -> str:
+    """Between two calls the server is killed: it is started again, or the client says at once that it is gone."""
+    await kill()
+    gone = ""
+    for _ in range(2):
+        try:
+            await asyncio.wait_for(call(client, what), SOON)
+        except TimeoutError:
+            raise
+        except Error as error:
+            gone = why(error)
+        else:
+            return f"started again {gone}"
+    async with opened(asked) as fresh:
+        await call(fresh, what)
+    return f"a new connection: {gone}"
 
 
 async def ask(client: AsyncClient, asked: dict[str, Any]) -> None:
@@ -64,13 +96,15 @@ async def main() -> None:
     first = next((what for what in asked["calls"] if not what.get("error")), None)
     stage = "connect"
     try:
-        async with connect(target) as client:
+        async with opened(asked) as client:
             say("connect", True)
             stage = "close"
             await ask(client, asked)
             if isinstance(target, str) and first and "restart" not in asked["without"]:
                 await restart()
                 await check("restart", call(client, first))
+            if isinstance(target, list) and first and "killed" not in asked["without"]:
+                await check("killed", killed(client, asked, first))
         say("close", True)
     except Exception as error:  # noqa: BLE001
         say(stage, False, why(error))

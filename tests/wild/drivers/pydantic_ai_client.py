@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import answering
 from checks import Session, main, text_of
 from fastmcp.client.transports import StdioTransport, StreamableHttpTransport
 from pydantic_ai.exceptions import ModelRetry, ToolFailed
@@ -11,6 +12,8 @@ from pydantic_ai.mcp import MCPToolset
 
 
 class Theirs(Session):
+    answers = answering.BOTH
+
     def __init__(self, toolset: MCPToolset[Any]) -> None:
         self.toolset = toolset
 
@@ -35,7 +38,7 @@ class Theirs(Session):
 async def connect(target: Any) -> AsyncIterator[Session]:
     http = isinstance(target, str)
     there = StreamableHttpTransport(target) if http else StdioTransport(target[0], target[1:], keep_alive=False)
-    async with MCPToolset(there) as toolset:
+    async with MCPToolset(there, **answering.FAST) as toolset:
         yield Theirs(toolset)
 
 

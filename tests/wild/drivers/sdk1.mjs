@@ -2,10 +2,18 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { main, textOf } from "./checks.mjs";
+import { CreateMessageRequestSchema, ElicitRequestSchema } from "@modelcontextprotocol/sdk/types.js";
+import { lastText, main, model, textOf, USER } from "./checks.mjs";
 
 await main(async (target) => {
-  const client = new Client({ name: "sdk1", version: "1.0.0" });
+  const capabilities = { elicitation: {}, sampling: {} };
+  const client = new Client({ name: "sdk1", version: "1.0.0" }, { capabilities });
+  client.setRequestHandler(ElicitRequestSchema, () => ({ action: "accept", content: USER }));
+  client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => ({
+    role: "assistant",
+    model: "none",
+    content: { type: "text", text: model(lastText(params.messages)) },
+  }));
   const http = typeof target === "string";
   await client.connect(
     http
@@ -14,6 +22,7 @@ await main(async (target) => {
   );
   return {
     cancels: true,
+    answers: ["elicitation", "sampling"],
     tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
     call: async (name, args, signal) => {
       const result = await client.callTool({ name, arguments: args }, undefined, { signal });

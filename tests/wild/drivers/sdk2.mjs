@@ -1,10 +1,17 @@
 // npm `@modelcontextprotocol/client`, 2.x, which asks for the newest revision first.
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { main, textOf } from "./checks.mjs";
+import { lastText, main, model, textOf, USER } from "./checks.mjs";
 
 await main(async (target) => {
-  const client = new Client({ name: "sdk2", version: "1.0.0" }, { versionNegotiation: { mode: "auto" } });
+  const options = { versionNegotiation: { mode: "auto" }, capabilities: { elicitation: {}, sampling: {} } };
+  const client = new Client({ name: "sdk2", version: "1.0.0" }, options);
+  client.setRequestHandler("elicitation/create", () => ({ action: "accept", content: USER }));
+  client.setRequestHandler("sampling/createMessage", ({ params }) => ({
+    role: "assistant",
+    model: "none",
+    content: { type: "text", text: model(lastText(params.messages)) },
+  }));
   await client.connect(
     typeof target === "string"
       ? new StreamableHTTPClientTransport(new URL(target))
@@ -12,6 +19,7 @@ await main(async (target) => {
   );
   return {
     cancels: true,
+    answers: ["elicitation", "sampling"],
     tools: async () => (await client.listTools()).tools.map((tool) => tool.name),
     call: async (name, args, signal) => {
       const result = await client.callTool({ name, arguments: args }, { signal });

@@ -33,6 +33,24 @@ export const app = new Server("mounted", { version: "1.0.0" })
     const running = slowCalls.started - slowCalls.finished - slowCalls.cancelled;
     return { slow: { ...slowCalls, running } };
   });
+const who = {
+  type: "object",
+  properties: { username: { type: "string" }, email: { type: "string" } },
+  required: ["username", "email"],
+};
+app
+  .tool("test_elicitation", { description: "Ask the user", input: one("message", "string") }, async (args, ctx) => {
+    const { action, content } = await ctx.elicit(args.message, who);
+    return `User response: action=${action}, content=${JSON.stringify(content)}`;
+  })
+  .tool(
+    "test_sampling",
+    { description: "Ask the client's model", input: one("prompt", "string") },
+    async (args, ctx) => {
+      const { text } = await ctx.sample(args.prompt, { maxTokens: 100 });
+      return `LLM response: ${text}`;
+    },
+  );
 app.resource("test://static-text", { name: "static-text", mimeType: "text/plain" }, () => "This is a static text.");
 app.prompt(
   "test_prompt_with_arguments",

@@ -1,10 +1,11 @@
 """The tools of the checks, for what mounts a server."""
 
 import asyncio
+import json
 import os
 import socket
 import sys
-from typing import Any
+from typing import Any, TypedDict
 
 from tricorn import Context, Server, ToolError
 
@@ -56,6 +57,24 @@ async def test_metrics() -> dict[str, Any]:
     """Return what became of the slow calls."""
     running = slow_calls["started"] - slow_calls["finished"] - slow_calls["cancelled"]
     return {"slow": {**slow_calls, "running": running}}
+
+
+class Who(TypedDict):
+    username: str
+    email: str
+
+
+@app.tool
+async def test_elicitation(message: str, ctx: Context) -> str:
+    """Ask the user."""
+    answer = await ctx.elicit(message, Who)
+    return f"User response: action={answer.action}, content={json.dumps(answer.content)}"
+
+
+@app.tool
+async def test_sampling(prompt: str, ctx: Context) -> str:
+    """Ask the client's model."""
+    return f"LLM response: {(await ctx.sample(prompt, 100)).text}"
 
 
 @app.resource("test://static-text", mime_type="text/plain")

@@ -1,8 +1,9 @@
 //! One client against one server.
 
-use super::peers::{Kind, Known, Peer, Registry};
+use super::peers::{CHROMIUM, Kind, Known, Peer, Registry};
 use crate::place::{self, Lang};
 use crate::process;
+use crate::setup;
 use crate::tool;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
@@ -217,6 +218,9 @@ fn theirs(peer: &Peer, client: Value, interop: bool, transport: &str) -> Map<Str
 
 /// A word of the list with the places of this machine.
 fn filled(peer: &Peer, word: &str) -> String {
+    if word == CHROMIUM {
+        return setup::chromium().map(text).unwrap_or_default();
+    }
     word.replace("{bin}", &peer.bin().to_string_lossy())
         .replace("{dir}", &peer.dir().to_string_lossy())
         .replace("{root}", &place::root().to_string_lossy())

@@ -143,6 +143,9 @@ pub(super) struct Peer {
     loose: bool,
 }
 
+/// A word of a command that stands for the browser.
+pub(super) const CHROMIUM: &str = "{chromium}";
+
 /// How long a registry may take.
 const INSTALL: Duration = Duration::from_secs(15 * 60);
 const POM: &str = "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\
@@ -202,7 +205,9 @@ impl Peer {
 
     /// A program that it needs and this machine does not have.
     pub(super) fn missing(&self) -> Option<&'static str> {
-        self.registry.programs().iter().copied().find(|program| process::which(program).is_none())
+        let missing = self.registry.programs().iter().copied().find(|program| process::which(program).is_none());
+        let browser = self.start.iter().any(|word| word == CHROMIUM);
+        missing.or_else(|| (browser && setup::chromium().is_none()).then_some("Chromium"))
     }
 
     /// What runs programs of its environment.
