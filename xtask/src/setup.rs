@@ -20,7 +20,8 @@ pub(crate) use keyring::keyring;
 pub(crate) use nginx::nginx;
 pub(crate) use node::{checkers, install as npm_packages, newest as newest_node};
 pub(crate) use platforms::{PLATFORMS, Platform, check as check_for, platforms};
-pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages, servers};
+pub(crate) use python::of as python_of;
+pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages_of, servers};
 pub(crate) use swift::{command as swift_command, tests as swift_tests};
 
 /// What became of a language.

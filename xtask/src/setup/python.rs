@@ -50,10 +50,13 @@ pub(super) fn venv() -> Result<()> {
 
 /// A new virtual environment, unless a working one of the same Python stands there.
 pub(super) fn environment(python: &Path, dir: &Path, log: &str) -> Result<()> {
-    let mut probe = tool::command(dir.join("bin/python"));
-    probe.args(["-c", "import sys; print(sys.version.split()[0])"]);
-    let there = tool::ask(probe);
-    if there.is_some() && there == tool::python().map(|p| p.1) {
+    let version = |python: &Path| {
+        let mut probe = tool::command(python);
+        probe.args(["-c", "import sys; print(sys.version.split()[0])"]);
+        tool::ask(probe)
+    };
+    let there = version(&dir.join("bin/python"));
+    if there.is_some() && there == version(python) {
         return Ok(());
     }
     if let Some(mut command) = uv() {
@@ -88,10 +91,30 @@ fn pip(dir: &Path, what: &[&str], log: &str) -> Result<()> {
     process::must("pip install", command, 15 * MINUTES, &place::log(log)).map(drop)
 }
 
+/// The interpreter of this version, such as `3.12`: on the path, or one of pyenv's.
+pub(crate) fn of(version: &str) -> Option<PathBuf> {
+    let works = |python: &PathBuf| {
+        let mut command = tool::command(python);
+        command.args(["-c", "import sys, venv; print('%d.%d' % sys.version_info[:2])"]);
+        tool::ask(command).is_some_and(|said| said == version)
+    };
+    let root = std::env::var_os("PYENV_ROOT").map(PathBuf::from);
+    let root = root.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".pyenv")))?;
+    let kept = std::fs::read_dir(root.join("versions")).into_iter().flatten().flatten();
+    let kept = kept.map(|entry| entry.path().join("bin/python"));
+    process::which(&format!("python{version}")).into_iter().chain(kept).find(works)
+}
+
+struct Uv {
+    program: PathBuf,
+    /// Names and values of its environment.
+    settings: Vec<(&'static str, String)>,
+}
+
 /// A command of uv, which is got once: with pip's settings of this machine, as far as uv has them. None where there is no
 /// uv for it.
 fn uv() -> Option<Command> {
-    static SETTINGS: OnceLock<Option<(PathBuf, Vec<(&str, String)>)>> = OnceLock::new();
+    static UV_HERE: OnceLock<Option<Uv>> = OnceLock::new();
     let look = || {
         let (python, version) = tool::python()?;
         let dir = place::target("uv");
@@ -120,10 +143,10 @@ fn uv() -> Option<Command> {
                 settings.push((name, value.trim_matches(['\'', '"']).replace("\\n", " ")));
             }
         }
-        Some((program, settings))
+        Some(Uv { program, settings })
     };
-    let (program, settings) = SETTINGS.get_or_init(look).as_ref()?;
-    let mut command = tool::command(program);
-    command.envs(settings.iter().map(|(name, value)| (name, value)));
+    let uv = UV_HERE.get_or_init(look).as_ref()?;
+    let mut command = tool::command(&uv.program);
+    command.envs(uv.settings.iter().map(|(name, value)| (name, value)));
     Some(command)
 }

@@ -143,9 +143,21 @@ fn pip(name: &str, packages: &[&str]) -> Result<()> {
     once(&stamp, &texts(packages).text(&version), &dir.join("bin/python"), || pip_packages(&dir, packages, &stamp))
 }
 
-/// Packages of PyPI in an environment of their own.
-pub(crate) fn pip_packages(dir: &std::path::Path, packages: &[&str], log: &str) -> Result<()> {
-    let (path, _) = tool::python().context("no python3 >= 3.10 with its venv module")?;
+fn pip_packages(dir: &std::path::Path, packages: &[&str], log: &str) -> Result<()> {
+    pip_packages_of(None, dir, packages, log)
+}
+
+/// Packages of PyPI in an environment of their own, of this interpreter or the usual one.
+pub(crate) fn pip_packages_of(
+    named: Option<PathBuf>,
+    dir: &std::path::Path,
+    packages: &[&str],
+    log: &str,
+) -> Result<()> {
+    let path = match named {
+        Some(named) => named,
+        None => tool::python().context("no python3 >= 3.10 with its venv module")?.0,
+    };
     report::step(format!("getting {} from PyPI", packages.join(", ")));
     python::environment(&path, dir, log)?;
     python::install(dir, packages, log)

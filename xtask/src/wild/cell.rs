@@ -175,8 +175,9 @@ fn object(value: Value) -> Map<String, Value> {
 
 /// A client of theirs and a fixture, with a bridge in between where the peer is one.
 fn bridged(peer: &Peer, client: Value, server: Vec<String>, transport: &str) -> Map<String, Value> {
-    let mut plan =
-        object(json!({ "client": client, "server": server, "transport": transport, "without": peer.without }));
+    let mut plan = object(
+        json!({ "client": client, "server": server, "transport": transport, "without": peer.without(transport) }),
+    );
     if peer.kind == Kind::Bridge {
         let shell: Vec<String> = server.iter().map(|w| process::quote(w)).collect();
         let shell = format!("{} --stdio", shell.join(" "));
@@ -207,7 +208,7 @@ fn theirs(peer: &Peer, client: Value, interop: bool, transport: &str) -> Map<Str
     let mut plan = object(json!({
         "client": client, "server": words, "transport": transport, "interop": interop, "server_env": env,
         "calls": peer.calls, "tools": peer.tools, "resources": peer.resources, "prompts": peer.prompts,
-        "without": peer.without, "as_is": peer.kind == Kind::Server,
+        "without": peer.without(transport), "as_is": peer.kind == Kind::Server,
     }));
     if !peer.ready.is_empty() {
         plan.insert("ready".to_owned(), json!(peer.ready));

@@ -50,8 +50,7 @@ pub(super) fn write(peers: &[Peer], outcomes: &[Outcome]) -> Result<()> {
                 if cells.is_empty() {
                     continue;
                 }
-                let _ =
-                    write!(page, "| {} ({}) | {} | {transport} |", peer.name, peer.registry.title(), peer.version());
+                let _ = write!(page, "| {} ({}) | {} | {transport} |", peer.name, peer.origin(), peer.version());
                 for name in &columns {
                     let word = cells.iter().find(|o| column(o) == *name).map_or_else(|| "–".to_owned(), |o| verdict(o));
                     let _ = write!(page, " {word} |");

@@ -35,6 +35,8 @@ pub(super) enum Registry {
     Go,
     /// Maven Central, with the `mvn` and `javac` of this machine.
     Maven,
+    /// Crates that a program of ours is built with.
+    Crates,
 }
 
 impl Registry {
@@ -45,13 +47,14 @@ impl Registry {
             Self::Pypi => "PyPI",
             Self::Go => "Go",
             Self::Maven => "Maven",
+            Self::Crates => "crates",
         }
     }
 
     /// Programs that its peers need, and that the setup does not bring.
     fn programs(self) -> &'static [&'static str] {
         match self {
-            Self::Npm | Self::Pypi => &[],
+            Self::Npm | Self::Pypi | Self::Crates => &[],
             Self::Go => &["go"],
             Self::Maven => &["mvn", "javac", "java"],
         }
@@ -105,6 +108,9 @@ pub(super) struct Peer {
     /// The file below `tests/wild/drivers`.
     #[serde(default)]
     pub(super) driver: String,
+    /// The version of this machine's interpreter that is the peer itself, such as `3.12`.
+    #[serde(default)]
+    python: String,
     /// The peers whose drivers call it, where it is none of the clients.
     #[serde(default)]
     pub(super) by: Vec<String>,
@@ -131,9 +137,9 @@ pub(super) struct Peer {
     pub(super) resources: bool,
     #[serde(default)]
     pub(super) prompts: bool,
-    /// Checks that cannot be asked of it.
+    /// Checks that cannot be asked of it; `CHECK on stdio`, `CHECK on http`: there alone.
     #[serde(default)]
-    pub(super) without: Vec<String>,
+    without: Vec<String>,
     /// Is in every run.
     #[serde(default)]
     pub(super) core: bool,
@@ -204,10 +210,23 @@ impl Peer {
     }
 
     /// A program that it needs and this machine does not have.
-    pub(super) fn missing(&self) -> Option<&'static str> {
+    pub(super) fn missing(&self) -> Option<&str> {
+        if !self.python.is_empty() && setup::python_of(&self.python).is_none() {
+            return Some(&self.name);
+        }
         let missing = self.registry.programs().iter().copied().find(|program| process::which(program).is_none());
         let browser = self.start.iter().any(|word| word == CHROMIUM);
         missing.or_else(|| (browser && setup::chromium().is_none()).then_some("Chromium"))
+    }
+
+    /// Checks that cannot be asked of it there.
+    pub(super) fn without(&self, transport: &str) -> Vec<&str> {
+        let there = |check: &'_ String| match check.rsplit_once(" on ") {
+            Some((_, place)) => place == transport,
+            None => true,
+        };
+        let all = self.without.iter().filter(|check| there(check));
+        all.map(|check| check.rsplit_once(" on ").map_or(check.as_str(), |(name, _)| name)).collect()
     }
 
     /// What runs programs of its environment.
@@ -227,6 +246,7 @@ impl Peer {
             Registry::Npm => vec![self.interpreter(), text(self.dir().join(&self.driver))],
             Registry::Pypi => vec![self.interpreter(), text(drivers().join(&self.driver))],
             Registry::Go => vec![text(self.bin().join("driver"))],
+            Registry::Crates => Vec::new(),
             Registry::Maven => {
                 let classes = format!("{}:{}", text(self.dir().join("classes")), text(self.dir().join("lib/*")));
                 let class = self.driver.trim_end_matches(".java").to_owned();
@@ -262,9 +282,10 @@ impl Peer {
                 // Else what is imported there as `tricorn` is the repository itself, and never the package.
                 std::fs::write(dir.join("package.json"), "{ \"private\": true }\n")?;
             }
-            Registry::Pypi => {
-                once(&stamp, &inputs, &dir.join("bin/python"), || setup::pip_packages(&dir, &packages, &stamp))?
-            }
+            Registry::Pypi => once(&stamp, &inputs.text(&self.python), &dir.join("bin/python"), || {
+                setup::pip_packages_of(setup::python_of(&self.python), &dir, &packages, &stamp)
+            })?,
+            Registry::Crates => {}
             Registry::Go => once(&stamp, &inputs, &dir.join("go.sum"), || self.go_packages(&packages, &stamp))?,
             Registry::Maven => once(&stamp, &inputs, &dir.join("lib"), || self.maven_packages(&packages, &stamp))?,
         }
@@ -341,6 +362,11 @@ impl Peer {
 
     /// The version that is installed of its first package.
     pub(super) fn version(&self) -> String {
+        if !self.python.is_empty() {
+            let mut command = tool::command(self.interpreter());
+            command.args(["-c", "import sys; print(sys.version.split()[0])"]);
+            return tool::ask(command).unwrap_or_else(|| "?".to_owned());
+        }
         let package = self.packages.first().map_or("", |p| p);
         let name = package.split('[').next().map(bare).unwrap_or_default();
         let found = match self.registry {
@@ -348,8 +374,14 @@ impl Peer {
             Registry::Pypi => self.pypi_version(name),
             Registry::Go => self.go_version(name),
             Registry::Maven => self.maven_version(name),
+            Registry::Crates => crate_version(name),
         };
         found.unwrap_or_else(|| "?".to_owned())
+    }
+
+    /// Where it comes from, for the page.
+    pub(super) fn origin(&self) -> &'static str {
+        if self.python.is_empty() { self.registry.title() } else { "the machine's" }
     }
 
     fn npm_version(&self, name: &str) -> Option<String> {
@@ -399,6 +431,14 @@ impl Peer {
             vec![format!("{}: {pinned} is pinned, the newest is {newest}", self.name)]
         }
     }
+}
+
+/// The version that ours are built with.
+fn crate_version(name: &str) -> Option<String> {
+    let lock: toml::Table = std::fs::read_to_string(place::root().join("Cargo.lock")).ok()?.parse().ok()?;
+    let mut packages = lock["package"].as_array()?.iter();
+    let found = packages.find(|package| package.get("name").and_then(toml::Value::as_str) == Some(name))?;
+    found.get("version").and_then(toml::Value::as_str).map(str::to_owned)
 }
 
 fn drivers() -> PathBuf {
