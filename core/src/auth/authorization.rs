@@ -1,5 +1,6 @@
 //! The authorization request and what the browser brings back: RFC 6749 §4.1, with RFC 7636, RFC 8707 and RFC 9207.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use super::pkce::Pkce;
@@ -129,21 +130,22 @@ fn is_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }
 
+/// More scopes than this would fit no request anyway.
+const MAX_SCOPES: usize = 1000;
+
 /// The scopes to ask for (2026-07-28, scope selection): what the challenge names, else all that the resource lists; then
 /// what was asked before, so that nothing is lost.
+///
+/// At most [`MAX_SCOPES`] of the names that a server gives are taken.
 pub(crate) fn scopes(challenged: Option<&str>, listed: Option<&[String]>, before: &[String]) -> Vec<String> {
-    let mut scopes: Vec<String> = Vec::new();
-    let named: Vec<String> = match (challenged, listed) {
-        (Some(text), _) if !text.trim().is_empty() => text.split_whitespace().map(str::to_owned).collect(),
-        (_, Some(listed)) => listed.to_vec(),
+    let named: Vec<&str> = match (challenged, listed) {
+        (Some(text), _) if !text.trim().is_empty() => text.split_whitespace().take(MAX_SCOPES).collect(),
+        (_, Some(listed)) => listed.iter().take(MAX_SCOPES).map(String::as_str).collect(),
         (_, None) => Vec::new(),
     };
-    for scope in before.iter().chain(&named) {
-        if !scope.is_empty() && !scopes.contains(scope) {
-            scopes.push(scope.clone());
-        }
-    }
-    scopes
+    let mut seen = HashSet::new();
+    let all = before.iter().map(String::as_str).chain(named);
+    all.filter(|scope| !scope.is_empty() && seen.insert(*scope)).map(str::to_owned).collect()
 }
 
 #[cfg(test)]

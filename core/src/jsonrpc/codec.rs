@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::borrow::Cow;
 
-use super::{ErrorObject, Id, Message, Outline, RawJson, code, scan};
+use super::{ErrorObject, Id, MAX_ID_BYTES, Message, Outline, RawJson, code, scan};
 use crate::error::shortened;
 
 /// What one message may cost before it is looked at.
@@ -230,7 +230,11 @@ fn message(frame: &ByteString, e: &Envelope<'_>) -> Result<Message, DecodeError>
             Some(id) => Some(id),
             None if r == "null" && error.is_some() && method.is_none() => None,
             None => {
-                return Err(invalid(None, format!("\"id\": expected a string or an integer, got {}", shown(r))));
+                let wrong = match r.len() {
+                    bytes if bytes > MAX_ID_BYTES => format!("\"id\": {bytes} bytes, longer than {MAX_ID_BYTES}"),
+                    _ => format!("\"id\": expected a string or an integer, got {}", shown(r)),
+                };
+                return Err(invalid(None, wrong));
             }
         },
     };

@@ -8,9 +8,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 pub enum Id {
     /// An integer within the range of `i64`.
     Number(i64),
-    /// Any string.
+    /// A string; one of a peer has at most 4,096 bytes.
     String(Arc<str>),
 }
+
+/// The longest string that is read as an id: it is repeated in everything that is said of its request.
+pub(crate) const MAX_ID_BYTES: usize = 4096;
 
 impl fmt::Debug for Id {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,6 +102,9 @@ impl<'de> Deserialize<'de> for Id {
                 i64::try_from(n).map(Id::Number).map_err(|_| E::custom("integer id out of range"))
             }
             fn visit_str<E: serde::de::Error>(self, s: &str) -> Result<Id, E> {
+                if s.len() > MAX_ID_BYTES {
+                    return Err(E::custom("a string that is too long"));
+                }
                 Ok(Id::String(s.into()))
             }
         }

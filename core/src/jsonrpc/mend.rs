@@ -7,8 +7,9 @@ use serde_json::value::RawValue;
 
 use super::{DecodeError, Decoded, Limits, Message, decode};
 
-/// So many beginnings of objects within one line are tried.
+/// So many beginnings of objects within one line are tried, and so often its length is read for those that are none.
 const MAX_TRIES: usize = 32;
+const MAX_READ: usize = 2;
 
 /// As [`decode`], of what a server wrote: a byte order mark is passed over, and bytes that are no UTF-8 become U+FFFD.
 ///
@@ -52,19 +53,26 @@ fn readable(frame: &Bytes) -> Option<Bytes> {
 pub(crate) fn within(frame: &Bytes, limits: &Limits) -> Vec<Message> {
     let text = String::from_utf8_lossy(frame);
     let (mut rest, mut found, mut is_mixed) = (&*text, Vec::new(), false);
+    let mut left = text.len() * MAX_READ;
     for _ in 0..MAX_TRIES {
         let Some(at) = rest.find('{') else { break };
         is_mixed |= !rest[..at].trim().is_empty();
         rest = &rest[at..];
         let mut values = serde_json::Deserializer::from_str(rest).into_iter::<&RawValue>();
-        let Some(Ok(value)) = values.next() else {
-            // What is in a broken object is a part of it.
-            if rest.len() == text.len() {
-                break;
+        let value = match values.next() {
+            Some(Ok(value)) => value,
+            broken => {
+                // What is in a broken object is a part of it.
+                if rest.len() == text.len() {
+                    break;
+                }
+                let read = broken.and_then(Result::err).filter(|error| error.line() == 1).map(|error| error.column());
+                let Some(more) = left.checked_sub(read.unwrap_or(rest.len())) else { break };
+                left = more;
+                rest = &rest[1..];
+                is_mixed = true;
+                continue;
             }
-            rest = &rest[1..];
-            is_mixed = true;
-            continue;
         };
         let end = values.byte_offset();
         match decode(&Bytes::copy_from_slice(value.get().as_bytes()), limits) {
@@ -120,6 +128,9 @@ mod tests {
             (format!("sent {request}"), 0),
             (answer[..answer.len() - 1].to_owned(), 0),
             ("{".repeat(10_000), 0),
+            // Broken ones are read to their end twice at most.
+            (format!("x {} {answer}", "{\"a\":".repeat(5)), 0),
+            (format!("x {}{answer}", "{x} ".repeat(20)), 1),
             (String::new(), 0),
         ] {
             assert_eq!(within(&Bytes::from(line.clone()), &Limits::default()).len(), count, "{line}");

@@ -18,6 +18,7 @@ pub use codec::{
 };
 pub(crate) use codec::{is_deeper_than, nesting, start_result};
 pub use id::Id;
+pub(crate) use id::MAX_ID_BYTES;
 pub(crate) use mend::decode_leniently;
 #[cfg(feature = "client-process")]
 pub(crate) use mend::{mend, within};

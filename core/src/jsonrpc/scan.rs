@@ -1,9 +1,11 @@
 //! How much of it there is in a JSON text, before any of it is decoded. Nothing here allocates.
 
 /// The memory that a decoded value takes in its array or object, about.
-const VALUE: usize = 96;
+const VALUE: usize = 128;
 /// What a member takes besides: its name, and its place among the others.
 const MEMBER: usize = 96;
+/// What an array takes besides, if it has elements: there is room for four at least.
+const ARRAY: usize = 224;
 /// What an object takes besides, if it has members.
 const OBJECT: usize = 384;
 /// What a text takes besides its bytes.
@@ -25,7 +27,8 @@ struct Signs {
 impl Signs {
     fn weight(self) -> usize {
         // The first value in each array and object has no comma before it, nor has the one that stands alone.
-        (1 + self.open + self.commas) * VALUE + self.colons * MEMBER + self.objects * OBJECT + self.quotes / 2 * TEXT
+        let values = (1 + self.open + self.commas) * VALUE + self.quotes / 2 * TEXT;
+        values + self.colons * MEMBER + self.objects * OBJECT + (self.open - self.objects) * ARRAY
     }
 
     /// Of all bytes, whether they are in a text or not: no fewer than there are. The compiler makes vectors of it.
@@ -183,7 +186,8 @@ mod tests {
     #[test]
     fn what_expands_is_heavy() {
         let max = 64 << 20;
-        for part in ["1,", "[],", "{},", "\"\",", r#"{"a":0},"#, r#"{"":{"":0}},"#, "null,", "[1,2],"] {
+        for part in ["1,", "[],", "{},", "\"\",", r#"{"a":0},"#, r#"{"":{"":0}},"#, "null,", "[1,2],", "[[[[", "[0.5,"]
+        {
             let text = format!("[{}0]", part.repeat((4 << 20) / part.len()));
             let weight = heavier_than(text.as_bytes(), max);
             assert!(weight.is_some_and(|weight| weight > max), "{part} {weight:?}");

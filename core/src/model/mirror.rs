@@ -6,6 +6,10 @@ use serde_json::Value;
 /// The annotation's name.
 pub(crate) const MARK: &str = "x-mcp-header";
 
+/// So many arguments of a tool may be marked, and so long may the names be that lead to one: they become headers.
+const MAX_MIRRORS: usize = 64;
+const MAX_PATH: usize = 1024;
+
 /// One marked argument.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mirror {
@@ -82,6 +86,12 @@ fn mirror(
     if !is_mirrorable(kind) {
         return Err(format!("{MARK} {mark} is on {path:?}, whose type is not string, integer or boolean"));
     }
+    if name.len() > MAX_PATH || path.iter().map(String::len).sum::<usize>() > MAX_PATH {
+        return Err(format!("one {MARK}, or the names that lead to it, have more than {MAX_PATH} bytes"));
+    }
+    if found.len() == MAX_MIRRORS {
+        return Err(format!("more than {MAX_MIRRORS} properties have {MARK}"));
+    }
     let header = format!("mcp-param-{}", name.to_ascii_lowercase());
     if found.iter().any(|other| other.header == header) {
         return Err(format!("{MARK} {mark} occurs twice"));
@@ -125,6 +135,19 @@ mod tests {
                 ("mcp-param-deep", "inner/deep".to_owned())
             ]
         );
+    }
+
+    #[test]
+    fn marks_and_their_paths_are_bounded() {
+        let many = |count: usize| {
+            let marked = |n| (format!("p{n}"), json!({"type": "string", "x-mcp-header": format!("H{n}")}));
+            json!({"properties": (0..count).map(marked).collect::<serde_json::Map<_, _>>()})
+        };
+        assert_eq!(mirrors(&many(MAX_MIRRORS)).map(|found| found.len()), Ok(MAX_MIRRORS));
+        assert!(mirrors(&many(MAX_MIRRORS + 1)).is_err_and(|why| why.contains("more than 64 properties")));
+        let below = json!({"properties": {"p": {"type": "string", "x-mcp-header": "P"}}});
+        let long = json!({"properties": {"n".repeat(MAX_PATH): below}});
+        assert!(mirrors(&long).is_err_and(|why| why.contains("more than 1024 bytes")));
     }
 
     #[test]

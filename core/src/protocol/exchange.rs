@@ -11,7 +11,7 @@ use super::envelope::{self, Envelope};
 use super::pending::Route;
 use super::revision::{Era, Method, Revision, modern};
 use crate::error::{Error, Result, shortened};
-use crate::jsonrpc::{Id, RawJson, code};
+use crate::jsonrpc::{Id, MAX_ID_BYTES, RawJson, code};
 use crate::model::meta::ParamsHead;
 use crate::model::subscription::is_part;
 use serde_json::value::RawValue;
@@ -155,10 +155,12 @@ pub(super) fn admit(
 ) -> Result<Admission> {
     let progress_token = match &head.progress_token {
         None => None,
-        Some(raw) => Some(
-            raw.to()
-                .map_err(|_| Error::invalid_params("params._meta.progressToken: expected a string or an integer"))?,
-        ),
+        Some(raw) => Some(raw.to().map_err(|_| match raw.get().len() {
+            bytes if bytes > MAX_ID_BYTES => {
+                Error::invalid_params(format!("params._meta.progressToken: {bytes} bytes, longer than {MAX_ID_BYTES}"))
+            }
+            _ => Error::invalid_params("params._meta.progressToken: expected a string or an integer"),
+        })?),
     };
     let (revision, peer, log_level) = match (facts.role, head.is_modern(), session) {
         (Role::Server, true, _) | (Role::Server, false, None) => {

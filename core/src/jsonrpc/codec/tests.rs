@@ -125,6 +125,15 @@ fn caps_bytes_and_nesting() {
 }
 
 #[test]
+fn an_id_is_short() {
+    let limits = Limits::default();
+    let with = |length: usize| format!(r#"{{"jsonrpc":"2.0","id":"{}","method":"m"}}"#, "x".repeat(length));
+    assert!(decode(&with(MAX_ID_BYTES).into(), &limits).is_ok());
+    let error = decode(&with(MAX_ID_BYTES + 1).into(), &limits).expect_err("too long");
+    assert!(error.message.contains("\"id\": 4099 bytes, longer than 4096"), "{}", error.message);
+}
+
+#[test]
 fn what_cannot_be_read_is_refused_by_its_own_id() {
     let limits = Limits { max_message_bytes: 200, max_nesting: 5, max_decoded_bytes: 4000, ..Limits::default() };
     let long = "x".repeat(200);

@@ -223,6 +223,16 @@ fn a_cancelled_request_is_aborted_and_never_answered() {
 }
 
 #[test]
+fn a_progress_token_is_short() {
+    let mut c = legacy("2025-11-25");
+    let mut request = call(1);
+    request["params"]["_meta"] = json!({"progressToken": "x".repeat(5000)});
+    let answer = &sent(&feed(&mut c, request))[0];
+    assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!(1), &json!(-32602)), "{answer}");
+    assert!(answer["error"]["message"].as_str().is_some_and(|text| text.contains("longer than 4096")), "{answer}");
+}
+
+#[test]
 fn progress_grows_and_ends_with_the_request() {
     let mut c = legacy("2024-11-05");
     let mut request = call(1);

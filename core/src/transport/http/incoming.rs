@@ -13,6 +13,11 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How long one that does not pause is.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+/// A body may come in so many pieces, whatever is in them; in more, with [`MIN_PIECE`] bytes in each on average. A piece
+/// costs as much as a hundred bytes.
+const FREE_PIECES: usize = 1 << 16;
+const MIN_PIECE: usize = 16;
+
 /// The whole body in one piece; copied only when it came in several. One that is longer than `limit` is refused. Up to
 /// twice that is read first and dropped, within [`PATIENCE`], so that the connection can go on; what says beforehand that
 /// it is longer still, or waits for leave to be sent, is not waited for.
@@ -28,7 +33,7 @@ where
         return Err(too_long(limit));
     }
     let (mut first, mut all, mut read) = (Bytes::new(), BytesMut::new(), 0usize);
-    let mut end = None;
+    let (mut end, mut pieces) = (None, 0usize);
     while read <= most {
         let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
         let frame = match refused {
@@ -49,7 +54,12 @@ where
             Some(Ok(frame)) => {
                 let Ok(data) = frame.into_data() else { continue };
                 let before = read;
-                read += data.len();
+                (read, pieces) = (read + data.len(), pieces + 1);
+                if pieces > FREE_PIECES && read / pieces < MIN_PIECE {
+                    let message =
+                        format!("the body comes in pieces of less than {MIN_PIECE} bytes, more than {FREE_PIECES}");
+                    return Err(Refusal::new(StatusCode::BAD_REQUEST, message));
+                }
                 if refused || read > limit {
                     (refused, first, all) = (true, Bytes::new(), BytesMut::new());
                 } else if before == 0 {
@@ -138,6 +148,33 @@ mod tests {
             assert_eq!(read(Trickle::new(said, 6_000, 10), limit).await, None, "{said}");
         }
         assert_eq!(read(Trickle::new(0, 20, 10), 20).await, Some(20));
+    }
+
+    /// Sends what it has in pieces.
+    struct Pieces(Bytes, usize);
+
+    impl HttpBody for Pieces {
+        type Data = Bytes;
+        type Error = std::convert::Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            let length = self.1.min(self.0.len());
+            Poll::Ready((length > 0).then(|| Ok(Frame::data(self.0.split_to(length)))))
+        }
+    }
+
+    #[tokio::test]
+    async fn many_small_pieces_are_refused() {
+        let body = Bytes::from(vec![b'x'; 2 << 20]);
+        for (size, taken) in [(1, false), (15, false), (16, true), (4096, true)] {
+            let read = collect(&HeaderMap::new(), Pieces(body.clone(), size), body.len()).await;
+            assert_eq!(read.is_ok(), taken, "{size}");
+        }
+        let few = body.slice(..FREE_PIECES);
+        assert!(collect(&HeaderMap::new(), Pieces(few, 1), body.len()).await.is_ok());
     }
 
     #[tokio::test]
