@@ -5,12 +5,15 @@ from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
+import answering
 from checks import Session, main, text_of
 from google.adk.tools.mcp_tool import McpToolset, StdioConnectionParams, StreamableHTTPConnectionParams
 from mcp import StdioServerParameters
 
 
 class Theirs(Session):
+    answers = answering.BOTH
+
     def __init__(self, kit: McpToolset, tools: dict[str, Any], heard: list[float]) -> None:
         self.kit = kit
         self.all = tools
@@ -51,7 +54,12 @@ async def connect(target: Any) -> AsyncIterator[Session]:
     async def on(done: float, _total: float | None, _message: str | None) -> None:
         heard.append(done)
 
-    kit = McpToolset(connection_params=there, progress_callback=on)
+    kit = McpToolset(
+        connection_params=there,
+        progress_callback=on,
+        elicitation_callback=answering.elicitation,
+        sampling_callback=answering.sampling,
+    )
     try:
         yield Theirs(kit, {tool.name: tool for tool in await kit.get_tools()}, heard)
     finally:

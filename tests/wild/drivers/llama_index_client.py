@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import answering
 from checks import Session, main, text_of
 from llama_index.tools.mcp import BasicMCPClient, McpToolSpec
 
 
 class Theirs(Session):
+    answers = ("sampling",)
+
     def __init__(self, client: BasicMCPClient) -> None:
         self.client = client
 
@@ -38,7 +41,8 @@ class Theirs(Session):
 @asynccontextmanager
 async def connect(target: Any) -> AsyncIterator[Session]:
     http = isinstance(target, str)
-    client = BasicMCPClient(target) if http else BasicMCPClient(target[0], args=target[1:])
+    answers: Any = {"sampling_callback": answering.sampling}
+    client = BasicMCPClient(target, **answers) if http else BasicMCPClient(target[0], args=target[1:], **answers)
     await client.list_tools()
     yield Theirs(client)
 

@@ -76,7 +76,7 @@ try {
     await check("restart", () => call(client, first));
   }
   if (Array.isArray(target) && first && !without.includes("killed")) {
-    await check("killed", () => killed(client, first));
+    await check("killed", () => killed(client, calls.find(({ many }) => many) ?? first));
   }
   await client.close();
   say("close", true);

@@ -104,7 +104,8 @@ async def main() -> None:
                 await restart()
                 await check("restart", call(client, first))
             if isinstance(target, list) and first and "killed" not in asked["without"]:
-                await check("killed", killed(client, asked, first))
+                steady = next((what for what in asked["calls"] if what.get("many")), first)
+                await check("killed", killed(client, asked, steady))
         say("close", True)
     except Exception as error:  # noqa: BLE001
         say(stage, False, why(error))

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import answering
 from checks import Session, main, text_of
 from mcp import StdioServerParameters
 from mcp.client.stdio import stdio_client
@@ -12,6 +13,7 @@ from strands.tools.mcp import MCPClient
 
 
 class Theirs(Session):
+    answers = ("elicitation",)
     numbers = itertools.count()
 
     def __init__(self, client: MCPClient) -> None:
@@ -33,10 +35,12 @@ class Theirs(Session):
 
 @asynccontextmanager
 async def connect(target: Any) -> AsyncIterator[Session]:
+    answers: Any = {"elicitation_callback": answering.elicitation}
     if isinstance(target, str):
-        client = MCPClient(url=target)
+        client = MCPClient(url=target, **answers)
     else:
-        client = MCPClient(lambda: stdio_client(StdioServerParameters(command=target[0], args=target[1:])))
+        there = StdioServerParameters(command=target[0], args=target[1:])
+        client = MCPClient(lambda: stdio_client(there), **answers)
     with client:
         yield Theirs(client)
 

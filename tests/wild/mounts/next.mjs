@@ -21,6 +21,8 @@ const files = {
   "app/mcp/route.js": `import { app } from "../../tools.mjs";
 
 const { fetch } = app.http({ allowedHosts: ["*"] });
+// Next waits for what is open.
+process.once("SIGTERM", () => app.close());
 export const runtime = "nodejs";
 export const GET = (request) => fetch(request);
 export const POST = GET;

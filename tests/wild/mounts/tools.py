@@ -9,7 +9,8 @@ from typing import Any, TypedDict
 
 from tricorn import Context, Server, ToolError
 
-app = Server("mounted", "1.0.0")
+# What one process has sealed between two rounds of questions, the others open.
+app = Server("mounted", "1.0.0", request_state_keys=["a secret of the tests of 32 bytes or more"])
 slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
 
 

@@ -1,9 +1,11 @@
 // Our server in a web framework: web.mjs FRAMEWORK --http HOST:PORT
+import { AsyncLocalStorage } from "node:async_hooks";
 import { createServer } from "node:http";
 import { app } from "./tools.mjs";
 
 const [, , framework, , place] = process.argv;
 const [host, port] = place.split(":");
+const carrier = new AsyncLocalStorage();
 const allowed = { allowedHosts: ["*"] };
 
 /** Each gives a listener of `node:http`. */
@@ -56,17 +58,21 @@ async function express(name) {
   const { default: make } = await import(name);
   const { default: compression } = await import("compression");
   const { default: cors } = await import("cors");
+  const { default: session } = await import("express-session");
   const mcp = app.listener(allowed);
   const web = make();
   web.use(compression({ threshold: 0 }), cors(), make.json({ limit: "10mb" }));
+  web.use(session({ secret: "test", resave: false, saveUninitialized: true }));
+  // What carries a context for the whole program, as for tracing.
+  web.use((request, _response, next) => carrier.run({ session: request.session.id }, next));
   web.use("/mcp", (request, response) => mcp(request, response, { context: { user: "ada" } }));
   return web;
 }
 
 const server = createServer(await frameworks[framework]());
 server.listen(Number(port), host, () => console.error(`ready http://${host}:${server.address().port}/mcp`));
-process.once("SIGTERM", () => {
+process.once("SIGTERM", async () => {
   server.close();
+  await app.close();
   server.closeAllConnections();
-  process.exitCode = 0;
 });
