@@ -307,8 +307,9 @@ public final class Server: Offering {
     /// `--http [[HOST:]PORT]` among the program's arguments.
     ///
     /// Returns when standard input ends, `close` is called, or SIGTERM arrives. SIGINT (Ctrl-C) and SIGHUP close the server,
-    /// too, and then end the process with status 130 or 129. Handlers of these signals that the program has set are called as
-    /// well; SIGTERM and SIGHUP stay ignored where they are. Over HTTP it prints `ready URL` to standard error when it listens.
+    /// too, and then end the process with status 130 or 129. All that `run` hear of a signal, and the last of them ends the
+    /// process. Handlers of these signals that the program has set are called as well; SIGTERM and SIGHUP stay ignored where
+    /// they are. Over HTTP it prints `ready URL` to standard error when it listens.
     public func run(_ transport: Transport? = nil) async throws {
         let signals = Signals { [self] in close() }
         defer { signals.stop() }
@@ -316,7 +317,7 @@ public final class Server: Offering {
         case .stdio: try await serveStdio()
         case .http(let options): try await serveHTTP(options) { StandardError.write("ready \($0)\n") }
         }
-        signals.exitIfInterrupted()
+        signals.stopAndExitIfInterrupted()
     }
 
     /// Serves one client over standard input and output until the input ends, or nobody reads the output any more.
