@@ -69,12 +69,15 @@ final class Cause: Sendable {
         }
     }
 
-    /// Goes on in a task beside this one, until the end.
+    /// Goes on in a task beside this one, until the end. What came before an end that was told meanwhile is begun here.
     func keep() {
-        let isOver = state.with { state in
+        let (isOver, jobs) = state.with { state -> (Bool, [Job]) in
             state.isReady = state.isOver
-            return state.isOver
+            guard state.isOver else { return (false, []) }
+            defer { state.jobs = [] }
+            return (true, state.jobs)
         }
+        for job in jobs { job() }
         if !isOver { Task { await run() } }
     }
 
