@@ -6,12 +6,12 @@ final class Cause: Sendable {
     private struct State {
         var jobs: [Job] = []
         var waiting: CheckedContinuation<Void, Never>?
-        /// What the task waits for is there.
+        /// The thing that the task waits for is there.
         var isReady = false
         var isOver = false
     }
 
-    /// What the web framework around a mounted server knows of the request.
+    /// Knowledge of the web framework around a mounted server about the request.
     let host: (any Sendable)?
     private let state = Locked(State())
 
@@ -29,7 +29,7 @@ final class Cause: Sendable {
         return isTaken
     }
 
-    /// What `run` waits for is there.
+    /// Tells `run` that the thing it waits for is there.
     func ready() { set { $0.isReady = true } }
 
     /// Nothing more comes.

@@ -48,13 +48,13 @@ public struct GroupOptions: Sendable {
     }
 }
 
-/// What the servers of a group have of a kind, each with the public name under which the group finds it again.
+/// The things of a kind that the servers of a group have, each with the public name under which the group finds it again.
 public struct GroupListing<Definition: Sendable>: Sendable, RandomAccessCollection {
     /// Something that one of the servers has.
     public struct Entry: Sendable {
         /// The server's name.
         public var server: String
-        /// What the group calls it: its own name, with the server's in front where that is not unique.
+        /// The group's name for it: its own name, with the server's in front where that is not unique.
         public var name: String
         /// As the server has it.
         public var definition: Definition

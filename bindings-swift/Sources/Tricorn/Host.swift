@@ -17,7 +17,7 @@ final class Host: Sendable {
         @Sendable (_ key: UInt64, _ params: CorePayload, _ around: Call?, _ host: (any Sendable)?) async -> Void
     typealias Listener = @Sendable (_ name: String, _ params: CorePayload) -> Void
 
-    /// What is to be done with what becomes of an operation.
+    /// Functions that take what becomes of an operation.
     struct Expected: Sendable {
         var settled: @Sendable (Result<CorePayload, any Error>) -> Void
         var progress: (@Sendable (CorePayload) -> Void)?
@@ -146,7 +146,7 @@ final class Host: Sendable {
         }
     }
 
-    /// Whether the call of `key` is cancelled, and not just a part of what its handler does.
+    /// True if the call of `key` is cancelled, and not just a part of what its handler does.
     func isCancelled(_ key: UInt64) -> Bool {
         switch tasks.with({ $0[key] }) {
         case .running(let task): task.isCancelled
@@ -264,7 +264,7 @@ final class Host: Sendable {
         }
     }
 
-    /// What an operation comes to, once.
+    /// The outcome of an operation, once.
     private final class Outcome: Sendable {
         private let kept = Locked<Result<CorePayload, any Error>?>(nil)
         private let cause: Cause

@@ -16,7 +16,7 @@ internal import TricornCore
 
 /// The process's standard output, while it belongs to the protocol.
 enum StandardOutput {
-    /// What is printed is passed on when its line ends: it must not wait in a buffer.
+    /// Has what is printed passed on when its line ends: it must not wait in a buffer.
     static func bufferLines() { setvbuf(stdout, nil, _IOLBF, 0) }
 
     /// Gives the standard streams back to the program, when what was printed has been passed on.
@@ -44,7 +44,7 @@ nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 private typealias SignalHandler = @convention(c) (Int32) -> Void
 
-/// What the program itself does about a signal, by its number: called, too, when one comes.
+/// The program's own handlers of signals, by their numbers: called, too, when one comes.
 nonisolated(unsafe) private var ownHandlers = [SignalHandler?](repeating: nil, count: 32)
 
 /// SIGINT was ignored before.

@@ -17,7 +17,7 @@ public protocol SchemaProviding {
 
 /// A type that describes its properties to the model, by coding key.
 public protocol DescribedProperties {
-    /// What each property means, by coding key; those left out are not described.
+    /// The meaning of each property, by coding key; those left out are not described.
     static var propertyDescriptions: [String: String] { get }
 }
 
@@ -112,7 +112,7 @@ final class SchemaBuilder {
         return branches.count == 1 ? branches[0] : ["type": "object", "oneOf": .array(branches)]
     }
 
-    /// What a type of one value takes when it does not get what it has asked for first: it may try one type after the other.
+    /// Schemas of what a type of one value takes instead of what it has asked for first: it may try one type after the other.
     private func others(_ type: any Decodable.Type, _ first: SchemaRecord) -> [JSONValue] {
         var refused: Set<ObjectIdentifier> = [], schemas: [JSONValue] = [], last = first
         while let asked = last.wholeType, refused.count < Self.maxDepth {

@@ -1,6 +1,6 @@
-/// What one type asked its decoder for.
+/// A record of what one type asked its decoder for.
 final class SchemaRecord {
-    /// What was asked for in one place.
+    /// The schema, or the record, of one place.
     private enum Part {
         case schema(JSONValue)
         case nested(SchemaRecord)

@@ -36,7 +36,7 @@ public final class Server: Offering {
         var isUsed = false
     }
 
-    /// What handlers belong to.
+    /// The things that handlers belong to.
     enum Slot: Hashable {
         case offered(Kind, String)
         case source(Kind)
@@ -46,7 +46,7 @@ public final class Server: Offering {
         case verifier
     }
 
-    /// What can be declared before there is any of it, or besides.
+    /// A capability that can be declared before there is any of it, or besides.
     public struct Capability: Sendable, Hashable {
         let name: String
         let members: JSONObject
@@ -58,7 +58,7 @@ public final class Server: Offering {
         /// Resources, which are added later.
         public static let resources = Self(name: "resources", members: [:])
 
-        /// What is not part of the protocol, by its names.
+        /// Capabilities that are not part of the protocol, by their names.
         public static func experimental(_ members: JSONObject) -> Self { Self(name: "experimental", members: members) }
 
         /// A capability that this library knows nothing of.
@@ -285,7 +285,7 @@ public final class Server: Offering {
 
     // MARK: - serving
 
-    /// What `run` serves over.
+    /// A transport that `run` serves over.
     public enum Transport: Sendable, Hashable {
         /// Standard input and output.
         case stdio

@@ -15,7 +15,7 @@ final class Streams: Sendable {
     private let state = Locked(State())
     private let callbacks = Callbacks()
     private let options: ClientOptions
-    /// What the server said of itself.
+    /// The server's description of the connection and itself.
     private let opening: Locked<JSONValue>
 
     init(_ options: ClientOptions, _ opening: Locked<JSONValue>) {
