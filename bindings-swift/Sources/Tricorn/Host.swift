@@ -195,7 +195,9 @@ final class Host: Sendable {
     }
 
     func removeHandlers(_ numbers: some Sequence<UInt32>) {
-        tables.with { for number in numbers { $0.handlers[number] = nil } }
+        // Let go outside of the lock: what a handler holds may be the last that holds a client or a server, whose end comes here.
+        let before = tables.with { tables in numbers.map { tables.handlers.removeValue(forKey: $0) } }
+        _ = before
     }
 
     func listen(_ listener: Listener? = nil) -> UInt32 {
@@ -207,7 +209,12 @@ final class Host: Sendable {
     }
 
     func replaceListener(_ source: UInt32, _ listener: Listener?) {
-        tables.with { $0.listeners[source] = listener }
+        // Let go outside of the lock.
+        let before = tables.with { tables -> Listener? in
+            defer { tables.listeners[source] = listener }
+            return tables.listeners[source]
+        }
+        _ = before
     }
 
     /// How many calls run and how many operations wait; both are 0 when the process is at rest.
@@ -226,17 +233,20 @@ final class Host: Sendable {
     /// cause begins.
     @discardableResult
     func settle(_ op: UInt64) -> Bool {
-        let isUnfinished = tables.with { tables in
-            guard let expected = tables.operations.removeValue(forKey: op) else { return false }
+        let expected = tables.with { tables -> Expected? in
+            let expected = tables.operations.removeValue(forKey: op)
             // First, as the end of what goes on may be told at once.
-            if let cause = expected.cause { tables.held[op] = cause }
-            return true
+            if let cause = expected?.cause { tables.held[op] = cause }
+            return expected
         }
         let goesOn = (try? bridge.settle(op: op)) ?? false
-        return tables.with { tables in
-            if isUnfinished && !goesOn { tables.held[op] = nil }
-            return tables.held[op] != nil
+        // Let go outside of the lock.
+        let (isHeld, before) = tables.with { tables -> (Bool, Cause?) in
+            let before = expected != nil && !goesOn ? tables.held.removeValue(forKey: op) : nil
+            return (tables.held[op] != nil, before)
         }
+        _ = before
+        return isHeld
     }
 
     /// Starts an operation of the core and waits for its outcome.
