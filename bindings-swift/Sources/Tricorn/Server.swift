@@ -8,10 +8,10 @@ internal import TricornCore
 /// A server: tools, resources and prompts, and the ways to offer them.
 ///
 /// ```swift
-/// struct Add: Codable { var a: Int; var b: Int }
+/// struct Add: Codable { var a: Int32; var b: Int32 }
 ///
 /// let app = Server("demo")
-/// app.tool("add", "Add two numbers") { (input: Add, _) in input.a + input.b }
+/// app.tool("add", "Add two numbers") { (input: Add) in Int(input.a) + Int(input.b) }
 /// try await app.run()
 /// ```
 /// One server serves any number of connections, also of different kinds at once, and may be used from any task.
