@@ -112,7 +112,7 @@ final class Signals: Sendable {
     private let number: Int
 
     init(_ stop: @escaping @Sendable () -> Void) {
-        (number, descriptor) = Self.shared.with { shared -> (Int, Int32) in
+        (number, descriptor) = Signals.shared.with { shared -> (Int, Int32) in
             if shared.stops.isEmpty { shared.begin() }
             if shared.caught.isEmpty { shared.catchAll() }
             shared.last += 1
