@@ -34,16 +34,19 @@ public struct GroupOptions: Sendable {
         return options.json
     }
 
-    /// Of a file or what it holds: somebody listens to what its programs write to their standard error.
+    /// Of a file or what it holds: somebody listens, or may listen, to what its programs write to their standard error.
     fileprivate func heard(_ servers: JSONValue) -> JSONValue {
         var servers = servers
-        if client.onStderr != nil, servers["stderr"] == nil { servers["stderr"] = "event" }
+        if client.onStderr != nil || forServer != nil, servers["stderr"] == nil { servers["stderr"] = "event" }
         return servers
     }
 
-    fileprivate func of(_ name: String) -> ClientOptions {
+    /// - Parameter inFile: the server is one of a file or what it holds: all of its programs are heard, or none.
+    fileprivate func of(_ name: String, inFile: Bool = false) -> ClientOptions {
         var options = client
-        forServer?(name, &options)
+        guard let forServer else { return options }
+        forServer(name, &options)
+        if inFile, options.onStderr == nil { options.onStderr = { StandardError.write("\($0)\n") } }
         return options
     }
 }
@@ -100,7 +103,7 @@ public final class ClientGroup: Sendable {
         }
         functions.auth?.begin { [weak self] in self?.authTrace ?? [] }
         for name in try Tricorn.core({ try core.names() }) {
-            try join(name, nil) { [core] source in
+            try join(name, nil, inFile: true) { [core] source in
                 guard let client = try core.client(name: name, source: source) else {
                     throw TricornError.misuse("the group has no server \"\(name)\"")
                 }
@@ -114,8 +117,10 @@ public final class ClientGroup: Sendable {
     /// All clients' together, which each of them knows.
     private var authTrace: [AuthStep] { members.with { $0.first?.value }?.authTrace ?? [] }
 
-    private func join(_ name: String, _ server: Server?, _ make: (UInt32) throws -> CoreClient) throws {
-        let client = try Client.member(server, options.of(name), functions, make)
+    private func join(
+        _ name: String, _ server: Server?, inFile: Bool = false, _ make: (UInt32) throws -> CoreClient
+    ) throws {
+        let client = try Client.member(server, options.of(name, inFile: inFile), functions, make)
         let before = members.with { $0.updateValue(client, forKey: name) }
         _ = before
     }

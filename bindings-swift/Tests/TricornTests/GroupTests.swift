@@ -127,4 +127,19 @@ private struct NotToday: Error {}
         }
         await #expect(throws: TricornError.self) { try await connectMany("/no/such/file.json") }
     }
+
+    @Test func programsOfAFileAreHeardByTheirNames() async throws {
+        let configuration: JSONValue = [
+            "mcpServers": ["loud": ["command": "/bin/sh", "args": ["-c", "echo no such database >&2; exit 3"]]]
+        ]
+        let heard = Event()
+        var options = GroupOptions()
+        options.forServer = { name, options in
+            options.onStderr = { line in Task { await heard.set("\(name): \(line)") } }
+        }
+        let group = try await connectMany(configuration: configuration, options)
+        #expect(group.failures.keys.sorted() == ["loud"])
+        #expect(await heard.value() == "loud: no such database")
+        await group.close()
+    }
 }
