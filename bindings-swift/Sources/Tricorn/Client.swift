@@ -99,6 +99,15 @@ public final class Client: Sendable {
     /// Takes what the core said of the connection.
     func opened(_ connection: JSONValue) { opening.with { $0 = connection } }
 
+    /// Its group has connected it anew, and tells before anything of this connection is told.
+    func reopened() { streams.reopen() }
+
+    /// Its group ends the connection.
+    func closes() { streams.close() }
+
+    /// Its group has ended the connection.
+    func closed() { streams.finish() }
+
     private func opened() async throws -> Client {
         let payload = try await Self.noting {
             do {

@@ -125,8 +125,10 @@ public final class ClientGroup: Sendable {
         _ = before
     }
 
-    private func perform(_ start: @escaping @Sendable (_ op: UInt64) throws -> Void) async throws -> JSONValue {
-        let payload = try await Client.noting { try await Host.shared.perform(start) }
+    private func perform(
+        onSuccess: (@Sendable () -> Void)? = nil, _ start: @escaping @Sendable (_ op: UInt64) throws -> Void
+    ) async throws -> JSONValue {
+        let payload = try await Client.noting { try await Host.shared.perform(onSuccess: onSuccess, start) }
         return JSONValue(try JSONText(payload), 0)
     }
 
@@ -185,13 +187,17 @@ public final class ClientGroup: Sendable {
         guard let client = client(name) else {
             throw TricornError.misuse("the group has no server \"\(name)\"")
         }
-        client.opened(try await perform { [core] op in try core.reconnect(op: op, name: name) })
+        let connection = try await perform(onSuccess: { client.reopened() }) { [core] op in
+            try core.reconnect(op: op, name: name)
+        }
+        client.opened(connection)
         return client
     }
 
     /// Takes a server out of the group and closes its connection. False when there is none of that name.
     @discardableResult
     public func remove(_ name: String) async throws -> Bool {
+        client(name)?.closes()
         let wasThere = try await perform { [core] op in try core.remove(op: op, name: name) }
         let before = members.with { $0.removeValue(forKey: name) }
         _ = before
@@ -200,7 +206,10 @@ public final class ClientGroup: Sendable {
 
     /// Closes all connections, also in a task that is cancelled.
     public func close() async {
+        let clients = members.with { Array($0.values) }
+        for client in clients { client.closes() }
         await Host.shared.finish { [core] op in try core.close(op: op) }
+        for client in clients { client.closed() }
     }
 
     // MARK: - what they have

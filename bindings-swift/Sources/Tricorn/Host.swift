@@ -254,14 +254,20 @@ final class Host: Sendable {
     /// Cancelling the task ends the wait at once with `CancellationError` and tells the core, which tells the peer.
     /// What it causes in this process runs with the task-local values of this task.
     ///
-    /// - Parameter isServing: what it causes comes from elsewhere, and runs without any.
+    /// - Parameters:
+    ///   - isServing: what it causes comes from elsewhere, and runs without any.
+    ///   - onSuccess: called in the core's thread, before anything that the core tells later.
     func perform(
         progress: (@Sendable (CorePayload) -> Void)? = nil, isServing: Bool = false,
-        _ start: (_ op: UInt64) throws -> Void
+        onSuccess: (@Sendable () -> Void)? = nil, _ start: (_ op: UInt64) throws -> Void
     ) async throws -> CorePayload {
         let cause = Cause(), outcome = Outcome(cause)
         let op = operation(
-            Expected(settled: { outcome.set($0) }, progress: progress, cause: isServing ? nil : cause))
+            Expected(
+                settled: { settled in
+                    if case .success = settled { onSuccess?() }
+                    outcome.set(settled)
+                }, progress: progress, cause: isServing ? nil : cause))
         defer { if settle(op) { cause.keep() } else { cause.finish() } }
         return try await withTaskCancellationHandler {
             if outcome.value == nil {

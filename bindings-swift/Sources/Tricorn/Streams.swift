@@ -99,6 +99,14 @@ final class Streams: Sendable {
         }
     }
 
+    /// The connection is there again.
+    func reopen() {
+        state.with {
+            $0.closed = false
+            $0.finished = false
+        }
+    }
+
     func finish() {
         let (notifications, lines) = state.with {
             let open = (Array($0.notifications.values), Array($0.lines.values))
