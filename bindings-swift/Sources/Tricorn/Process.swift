@@ -166,6 +166,7 @@ private func signalled(_ number: Int32) {
 private func catches(_ number: Int32) -> Bool {
     let handler: SignalHandler? = signalled
     ownHandlers[Int(number)] = nil
+    if number == SIGINT { ignoredInterrupts = false }
     let before = signal(number, handler)
     // The constants are numbers and no functions.
     switch unsafeBitCast(before, to: Int.self) {
