@@ -1,4 +1,4 @@
-/// What a handler came to.
+/// The outcome of a handler.
 enum Answer: Sendable {
     case text(String)
     case value(JSONWriter)
@@ -24,14 +24,14 @@ enum Answer: Sendable {
     /// A whole result object.
     static func of(result: some Encodable) throws -> Answer { .result(try JSONWriter.encode(result)) }
 
-    /// What a handler asks by itself.
+    /// A question that a handler asks by itself.
     static func of(_ input: InputRequired) -> Answer {
         let writer = JSONWriter()
         writer.append(input.json)
         return .inputRequired(writer)
     }
 
-    /// What `body` comes to. Of an error the peer reads what was meant for it: a `ToolError`, a JSON-RPC error that the
+    /// The outcome of `body`. Of an error the peer reads what was meant for it: a `ToolError`, a JSON-RPC error that the
     /// handler made, and how the call's own question to this very peer ended. Of all others it learns the type.
     static func of(_ subject: Subject, _ call: Call, _ body: () async throws -> Answer) async -> Answer {
         do {

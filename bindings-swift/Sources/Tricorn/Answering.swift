@@ -1,6 +1,6 @@
 internal import TricornCore
 
-/// What a `Sampler` may return: text, or a `CreateMessageResult`.
+/// An answer that a `Sampler` may return: text, or a `CreateMessageResult`.
 public protocol SamplingAnswer: Encodable, Sendable {}
 
 extension String: SamplingAnswer {}
@@ -14,7 +14,7 @@ public typealias Sampler =
 public typealias Elicitor =
     @Sendable (_ question: ElicitationQuestion, _ context: ClientContext) async throws -> ElicitationAnswer
 
-/// What an object does for the servers of a client: see `ClientOptions.policy`.
+/// An object that answers the servers of a client: see `ClientOptions.policy`.
 public protocol ClientPolicy: Sendable {}
 
 /// Answers servers' requests for a message of the model. Declares `sampling`.
@@ -36,9 +36,9 @@ extension SamplingPolicy {
 
 /// Answers servers' questions to the user. Declares `elicitation`.
 public protocol ElicitationPolicy: ClientPolicy {
-    /// What the user did.
+    /// The user's answer.
     func elicitation(_ question: ElicitationQuestion, _ context: ClientContext) async throws -> ElicitationAnswer
-    /// What it can ask (forms).
+    /// The kinds of questions that it can ask (forms).
     var elicitationModes: Set<ElicitationQuestion.Mode> { get }
 }
 
@@ -79,7 +79,7 @@ extension ClientOptions {
     }
 }
 
-/// What a server asks the user.
+/// A server's question to the user.
 public struct ElicitationQuestion: Sendable, Hashable {
     /// Everything below, and what later versions add, as JSON.
     public let json: JSONValue
@@ -104,7 +104,7 @@ public struct ElicitationQuestion: Sendable, Hashable {
     public var elicitationID: String? { json["elicitationId"]?.stringValue }
 }
 
-/// What the user did.
+/// The user's answer.
 public enum ElicitationAnswer: Sendable, Hashable {
     /// Filled in the form, or agreed to visit the page. What a form's content leaves out has its default.
     case accept(JSONObject? = nil)
@@ -138,7 +138,7 @@ public enum ElicitationAnswer: Sendable, Hashable {
 public enum Roots: Sendable, ExpressibleByArrayLiteral {
     /// These; `Client.setRoots` changes them.
     case list([ClientRoot])
-    /// What a function says when the server asks.
+    /// Those that a function names when the server asks.
     case asked(@Sendable (_ context: ClientContext) async throws -> [ClientRoot])
     /// As `asked`, with all that the protocol's answer may say, `_meta` too.
     case result(@Sendable (_ context: ClientContext) async throws -> Types.ListRootsResult)

@@ -13,10 +13,11 @@ public enum Apps {
     public static let uiExtension = "io.modelcontextprotocol/ui"
     /// The MIME type of a user interface.
     public static let uiMIMEType = "text/html;profile=mcp-app"
-    /// What the URIs of user interfaces begin with.
+    /// The beginning of user interfaces' URIs.
     static let scheme = "ui://"
 
-    /// What a client that shows user interfaces declares: `options.extensions[Apps.uiExtension] = Apps.uiClientSettings()`.
+    /// The declaration of a client that shows user interfaces:
+    /// `options.extensions[Apps.uiExtension] = Apps.uiClientSettings()`.
     public static func uiClientSettings(mimeTypes: [String] = [Apps.uiMIMEType]) -> JSONObject {
         ["mimeTypes": .array(mimeTypes.map { .string($0) })]
     }
@@ -71,14 +72,14 @@ public struct ToolUI: Sendable, Hashable {
 public struct ResourceUI: Sendable, Hashable {
     /// The origins that it may use; none when nil.
     public var csp: CSP?
-    /// What it would like to use; the host may refuse.
+    /// Abilities that it would like to have; the host may refuse.
     public var permissions: Set<Permission>
     /// The origin that it is to have, as the host names them; one of its own when nil.
     public var domain: String?
-    /// Whether a border around it is wanted; as the host likes when nil.
+    /// True if a border around it is wanted, false if none is; as the host likes when nil.
     public var prefersBorder: Bool?
 
-    /// What is left out the host decides.
+    /// The host decides what is left out.
     public init(
         csp: CSP? = nil, permissions: Set<Permission> = [], domain: String? = nil, prefersBorder: Bool? = nil
     ) {
@@ -122,7 +123,7 @@ public struct ResourceUI: Sendable, Hashable {
         }
     }
 
-    /// What a user interface may ask for.
+    /// An ability that a user interface may ask for.
     public enum Permission: String, Sendable, Hashable, CaseIterable {
         case camera, microphone, geolocation, clipboardWrite
     }
@@ -188,7 +189,7 @@ extension Offering {
 }
 
 extension Context {
-    /// Whether the client of this request shows user interfaces of this MIME type; text has to do when it does not.
+    /// True if the client of this request shows user interfaces of this MIME type; text has to do when it does not.
     public func supportsUI(_ mimeType: String = Apps.uiMIMEType) -> Bool {
         self.extension(Apps.uiExtension)?["mimeTypes"]?.arrayValue?.contains(.string(mimeType)) ?? false
     }
@@ -210,10 +211,10 @@ extension Tool {
         return try? ToolUI(uri, visibility: visibility)
     }
 
-    /// Whether a host may tell the model of this tool. Not when its visibility is no list.
+    /// True if a host may tell the model of this tool. False when its visibility is no list.
     public var isVisibleToModel: Bool { visibility?.contains(.model) ?? false }
 
-    /// Whether a host may let a user interface of the same server call this tool. Not when its visibility is no list.
+    /// True if a host may let a user interface of the same server call this tool. False when its visibility is no list.
     public var isCallableByApp: Bool { visibility?.contains(.app) ?? false }
 
     /// Who may call it, as far as we know them; nil when what it says is no list.

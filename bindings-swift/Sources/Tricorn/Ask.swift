@@ -157,7 +157,7 @@ extension Context {
     }
 }
 
-/// What `Context.elicit` asks the user to fill in, checked when it is made: what no client could show stops the program
+/// A form that `Context.elicit` has the user fill in, checked when it is made: what no client could show stops the program
 /// where the form is written, and not the first user that would see it.
 ///
 /// ```swift
@@ -181,11 +181,11 @@ public struct ElicitationForm<Content: Decodable & Sendable>: Sendable {
     }
 }
 
-/// What the user did with a form.
+/// The user's answer to a form.
 public struct Elicited<Form: Sendable>: Sendable {
     /// Filled it in, said no, or closed it without a choice.
     public let action: Types.ElicitResult.Action
-    /// What was filled in, when it was.
+    /// The form as it was filled in, when it was.
     public let content: Form?
     /// Every member of the answer as it came.
     public let json: JSONValue

@@ -34,8 +34,8 @@ extension Error {
 }
 
 extension TricornError {
-    /// What a function of `auth` threw. The words of errors that are not of this library may have secrets in them, so only their
-    /// type is said.
+    /// The error of a function of `auth`. The words of errors that are not of this library may have secrets in them, so only
+    /// their type is said.
     static func ofAuthorization(_ error: any Error) -> TricornError {
         let type = "\(type(of: error))"
         return switch error {
@@ -115,13 +115,13 @@ extension AuthFunctions: CustomReflectable {
 
 /// A step of a login.
 public struct AuthStep: Sendable, Hashable {
-    /// What was wanted: `resource metadata`, `authorization server metadata`, `registration`, `token`, …
+    /// The thing that was wanted: `resource metadata`, `authorization server metadata`, `registration`, `token`, …
     public var step: String
     /// Where, without what may be secret in it.
     public var url: String?
     /// The HTTP status, if there was an answer.
     public var status: Int?
-    /// What followed from it.
+    /// The conclusion from it.
     public var decision: String
 
     init(json: JSONValue) {
@@ -145,7 +145,7 @@ extension AuthStep: CustomStringConvertible {
     }
 }
 
-/// What the logins of all clients with the same `ClientAuth` have done.
+/// The steps of the logins of all clients with the same `ClientAuth`.
 final class AuthTrace: Sendable {
     private struct State {
         var ended: [AuthStep] = []

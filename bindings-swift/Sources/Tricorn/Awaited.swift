@@ -23,7 +23,7 @@ final class Awaited<Value: Sendable>: Sendable {
         return false
     }
 
-    /// What becomes of it, once.
+    /// The outcome, once.
     func value() async throws -> Value {
         try await withCheckedThrowingContinuation { _ = wait($0) }
     }

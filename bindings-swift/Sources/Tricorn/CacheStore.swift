@@ -14,7 +14,7 @@
 /// hears of that, once in a minute, and where it is given of what a function throws each time; `failures` of
 /// `client.metrics["cache"]` counts it.
 public protocol CacheStore: Sendable {
-    /// What is kept under each of these keys, in their order, at most 16; nil where that is nothing.
+    /// The texts kept under each of these keys, in their order, at most 16; nil where that is nothing.
     func get(_ keys: [String]) async throws -> [String?]
     /// Keeps this text instead of the one before. After `ttl`, whole seconds, nobody needs it any more.
     func set(_ key: String, _ text: String, ttl: Duration) async throws
@@ -54,7 +54,7 @@ final class CacheFunctions: Sendable {
     deinit { Host.shared.removeHandlers([number]) }
 }
 
-/// What the options of a client or a group have that the core asks.
+/// The functions among the options of a client or a group, which the core asks.
 struct AskedFunctions: Sendable {
     let auth: AuthFunctions?
     let cache: CacheFunctions?

@@ -7,7 +7,7 @@ public struct CacheHints: Sendable, Hashable {
     /// For whom; `private` by default.
     public var scope: CacheScope?
 
-    /// What is nil is said by what is more general.
+    /// Hints; a more general one counts where one is nil.
     public init(ttl: Duration? = nil, scope: CacheScope? = nil) {
         self.ttl = ttl
         self.scope = scope
@@ -44,7 +44,7 @@ public struct ServerCache: Sendable, Hashable {
     public var resources: CacheHints?
     /// The list of resource templates.
     public var resourceTemplates: CacheHints?
-    /// What is read, where neither the resource nor the result says it.
+    /// Reads of resources, where neither the resource nor the result says it.
     public var read: CacheHints?
 
     /// - Parameters:
@@ -76,9 +76,9 @@ public struct ServerCache: Sendable, Hashable {
     }
 }
 
-/// What a client keeps of its server's answers, as long as these say that they keep. What is nil has the core's default.
+/// The answers of its server that a client keeps, as long as these say that they keep. Nil has the core's default.
 public struct ClientCache: Sendable {
-    /// Whether anything is kept (true).
+    /// True if anything is kept, as it is by default.
     public var enabled: Bool?
     /// Answers that are kept (1,000); those that were used longest ago make room.
     public var maxEntries: Int?
@@ -100,7 +100,7 @@ public struct ClientCache: Sendable {
     /// Nothing is kept.
     public static let off = ClientCache(enabled: false)
 
-    /// What is nil has the core's default.
+    /// Options of a cache; nil has the core's default.
     public init(
         enabled: Bool? = nil, maxEntries: Int? = nil, maxBytes: Int? = nil, staleOnError: Bool? = nil,
         shared: Bool? = nil, scope: String? = nil, store: (any CacheStore)? = nil
@@ -128,7 +128,7 @@ public struct ClientCache: Sendable {
     }
 }
 
-/// What a request has to do with the answers that a client keeps.
+/// How a request uses the answers that a client keeps.
 public enum CacheMode: String, Sendable, Hashable {
     /// It is answered with what is kept and fresh, and what it is answered with is kept.
     case `default`

@@ -5,7 +5,7 @@ import Foundation
 #endif
 internal import TricornCore
 
-/// What runs a request: parameters in, an answer out.
+/// A function that runs a request: parameters in, an answer out.
 typealias Body = @Sendable (CorePayload, Context) async throws -> Answer
 
 /// The same on either side.
@@ -14,7 +14,7 @@ typealias CallBody = @Sendable (CorePayload, Call) async throws -> Answer
 /// Hears of an error that is not for the peer, of a name alone, and of what failed, for people.
 typealias Report = @Sendable (_ error: any Error, _ name: String, _ subject: String) -> Void
 
-/// What a function that answers requests is called, and what becomes of its errors.
+/// The name of a function that answers requests, and what becomes of its errors.
 struct Subject: Sendable {
     /// A name alone, such as the tool's.
     var name: String
@@ -26,7 +26,7 @@ struct Subject: Sendable {
     var passesOn = false
     /// It is middleware: what runs inside belongs to the same request.
     var isMiddleware = false
-    /// What it throws is for the code of this process whose request it is about.
+    /// Its errors are for the code of this process whose request it is about.
     var isOutward = false
     /// The server's.
     var state: ServerState?
@@ -39,7 +39,7 @@ final class Call: Sendable {
     let subject: Subject
     /// That of the middleware that it came through; it may be over before this, when this goes on as a task.
     private let around: Call?
-    /// What the web framework around a mounted server knows of the request.
+    /// Knowledge of the web framework around a mounted server about the request.
     let host: (any Sendable)?
     private let kept = Locked(Kept())
 
@@ -53,7 +53,7 @@ final class Call: Sendable {
     enum Origin {
         /// A question that this call asked its own peer.
         case question
-        /// What middleware let run.
+        /// The handler, or the middleware, that middleware let run.
         case inside
         /// Another connection.
         case elsewhere
@@ -80,7 +80,7 @@ final class Call: Sendable {
         self.host = host
     }
 
-    /// What middleware and handlers of this request share.
+    /// Values that middleware and handlers of this request share.
     var values: RequestValues {
         if let values = kept.with({ $0.values }) { return values }
         let found = around?.values ?? RequestValues()
@@ -91,7 +91,7 @@ final class Call: Sendable {
         }
     }
 
-    /// What the core knows of the request; nil when the call is over.
+    /// The core's knowledge of the request; nil when the call is over.
     var info: JSONValue? {
         guard let payload = try? Host.shared.bridge.context(key: key), let text = try? JSONText(payload) else {
             return nil
@@ -134,13 +134,13 @@ final class Call: Sendable {
         }
     }
 
-    /// Whether an error is the handler's own, and did not come from anybody.
+    /// True if an error is the handler's own, and did not come from anybody.
     func isOwn(_ error: any Error) -> Bool {
         guard let error = error as? TricornError else { return true }
         return kept.with { $0.origins[error] == nil && !$0.isFull }
     }
 
-    /// What an error is answered with; nil when it is not for the peer.
+    /// The answer to an error; nil when it is not for the peer.
     func answer(to error: TricornError, passesOn: Bool) -> Answer? {
         let origin = kept.with { $0.origins[error] ?? ($0.isFull ? .elsewhere : nil) }
         switch (origin, error) {

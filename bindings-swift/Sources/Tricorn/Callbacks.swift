@@ -79,6 +79,6 @@ final class Reports: Sendable {
         }
     }
 
-    /// What waits is told to nobody.
+    /// Drops the reports that wait.
     func discard() { state.with { $0.waiting = [] } }
 }

@@ -6,12 +6,12 @@ final class Cause: Sendable {
     private struct State {
         var jobs: [Job] = []
         var waiting: CheckedContinuation<Void, Never>?
-        /// What the task waits for is there.
+        /// The thing that the task waits for is there.
         var isReady = false
         var isOver = false
     }
 
-    /// What the web framework around a mounted server knows of the request.
+    /// Knowledge of the web framework around a mounted server about the request.
     let host: (any Sendable)?
     private let state = Locked(State())
 
@@ -29,7 +29,7 @@ final class Cause: Sendable {
         return isTaken
     }
 
-    /// What `run` waits for is there.
+    /// Tells `run` that the thing it waits for is there.
     func ready() { set { $0.isReady = true } }
 
     /// Nothing more comes.
@@ -69,12 +69,15 @@ final class Cause: Sendable {
         }
     }
 
-    /// Goes on in a task beside this one, until the end.
+    /// Goes on in a task beside this one, until the end. What came before an end that was told meanwhile is begun here.
     func keep() {
-        let isOver = state.with { state in
+        let (isOver, jobs) = state.with { state -> (Bool, [Job]) in
             state.isReady = state.isOver
-            return state.isOver
+            guard state.isOver else { return (false, []) }
+            defer { state.jobs = [] }
+            return (true, state.jobs)
         }
+        for job in jobs { job() }
         if !isOver { Task { await run() } }
     }
 

@@ -96,8 +96,17 @@ public final class Client: Sendable {
         try Client(server: server, options, member: functions) { _, source, _ in try make(source) }
     }
 
-    /// What the core said of the connection.
+    /// Takes what the core said of the connection.
     func opened(_ connection: JSONValue) { opening.with { $0 = connection } }
+
+    /// Its group has connected it anew, and tells before anything of this connection is told.
+    func reopened() { streams.reopen() }
+
+    /// Its group ends the connection.
+    func closes() { streams.close() }
+
+    /// Its group has ended the connection.
+    func closed() { streams.finish() }
 
     private func opened() async throws -> Client {
         let payload = try await Self.noting {
@@ -123,11 +132,11 @@ public final class Client: Sendable {
     public var era: ProtocolEra { .init(rawValue: opening("era")?.stringValue ?? "") }
     /// The server's name, version and so on, when it has told.
     public var serverInfo: Types.Implementation? { .init(lenient: opening("serverInfo")) }
-    /// What the server has declared, as the protocol has it.
+    /// The server's declared capabilities, as the protocol has them.
     public var capabilities: Types.ServerCapabilities { .init(checked: opening("capabilities") ?? [:]) }
     /// How to use the server, for the model.
     public var instructions: String? { opening("instructions")?.stringValue }
-    /// What the server answered when the connection was opened, as it came, `_meta` and unknown members included: the
+    /// The server's answer when the connection was opened, as it came, `_meta` and unknown members included: the
     /// result of `initialize`, in modern revisions that of `server/discover`.
     public var initializeResult: JSONValue { opening("initializeResult") ?? [:] }
     /// The `Mcp-Session-Id` of a legacy HTTP connection as it is now: it changes when the server loses the session.
@@ -301,8 +310,8 @@ public final class Client: Sendable {
         streams.finish()
     }
 
-    /// What the last logins have asked, been answered and decided, oldest first: 128 steps at most, without secrets. Of a client
-    /// that could not connect `ClientAuth.trace` has them.
+    /// The steps of the last logins: what they asked, were answered and decided, oldest first; 128 at most, without secrets.
+    /// Of a client that could not connect `ClientAuth.trace` has them.
     public var authTrace: [AuthStep] { AuthStep.all(try? core.authTrace()) }
 
     /// Gauges: `awaited`, requests that wait for an answer; `cache`, what was kept of the server's answers and what that was

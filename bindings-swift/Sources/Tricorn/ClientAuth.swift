@@ -28,7 +28,7 @@ public struct ClientAuth: Sendable {
     public var clientName: String?
     /// Where to read about the program.
     public var clientURI: String?
-    /// What kind of program it is (OpenID Connect); `.native` where the browser comes back to this machine.
+    /// The kind of program (OpenID Connect); `.native` where the browser comes back to this machine.
     public var applicationType: ApplicationType?
     /// Whose login it is, where one program has several users: what one has is not shown for another.
     public var user: String?
@@ -111,7 +111,7 @@ public struct ClientAuth: Sendable {
         case custom(any TokenStore)
     }
 
-    /// What a token or an assertion is wanted for.
+    /// The purpose of a token or an assertion.
     public struct Wanted: Sendable, Hashable {
         /// The authorization server's issuer, which is the assertion's audience. Empty where no server is asked.
         public var issuer: String
@@ -128,7 +128,7 @@ public struct ClientAuth: Sendable {
     public enum Credential: Sendable, ExpressibleByStringLiteral {
         /// This.
         case text(String)
-        /// What the function gives; it may take five minutes, because it may ask somebody.
+        /// The text that the function gives; it may take five minutes, because it may ask somebody.
         case asked(@Sendable (_ wanted: Wanted) async throws -> String)
 
         /// This.
@@ -141,11 +141,11 @@ public struct ClientAuth: Sendable {
     public struct Identity: Sendable, Hashable {
         /// Its token endpoint, an https URL.
         public var tokenEndpoint: String
-        /// What this program is known as there.
+        /// The id under which this program is known there.
         public var clientID: String
         /// Its secret there, if it has one.
         public var clientSecret: String?
-        /// What it has said of the user, an ID token; or `ClientAuth.assertion` is asked for it.
+        /// An ID token, which it has given for the user; or `ClientAuth.assertion` is asked for it.
         public var token: String?
         /// The token's type (`urn:ietf:params:oauth:token-type:id_token`).
         public var tokenType: String?
@@ -173,8 +173,9 @@ public struct ClientAuth: Sendable {
         }
     }
 
-    /// What the last logins of all clients with this value, or a copy of it, have asked, been answered and decided: also of those
-    /// that could not connect. Of each client, and of all that are closed, the last 128 steps. There are no secrets in it.
+    /// The steps of the last logins of all clients with this value, or a copy of it, also of those that could not connect: what
+    /// they asked, were answered and decided. Of each client, and of all that are closed, the last 128 steps. There are no
+    /// secrets in it.
     public var trace: [AuthStep] { traced.steps }
 }
 

@@ -8,7 +8,7 @@ public struct ClientOptions: Sendable {
     public var version: String?
     /// The name for people.
     public var title: String?
-    /// What the client is, in a sentence.
+    /// A sentence about the client.
     public var description: String?
     /// Where to read about it.
     public var websiteURL: String?
@@ -49,20 +49,20 @@ public struct ClientOptions: Sendable {
     public var pingInterval: Duration?
     /// A server that does not answer that for so long is taken for lost, and the connection ends (20 s).
     public var pingTimeout: Duration?
-    /// What is kept of the server's answers (2026-07-28): what they say may be. `.off`: nothing.
+    /// The cache of the server's answers (2026-07-28): they say what may be kept. `.off`: nothing.
     public var cache: ClientCache?
     /// Extensions of the protocol that the server is told of, by their identifiers, each with its settings:
     /// `["com.example/search": [:]]`. That for tasks is `tasks`.
     public var extensions: [String: JSONObject] = [:]
-    /// Whether a tool's structured content is checked against the output schema that this client has listed; what does not
+    /// True if a tool's structured content is checked against the output schema that this client has listed; what does not
     /// fit is a `TricornError.peerMisbehaved` (true).
     public var validateOutput: Bool?
-    /// Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at
+    /// True if a program that has ended unasked is started again when it is needed, in revisions without sessions, at
     /// most five times within a minute; in others the client ends with it (true).
     public var restart: Bool?
-    /// What a program finds of this one's environment, besides the `environment` of its target (all of it).
+    /// The part of this one's environment that a program finds, besides the `environment` of its target (all of it).
     public var inheritEnv: InheritEnv?
-    /// What the placeholders of an `mcp.json` stand for, by what is between their braces: `["input:key": "…"]`. They come
+    /// Values of the placeholders of an `mcp.json`, by what is between their braces: `["input:key": "…"]`. They come
     /// before the environment.
     public var variables: [String: String] = [:]
     /// The capabilities to declare, as the protocol has them.
@@ -97,7 +97,7 @@ public struct ClientOptions: Sendable {
     }
     /// Answers the server's questions to the user: `{ question, _ in .accept(["name": "Ada"]) }`. Declares `elicitation`.
     public var elicitation: Elicitor?
-    /// What `elicitation` can ask.
+    /// The kinds of questions that `elicitation` can ask.
     public var elicitationModes: Set<ElicitationQuestion.Mode> = [.form]
     /// The folders and files that the server may look at: `["/srv/notes"]`. Declares `roots`.
     @available(
@@ -154,11 +154,11 @@ public struct ClientOptions: Sendable {
     /// Hears a log message of a server.
     public typealias LogListener = @Sendable (_ level: Context.LogLevel, _ logger: String?, _ data: JSONValue) -> Void
 
-    /// What `onWarning` was set to.
+    /// The listener that `onWarning` was set to.
     private(set) var warningListener: WarningListener?
     private static let toStandardError: WarningListener = { StandardError.write("\($0)\n") }
 
-    /// What the deprecated options hold, for the library to use.
+    /// Values of the deprecated options, for the library to use.
     struct Kept: Sendable {
         var sampling: Sampler?
         var samplingTools = false
@@ -215,7 +215,7 @@ public struct ClientOptions: Sendable {
     }
 }
 
-/// What a program gets of the environment of the one that starts it.
+/// The part of the environment that a program gets of the one that starts it.
 public enum InheritEnv: Sendable, Hashable {
     /// All of it.
     case all
@@ -249,7 +249,7 @@ public struct RequestOptions: Sendable {
     /// sampling and elicitation of a handler. Cancelling the call cancels the task. In 2026-07-28 the server decides what is
     /// one; there this only refuses, with `TricornError.unsupported`, to call a tool where there can be none.
     public var task: TaskRequest?
-    /// What it has to do with the answers that the client keeps (2026-07-28).
+    /// How it uses the answers that the client keeps (2026-07-28).
     public var cache: CacheMode
     /// Takes a result of a type (`resultType`, 2026-07-28) that this library does not know, such as an extension's, as it is;
     /// otherwise that is `TricornError.peerMisbehaved`.
@@ -287,9 +287,9 @@ public struct RequestOptions: Sendable {
     public struct Progress: Sendable, Hashable {
         /// Grows with every report.
         public var progress: Double
-        /// What `progress` grows to, when that is known.
+        /// The number that `progress` grows to, when that is known.
         public var total: Double?
-        /// What is going on, for people.
+        /// Words for people about what is going on.
         public var message: String?
     }
 
@@ -317,11 +317,11 @@ public struct RequestOptions: Sendable {
     }
 }
 
-/// What comes of a request whose progress is listened to; see `Client.toolEvents`.
+/// An event of a request whose progress is listened to; see `Client.toolEvents`.
 public enum RequestEvent<Result: Sendable>: Sendable {
     /// How far the peer is.
     case progress(RequestOptions.Progress)
-    /// What it came to: the last of them.
+    /// Its outcome: the last of them.
     case result(Result)
 }
 

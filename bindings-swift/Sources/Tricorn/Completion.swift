@@ -1,6 +1,6 @@
 internal import TricornCore
 
-/// What a completion may be: an array of strings, a `Completion` that says how many there are besides, or a whole
+/// A completion: an array of strings, a `Completion` that says how many there are besides, or a whole
 /// `Types.CompleteResult`, which may have `_meta`.
 public protocol CompletionValues: Encodable, Sendable {}
 
@@ -13,7 +13,7 @@ extension Types.CompleteResult {
     public var values: [String] { completion.values }
     /// How many there are in all, when the server knows.
     public var total: Int? { completion.total }
-    /// Whether there are more.
+    /// True if there are more.
     public var hasMore: Bool? { completion.hasMore }
 }
 
@@ -26,13 +26,13 @@ extension Types.CompleteResult {
 public typealias Completer =
     @Sendable (_ value: String, _ query: CompletionQuery) async throws -> any CompletionValues
 
-/// What is to be completed.
+/// A text that is to be completed.
 public struct CompletionQuery: Sendable {
     /// The prompt or template.
     public var reference: CompletionReference
     /// Which of its arguments.
     public var argument: String
-    /// What of it is there already.
+    /// The part of it that is there already.
     public var value: String
     /// The other arguments, as far as they are known.
     public var arguments: [String: String]

@@ -20,14 +20,14 @@ public enum ContentBlock: Sendable, Hashable {
     /// A block of a type that this version does not know, as it came.
     case other(JSONValue)
 
-    /// What every block may carry besides its content.
+    /// Members that every block may carry besides its content.
     public struct Extras: Sendable, Hashable {
         /// `audience`, `priority` and `lastModified`.
         public var annotations: JSONValue?
         /// The block's `_meta`.
         public var meta: JSONValue?
 
-        /// What is nil is not sent.
+        /// Makes one; nil is not sent.
         public init(annotations: JSONValue? = nil, meta: JSONValue? = nil) {
             self.annotations = annotations
             self.meta = meta
@@ -38,11 +38,11 @@ public enum ContentBlock: Sendable, Hashable {
     public struct ResourceLink: Sendable, Hashable {
         /// Where it can be read.
         public var uri: String
-        /// What it is called.
+        /// Its name.
         public var name: String
         /// The name for people.
         public var title: String?
-        /// What it is, for the model.
+        /// A description for the model.
         public var description: String?
         /// Such as `text/plain`, when known.
         public var mimeType: String?
@@ -51,7 +51,7 @@ public enum ContentBlock: Sendable, Hashable {
         /// Annotations and `_meta`.
         public var extras: Extras
 
-        /// What is nil is not sent.
+        /// Makes one; nil is not sent.
         public init(
             uri: String, name: String, title: String? = nil, description: String? = nil, mimeType: String? = nil,
             size: Int? = nil, extras: Extras = .init()
@@ -68,7 +68,7 @@ public enum ContentBlock: Sendable, Hashable {
 
     /// A resource together with what it holds.
     public struct EmbeddedResource: Sendable, Hashable {
-        /// What a resource holds.
+        /// The content of a resource.
         public enum Body: Sendable, Hashable {
             /// Text, as it is.
             case text(String)
@@ -80,7 +80,7 @@ public enum ContentBlock: Sendable, Hashable {
         public var uri: String
         /// Such as `text/plain`, when known.
         public var mimeType: String?
-        /// What it holds.
+        /// Its content.
         public var body: Body
         /// The resource's own `_meta`, not that of the block.
         public var meta: JSONValue?
@@ -255,7 +255,7 @@ extension ContentBlock: Codable {
     public func encode(to encoder: any Encoder) throws { try json.encode(to: encoder) }
 }
 
-/// Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/…`. It says nothing of the rest
+/// True if a client may load an icon's `src`: an `https:` URL with a host, or `data:image/…`. It says nothing of the rest
 /// of a client's duties: no credentials, no redirects elsewhere, a limit of size, no scripts in an SVG.
 public func isSafeIcon(_ src: String) -> Bool {
     (try? coreIsSafeIcon(src: src)) ?? false

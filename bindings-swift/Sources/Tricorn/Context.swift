@@ -5,17 +5,17 @@ import Foundation
 #endif
 internal import TricornCore
 
-/// What every function that takes part in a request knows of it.
+/// The request that a function takes part in, as all of them know it.
 public protocol RequestContext: Sendable {
     /// The request and its sender; nil when the call is over.
     var request: RequestInfo? { get }
-    /// What middleware and handlers of this request share.
+    /// Values that middleware and handlers of this request share.
     var values: RequestValues { get }
     /// True once the request is cancelled or the peer has gone; the task is cancelled then, too.
     var isCancelled: Bool { get }
 }
 
-/// What a running handler of a server knows of its call, and what it can tell and ask the client meanwhile.
+/// The call of a running handler of a server, by which it can tell and ask the client something meanwhile.
 public struct Context: RequestContext {
     let call: Call
 
@@ -38,10 +38,10 @@ public struct Context: RequestContext {
     /// True once the client has cancelled the call or has gone; the task is cancelled then, too.
     public var isCancelled: Bool { Task.isCancelled }
 
-    /// What middleware and handlers of this request share, by type.
+    /// Values that middleware and handlers of this request share, by type.
     public var values: RequestValues { call.values }
 
-    /// What the web framework around a mounted server knows of the request: `HTTPRequest.host`. Nil elsewhere.
+    /// Knowledge of the web framework around a mounted server about the request: `HTTPRequest.host`. Nil elsewhere.
     public var host: (any Sendable)? { call.host }
 
     /// The same, when it is a `Known`: `guard let user = context.host(as: User.self) else { throw ToolError("log in first") }`.
@@ -87,7 +87,7 @@ public struct Context: RequestContext {
     }
 }
 
-/// What a client's function knows of the request that it takes part in: one of the server's that it answers, or one of
+/// The request that a client's function takes part in: one of the server's that it answers, or one of
 /// the client's own that it stands around as middleware.
 public struct ClientContext: RequestContext {
     let call: Call
@@ -97,7 +97,7 @@ public struct ClientContext: RequestContext {
     /// True once the request is cancelled or the server has gone; the task is cancelled then, too.
     public var isCancelled: Bool { Task.isCancelled }
 
-    /// What middleware and handlers of this request share, by type.
+    /// Values that middleware and handlers of this request share, by type.
     public var values: RequestValues { call.values }
 
     /// Tells the server how far the answer is. Nothing is sent when it did not ask for that.
@@ -111,7 +111,7 @@ public struct ClientContext: RequestContext {
     public var request: RequestInfo? { call.info.map { RequestInfo(json: $0) } }
 }
 
-/// What middleware and handlers of one request share: at most one value of each type.
+/// Values that middleware and handlers of one request share: at most one value of each type.
 ///
 /// ```swift
 /// context.values[User.self] = user
@@ -149,7 +149,7 @@ public struct RequestInfo: Sendable, Hashable {
     public var era: ProtocolEra { .init(rawValue: json["era"]?.stringValue ?? "") }
     /// The client's name, version and so on.
     public var clientInfo: Types.Implementation? { .init(lenient: json["clientInfo"]) }
-    /// What the client has declared, as the protocol has it.
+    /// The client's declared capabilities, as the protocol has them.
     public var clientCapabilities: Types.ClientCapabilities { .init(checked: json["clientCapabilities"] ?? [:]) }
     /// Nil when the client wants no progress.
     public var progressToken: JSONValue? { json["progressToken"] }

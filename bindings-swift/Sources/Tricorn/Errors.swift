@@ -5,7 +5,7 @@ import Foundation
 #endif
 internal import TricornCore
 
-/// What can go wrong, one case for each party at fault; the same kinds in every language.
+/// An error of this library, one case for each party at fault; the same kinds in every language.
 ///
 /// A tool that fails is not an error: `callTool` returns a result whose `isError` is true.
 public enum TricornError: Error, Sendable, Hashable {
@@ -43,7 +43,7 @@ public enum TricornError: Error, Sendable, Hashable {
         }
     }
 
-    /// What went wrong, for people.
+    /// Words for people about what went wrong.
     public var message: String {
         switch self {
         case .rpc(_, let message, _), .peerMisbehaved(let message), .unsupported(let message), .timeout(let message),
@@ -67,8 +67,8 @@ extension TricornError {
         .rpc(code: -32002, message: "there is no resource \"\(uri)\"", data: ["uri": .string(uri)])
     }
 
-    /// Of what `Client.readResource` throws: whether there is no such resource. In every revision: the code is −32002, since
-    /// 2026-07-28 it is −32602, and `data` name the URI.
+    /// True if an error of `Client.readResource` says that there is no such resource. In every revision: the code is −32002,
+    /// since 2026-07-28 it is −32602, and `data` name the URI.
     public var isResourceNotFound: Bool {
         code == -32002 || (code == -32602 && data?["uri"]?.stringValue != nil)
     }
@@ -110,10 +110,10 @@ extension TricornError: LocalizedError {
     /// The same as `description`: what the log says.
     public var errorDescription: String? { description }
 
-    /// What went wrong, without its kind.
+    /// The message, without the kind.
     public var failureReason: String? { message }
 
-    /// What to do about a mistake of this program, where the message says it, behind a semicolon.
+    /// The remedy for a mistake of this program, where the message says it, behind a semicolon.
     public var recoverySuggestion: String? {
         guard case .misuse(let message) = self else { return nil }
         let parts = message.split(separator: "; ")
@@ -125,7 +125,7 @@ extension TricornError: LocalizedError {
 ///
 /// The text of every other error stays on this side: the model learns only its type.
 public struct ToolError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// What the model reads.
+    /// The text that the model reads.
     public var message: String
 
     /// An error with this text.
@@ -180,7 +180,7 @@ extension TricornError {
         .Failed(kind: kind.rawValue, message: message, code: code.map { Int64($0) }, data: data?.description)
     }
 
-    /// What a call into the core threw: its own errors, or a panic, which is an ordinary error here.
+    /// The error that a call into the core threw: its own errors, or a panic, which is an ordinary error here.
     static func from(_ error: any Error) -> TricornError {
         switch error {
         case let error as TricornError: error

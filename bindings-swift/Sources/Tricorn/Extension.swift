@@ -15,7 +15,7 @@ internal import TricornCore
 public struct ServerExtension: Sendable {
     /// An identifier with a prefix, such as `com.example/search`.
     public let id: String
-    /// What clients are told with it.
+    /// Settings that clients are told with it.
     public let settings: JSONObject
     fileprivate var methods: [Method] = []
     fileprivate var notifications: [JSONValue] = []

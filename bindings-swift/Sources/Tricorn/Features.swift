@@ -167,7 +167,7 @@ extension Client {
         try Tricorn.core { try core.setRoots(roots: roots.json.checkedText) }
     }
 
-    /// What `ClientOptions.roots`, a function, gives has changed: tells the server. `setRoots` tells it by itself. In
+    /// Tells the server that what `ClientOptions.roots`, a function, gives has changed. `setRoots` tells it by itself. In
     /// modern revisions there is nothing to tell: a server asks for roots whenever it needs them. `TricornError.misuse`
     /// for a client that was connected without roots.
     @available(

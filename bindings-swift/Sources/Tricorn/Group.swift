@@ -34,27 +34,30 @@ public struct GroupOptions: Sendable {
         return options.json
     }
 
-    /// Of a file or what it holds: somebody listens to what its programs write to their standard error.
+    /// Of a file or what it holds: somebody listens, or may listen, to what its programs write to their standard error.
     fileprivate func heard(_ servers: JSONValue) -> JSONValue {
         var servers = servers
-        if client.onStderr != nil, servers["stderr"] == nil { servers["stderr"] = "event" }
+        if client.onStderr != nil || forServer != nil, servers["stderr"] == nil { servers["stderr"] = "event" }
         return servers
     }
 
-    fileprivate func of(_ name: String) -> ClientOptions {
+    /// - Parameter inFile: the server is one of a file or what it holds: all of its programs are heard, or none.
+    fileprivate func of(_ name: String, inFile: Bool = false) -> ClientOptions {
         var options = client
-        forServer?(name, &options)
+        guard let forServer else { return options }
+        forServer(name, &options)
+        if inFile, options.onStderr == nil { options.onStderr = { StandardError.write("\($0)\n") } }
         return options
     }
 }
 
-/// What the servers of a group have of a kind, each with the public name under which the group finds it again.
+/// The things of a kind that the servers of a group have, each with the public name under which the group finds it again.
 public struct GroupListing<Definition: Sendable>: Sendable, RandomAccessCollection {
     /// Something that one of the servers has.
     public struct Entry: Sendable {
         /// The server's name.
         public var server: String
-        /// What the group calls it: its own name, with the server's in front where that is not unique.
+        /// The group's name for it: its own name, with the server's in front where that is not unique.
         public var name: String
         /// As the server has it.
         public var definition: Definition
@@ -100,7 +103,7 @@ public final class ClientGroup: Sendable {
         }
         functions.auth?.begin { [weak self] in self?.authTrace ?? [] }
         for name in try Tricorn.core({ try core.names() }) {
-            try join(name, nil) { [core] source in
+            try join(name, nil, inFile: true) { [core] source in
                 guard let client = try core.client(name: name, source: source) else {
                     throw TricornError.misuse("the group has no server \"\(name)\"")
                 }
@@ -114,14 +117,18 @@ public final class ClientGroup: Sendable {
     /// All clients' together, which each of them knows.
     private var authTrace: [AuthStep] { members.with { $0.first?.value }?.authTrace ?? [] }
 
-    private func join(_ name: String, _ server: Server?, _ make: (UInt32) throws -> CoreClient) throws {
-        let client = try Client.member(server, options.of(name), functions, make)
+    private func join(
+        _ name: String, _ server: Server?, inFile: Bool = false, _ make: (UInt32) throws -> CoreClient
+    ) throws {
+        let client = try Client.member(server, options.of(name, inFile: inFile), functions, make)
         let before = members.with { $0.updateValue(client, forKey: name) }
         _ = before
     }
 
-    private func perform(_ start: @escaping @Sendable (_ op: UInt64) throws -> Void) async throws -> JSONValue {
-        let payload = try await Client.noting { try await Host.shared.perform(start) }
+    private func perform(
+        onSuccess: (@Sendable () -> Void)? = nil, _ start: @escaping @Sendable (_ op: UInt64) throws -> Void
+    ) async throws -> JSONValue {
+        let payload = try await Client.noting { try await Host.shared.perform(onSuccess: onSuccess, start) }
         return JSONValue(try JSONText(payload), 0)
     }
 
@@ -180,13 +187,17 @@ public final class ClientGroup: Sendable {
         guard let client = client(name) else {
             throw TricornError.misuse("the group has no server \"\(name)\"")
         }
-        client.opened(try await perform { [core] op in try core.reconnect(op: op, name: name) })
+        let connection = try await perform(onSuccess: { client.reopened() }) { [core] op in
+            try core.reconnect(op: op, name: name)
+        }
+        client.opened(connection)
         return client
     }
 
     /// Takes a server out of the group and closes its connection. False when there is none of that name.
     @discardableResult
     public func remove(_ name: String) async throws -> Bool {
+        client(name)?.closes()
         let wasThere = try await perform { [core] op in try core.remove(op: op, name: name) }
         let before = members.with { $0.removeValue(forKey: name) }
         _ = before
@@ -195,7 +206,10 @@ public final class ClientGroup: Sendable {
 
     /// Closes all connections, also in a task that is cancelled.
     public func close() async {
+        let clients = members.with { Array($0.values) }
+        for client in clients { client.closes() }
         await Host.shared.finish { [core] op in try core.close(op: op) }
+        for client in clients { client.closed() }
     }
 
     // MARK: - what they have

@@ -29,10 +29,10 @@ public struct HTTPOptions: Sendable, Hashable {
     public var maxEventBytes: Int?
     /// After which a client that lost a stream asks for the rest (1 s).
     public var sseRetry: Duration?
-    /// Whether clients of the handshake revisions are served without sessions, so that any of several processes can answer
+    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can answer
     /// each request (false). What needs a session then fails with an error that says so.
     public var stateless: Bool?
-    /// Whether the oldest transport, HTTP+SSE, is served, too (false).
+    /// True if the oldest transport, HTTP+SSE, is served, too (false).
     @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
     public var sse: Bool? {
         get { kept.sse }
@@ -56,7 +56,7 @@ public struct HTTPOptions: Sendable, Hashable {
     /// are counted: addresses, or networks as `10.0.0.0/8` (none: all clients behind a proxy count as one).
     public var trustedProxies: [String]?
 
-    /// What the deprecated options hold, for the library to use.
+    /// Values of the deprecated options, for the library to use.
     struct Kept: Sendable, Hashable {
         var sse: Bool?
         var ssePath: String?
@@ -64,7 +64,7 @@ public struct HTTPOptions: Sendable, Hashable {
     }
     var kept = Kept()
 
-    /// What is nil has the core's default.
+    /// Options; nil has the core's default.
     public init(
         host: String? = nil, port: Int? = nil, path: String? = nil, allowedHosts: [String]? = nil,
         allowedOrigins: [String]? = nil, maxSessions: Int? = nil, sessionIdleTimeout: Duration? = nil,
@@ -152,7 +152,7 @@ public struct HTTPRequest: Sendable {
     public var headers: [(name: String, value: String)]
     /// Empty when there is none.
     public var body: [UInt8]
-    /// What the web framework knows of it, such as the user that has logged in: `Context.host` of what it causes.
+    /// Knowledge of the web framework about it, such as the user that has logged in: `Context.host` of what it causes.
     public var host: (any Sendable)?
 
     /// A request that has arrived whole.
@@ -198,7 +198,8 @@ public final class HTTPEndpoint: Sendable {
         self.endpoint = endpoint
     }
 
-    /// Answers one request. Handlers run with the task-local values of the calling task. When the task is cancelled, or the response's body let go, the client has gone away.
+    /// Answers one request. Handlers run with the task-local values of the calling task. When the task is cancelled, or the
+    /// response's body let go, the client has gone away.
     public func handle(_ request: HTTPRequest) async throws -> HTTPResponse {
         let (arriving, chunks) = AsyncThrowingStream.makeStream(of: String.self)
         let (heads, head) = AsyncThrowingStream.makeStream(of: JSONValue.self)

@@ -17,7 +17,7 @@ final class Host: Sendable {
         @Sendable (_ key: UInt64, _ params: CorePayload, _ around: Call?, _ host: (any Sendable)?) async -> Void
     typealias Listener = @Sendable (_ name: String, _ params: CorePayload) -> Void
 
-    /// What is to be done with what becomes of an operation.
+    /// Functions that take what becomes of an operation.
     struct Expected: Sendable {
         var settled: @Sendable (Result<CorePayload, any Error>) -> Void
         var progress: (@Sendable (CorePayload) -> Void)?
@@ -146,7 +146,7 @@ final class Host: Sendable {
         }
     }
 
-    /// Whether the call of `key` is cancelled, and not just a part of what its handler does.
+    /// True if the call of `key` is cancelled, and not just a part of what its handler does.
     func isCancelled(_ key: UInt64) -> Bool {
         switch tasks.with({ $0[key] }) {
         case .running(let task): task.isCancelled
@@ -195,7 +195,9 @@ final class Host: Sendable {
     }
 
     func removeHandlers(_ numbers: some Sequence<UInt32>) {
-        tables.with { for number in numbers { $0.handlers[number] = nil } }
+        // Let go outside of the lock: what a handler holds may be the last that holds a client or a server, whose end comes here.
+        let before = tables.with { tables in numbers.map { tables.handlers.removeValue(forKey: $0) } }
+        _ = before
     }
 
     func listen(_ listener: Listener? = nil) -> UInt32 {
@@ -207,7 +209,12 @@ final class Host: Sendable {
     }
 
     func replaceListener(_ source: UInt32, _ listener: Listener?) {
-        tables.with { $0.listeners[source] = listener }
+        // Let go outside of the lock.
+        let before = tables.with { tables -> Listener? in
+            defer { tables.listeners[source] = listener }
+            return tables.listeners[source]
+        }
+        _ = before
     }
 
     /// How many calls run and how many operations wait; both are 0 when the process is at rest.
@@ -226,17 +233,20 @@ final class Host: Sendable {
     /// cause begins.
     @discardableResult
     func settle(_ op: UInt64) -> Bool {
-        let isUnfinished = tables.with { tables in
-            guard let expected = tables.operations.removeValue(forKey: op) else { return false }
+        let expected = tables.with { tables -> Expected? in
+            let expected = tables.operations.removeValue(forKey: op)
             // First, as the end of what goes on may be told at once.
-            if let cause = expected.cause { tables.held[op] = cause }
-            return true
+            if let cause = expected?.cause { tables.held[op] = cause }
+            return expected
         }
         let goesOn = (try? bridge.settle(op: op)) ?? false
-        return tables.with { tables in
-            if isUnfinished && !goesOn { tables.held[op] = nil }
-            return tables.held[op] != nil
+        // Let go outside of the lock.
+        let (isHeld, before) = tables.with { tables -> (Bool, Cause?) in
+            let before = expected != nil && !goesOn ? tables.held.removeValue(forKey: op) : nil
+            return (tables.held[op] != nil, before)
         }
+        _ = before
+        return isHeld
     }
 
     /// Starts an operation of the core and waits for its outcome.
@@ -244,14 +254,20 @@ final class Host: Sendable {
     /// Cancelling the task ends the wait at once with `CancellationError` and tells the core, which tells the peer.
     /// What it causes in this process runs with the task-local values of this task.
     ///
-    /// - Parameter isServing: what it causes comes from elsewhere, and runs without any.
+    /// - Parameters:
+    ///   - isServing: what it causes comes from elsewhere, and runs without any.
+    ///   - onSuccess: called in the core's thread, before anything that the core tells later.
     func perform(
         progress: (@Sendable (CorePayload) -> Void)? = nil, isServing: Bool = false,
-        _ start: (_ op: UInt64) throws -> Void
+        onSuccess: (@Sendable () -> Void)? = nil, _ start: (_ op: UInt64) throws -> Void
     ) async throws -> CorePayload {
         let cause = Cause(), outcome = Outcome(cause)
         let op = operation(
-            Expected(settled: { outcome.set($0) }, progress: progress, cause: isServing ? nil : cause))
+            Expected(
+                settled: { settled in
+                    if case .success = settled { onSuccess?() }
+                    outcome.set(settled)
+                }, progress: progress, cause: isServing ? nil : cause))
         defer { if settle(op) { cause.keep() } else { cause.finish() } }
         return try await withTaskCancellationHandler {
             if outcome.value == nil {
@@ -264,7 +280,7 @@ final class Host: Sendable {
         }
     }
 
-    /// What an operation comes to, once.
+    /// The outcome of an operation, once.
     private final class Outcome: Sendable {
         private let kept = Locked<Result<CorePayload, any Error>?>(nil)
         private let cause: Cause

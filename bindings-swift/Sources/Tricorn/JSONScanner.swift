@@ -13,7 +13,7 @@ struct JSONScanner {
 
     let base: UnsafePointer<UInt8>
     let count: Int
-    /// Whether long strings are searched for control characters too; the core has done that with its own texts.
+    /// True if long strings are searched for control characters too; the core has done that with its own texts.
     let strict: Bool
     private var at = 0
 
@@ -252,7 +252,7 @@ struct JSONScanner {
         }
     }
 
-    /// What the four digits at `from` mean, with the surrogate that belongs to them.
+    /// The character that the four digits at `from` mean, with the surrogate that belongs to them.
     private static func scalar(_ base: UnsafePointer<UInt8>, _ from: inout Int, _ count: Int) -> Unicode.Scalar {
         let first = hex(base + from) ?? 0xFFFD
         from += 4

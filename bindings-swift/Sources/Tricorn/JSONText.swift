@@ -90,7 +90,7 @@ final class JSONText: @unchecked Sendable {
         return token.kind == .escapedString ? JSONScanner.unescape(bytes) : String(decoding: bytes, as: UTF8.self)
     }
 
-    /// Whether the string at `index` is `other`.
+    /// True if the string at `index` is `other`.
     func string(_ index: Int, equals other: String) -> Bool {
         let token = tokens[index]
         guard token.kind == .string else { return string(index) == other }

@@ -182,7 +182,7 @@ final class JSONWriter: @unchecked Sendable {
         }
     }
 
-    /// Whether JSON has all the numbers.
+    /// Writes a value. False if it has a number that JSON does not have.
     private func write(_ value: JSONValue) -> Bool {
         var isWhole = true
         switch value {

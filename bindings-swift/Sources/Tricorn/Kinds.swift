@@ -74,7 +74,7 @@ public struct TransportKind: _OpenText {
 }
 
 extension TricornError {
-    /// What is behind an error, the same in every language.
+    /// The kind of an error, the same in every language.
     public struct Kind: _OpenText {
         /// The peer answered with a JSON-RPC error.
         public static let rpc = Kind(rawValue: "rpc")
@@ -109,7 +109,7 @@ extension _WireObject {
 }
 
 extension Types.Implementation {
-    /// What a peer said of itself. Peers leave out what the schema requires: that is empty then.
+    /// A peer's description of itself. Peers leave out what the schema requires: that is empty then.
     init?(lenient json: JSONValue?) {
         guard var object = json?.objectValue else { return nil }
         for name in ["name", "version"] where object[name]?.stringValue == nil { object[name] = "" }
@@ -135,7 +135,7 @@ extension Server {
         public var sessions: Int { json["sessions"]?.intValue ?? 0 }
         /// Streams of HTTP.
         public var streams: Int { json["streams"]?.intValue ?? 0 }
-        /// What `Middleware.timing` counted.
+        /// The counts of `Middleware.timing`.
         public var timing: JSONValue? { json["timing"] }
 
         /// A gauge by its name.
@@ -151,15 +151,15 @@ extension Client {
 
         /// Requests that wait for an answer.
         public var awaited: Int { json["awaited"]?.intValue ?? 0 }
-        /// What was kept of the server's answers.
+        /// The cache of the server's answers.
         public var cache: Cache? { json["cache"].map { Cache(json: $0) } }
-        /// What `Middleware.timing` counted.
+        /// The counts of `Middleware.timing`.
         public var timing: JSONValue? { json["timing"] }
 
         /// A gauge by its name.
         public subscript(name: String) -> JSONValue? { json[name] }
 
-        /// What was kept of the server's answers, and what that was good for.
+        /// Gauges of the cache of the server's answers.
         public struct Cache: Sendable, Hashable {
             /// As the core has it.
             public let json: JSONValue

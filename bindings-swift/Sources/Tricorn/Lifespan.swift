@@ -1,6 +1,6 @@
 internal import TricornCore
 
-/// What a server has from its first use to the end of its last: a pool of connections, a cache.
+/// Something that a server has from its first use to the end of its last: a pool of connections, a cache.
 ///
 /// ```swift
 /// let lifespan = Lifespan { try await Database.open() } stop: { database in await database.close() }
@@ -14,7 +14,7 @@ public struct Lifespan: Sendable {
     let start: @Sendable () async throws -> any Sendable
     let stop: @Sendable (any Sendable) async throws -> Void
 
-    /// What `start` makes is `Context.state` for every handler.
+    /// A lifespan; what `start` makes is `Context.state` for every handler.
     public init<State: Sendable>(
         start: @escaping @Sendable () async throws -> State,
         stop: @escaping @Sendable (State) async throws -> Void = { _ in }
@@ -129,7 +129,7 @@ final class ServerState: Sendable {
 }
 
 extension Context {
-    /// What the server's lifespan made, or its `state`. Throws `TricornError.misuse` when that is no `State`.
+    /// The state that the server's lifespan made, or its `state`. Throws `TricornError.misuse` when that is no `State`.
     public func state<State>(_ type: State.Type = State.self) throws -> State {
         guard let value = call.subject.state?.value else {
             throw TricornError.misuse("the server has no state: give it `state` or `lifespan`")

@@ -48,10 +48,11 @@ public enum ServerChange: Sendable, Hashable {
 /// It is gone through once. It ends when the loop is left, when the task is cancelled (`CancellationError`), by `close`,
 /// and when nobody holds it any more: the server is told, and the client has no more of it.
 public final class Listening: AsyncSequence, Sendable {
-    /// What comes.
+    /// A change.
     public typealias Element = ServerChange
 
-    /// What the server tells of, which may be less than what was asked for: it leaves out resources that it does not know.
+    /// The changes that the server tells of, which may be fewer than were asked for: it leaves out resources that it does not
+    /// know.
     public let honoured: Honoured
     private let listener: Listener
     private let loop = Locked(Loops())
@@ -60,7 +61,7 @@ public final class Listening: AsyncSequence, Sendable {
         weak var current: Iterator.Loop?
     }
 
-    /// What is wanted of the notifications of an extension: `true`, or `["key", …]`.
+    /// The notifications of an extension that are wanted: `true`, or `["key", …]`.
     public enum Wanted: Sendable, Hashable, ExpressibleByBooleanLiteral, ExpressibleByArrayLiteral {
         /// All of them.
         case all
@@ -91,7 +92,7 @@ public final class Listening: AsyncSequence, Sendable {
         }
     }
 
-    /// What a server tells of, of all that was asked for.
+    /// The changes that a server tells of, of all that was asked for.
     public struct Honoured: Sendable, Hashable {
         /// Changes of the list of tools.
         public let tools: Bool
@@ -179,7 +180,7 @@ public final class Listening: AsyncSequence, Sendable {
 private final class Listener: Sendable {
     private struct State {
         var isOver = false
-        /// What is asked for, until it was taken.
+        /// The operation that asks for the next change, until that was taken.
         var asked: UInt64?
         var come: Result<CorePayload, any Error>?
         /// Who is to look when that has come.
@@ -235,7 +236,7 @@ private final class Listener: Sendable {
         }
     }
 
-    /// What has come, which is somebody's then, or else a place among those who wait, and what is to be asked for.
+    /// Takes what has come, which is somebody's then, or else a place among those who wait, and what is to be asked for.
     private func take(_ awaited: Awaited<Void>) -> (isOver: Bool, come: Result<CorePayload, any Error>?, op: UInt64?) {
         let (isOver, come, asked, isNew) = state.with { state in
             if state.isOver { return (true, state.come, state.asked, false) }

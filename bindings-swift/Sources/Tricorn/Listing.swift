@@ -1,4 +1,4 @@
-/// What a server lists, page by page as it is asked for. Iterating again asks again.
+/// A listing of a server, page by page as it is asked for. Iterating again asks again.
 public struct Listing<Element: Sendable>: AsyncSequence, Sendable {
     let client: Client
     let method: String
@@ -62,13 +62,13 @@ struct Pages {
     static let most = 1000
     private let method: String
     private var seen = Set<String>()
-    /// What was given before the list began anew.
+    /// Names that were given before the list began anew.
     private var given = Set<String>()
     private var isAnew = false
 
     init(_ method: String) { self.method = method }
 
-    /// Whether the list is asked for from its first page, because the page at `cursor` was refused. Once.
+    /// True if the list is to be asked for from its first page, because the page at `cursor` was refused. Once.
     mutating func beginsAnew(at cursor: String?, _ error: TricornError) -> Bool {
         guard cursor != nil, !isAnew, case .rpc(let code, _, _) = error, code == -32602 else { return false }
         isAnew = true

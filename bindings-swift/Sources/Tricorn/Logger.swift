@@ -14,7 +14,7 @@ public struct ContextLogger: Sendable {
     public var label: String?
     /// Sent with every message.
     public var metadata: [String: JSONValue] = [:]
-    /// What is less important is not sent, whatever the client wants.
+    /// The least level that is sent, whatever the client wants.
     public var logLevel: Context.LogLevel = .debug
     private let context: Context
 
@@ -52,23 +52,23 @@ public struct ContextLogger: Sendable {
     public func debug(_ message: @autoclosure () -> String, metadata: [String: JSONValue]? = nil) {
         log(.debug, message, metadata)
     }
-    /// What goes on.
+    /// Logs what goes on.
     public func info(_ message: @autoclosure () -> String, metadata: [String: JSONValue]? = nil) {
         log(.info, message, metadata)
     }
-    /// What is normal but worth a look.
+    /// Logs what is normal but worth a look.
     public func notice(_ message: @autoclosure () -> String, metadata: [String: JSONValue]? = nil) {
         log(.notice, message, metadata)
     }
-    /// What may become an error.
+    /// Logs what may become an error.
     public func warning(_ message: @autoclosure () -> String, metadata: [String: JSONValue]? = nil) {
         log(.warning, message, metadata)
     }
-    /// What went wrong.
+    /// Logs what went wrong.
     public func error(_ message: @autoclosure () -> String, metadata: [String: JSONValue]? = nil) {
         log(.error, message, metadata)
     }
-    /// What makes the program useless.
+    /// Logs what makes the program useless.
     public func critical(_ message: @autoclosure () -> String, metadata: [String: JSONValue]? = nil) {
         log(.critical, message, metadata)
     }

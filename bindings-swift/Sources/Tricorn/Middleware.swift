@@ -1,7 +1,7 @@
 internal import TricornCore
 
-/// What stands around requests: of a server, around those that its handlers answer; of a client, around those that it
-/// sends. The first that is added is the outermost.
+/// A function that stands around requests: of a server, around those that its handlers answer; of a client, around those
+/// that it sends. The first that is added is the outermost.
 ///
 /// ```swift
 /// app.middleware { request, context, next in
@@ -104,11 +104,11 @@ public struct Next<Caller: RequestContext>: Sendable {
     }
 }
 
-/// What became of a request, for `Middleware.logging`.
+/// A request that is finished, for `Middleware.logging`.
 public struct RequestRecord: Sendable, Hashable {
     /// Such as `tools/call`.
     public var method: String
-    /// What it was about: the tool's or prompt's name, or the resource's URI.
+    /// The subject: the tool's or prompt's name, or the resource's URI.
     public var name: String?
     /// Time until its answer.
     public var duration: Duration

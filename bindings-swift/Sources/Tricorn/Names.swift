@@ -10,17 +10,17 @@ import Foundation
 public typealias Resource = Types.Resource
 /// A resource template as a server lists it.
 public typealias ResourceTemplate = Types.ResourceTemplate
-/// What `Client.readResource` returns.
+/// The result of `Client.readResource`.
 public typealias ReadResourceResult = Types.ReadResourceResult
-/// What a resource holds, with its URI: what a resource's handler may return instead of plain text, bytes or a value.
+/// The content of a resource, with its URI: a resource's handler may return it instead of plain text, bytes or a value.
 public typealias ResourceContents = ContentBlock.EmbeddedResource
 /// A prompt as a server lists it.
 public typealias Prompt = Types.Prompt
 /// One message of a prompt: `.user("…")`, `.assistant("…")`.
 public typealias PromptMessage = Types.PromptMessage
-/// What `Client.getPrompt` returns; a prompt's handler may return it to decide every detail.
+/// The result of `Client.getPrompt`; a prompt's handler may return it to decide every detail.
 public typealias GetPromptResult = Types.GetPromptResult
-/// What an argument may be completed to: at most a hundred values, and how many there are.
+/// The values that an argument may be completed to: at most a hundred values, and how many there are.
 public typealias Completion = Types.CompleteResult.Completion
 /// For whom an answer keeps: `.public` is everybody, also under other authorization, `.private` who has asked.
 public typealias CacheScope = Types.CacheScope
@@ -28,9 +28,9 @@ public typealias CacheScope = Types.CacheScope
 public typealias ClientRoot = Types.Root
 /// One message for a model: `.user("…")`, `.assistant("…")`.
 public typealias SamplingMessage = Types.SamplingMessage
-/// What a server asks a client's model for.
+/// A server's request for a message of the client's model.
 public typealias CreateMessageRequestParams = Types.CreateMessageRequestParams
-/// What a client's model wrote.
+/// The message that a client's model wrote.
 public typealias CreateMessageResult = Types.CreateMessageResult
 /// Which kind of model a server would like.
 public typealias ModelPreferences = Types.ModelPreferences
@@ -42,13 +42,13 @@ extension Types.Role {
 }
 
 extension PromptMessage {
-    /// What the user says.
+    /// Words of the user.
     public static func user(_ text: String) -> PromptMessage { .init(checked: Types.Role.user.message(text)) }
     /// A picture, a resource and so on of the user.
     public static func user(_ content: ContentBlock) -> PromptMessage {
         .init(checked: Types.Role.user.message(content.json))
     }
-    /// What the model says.
+    /// Words of the model.
     public static func assistant(_ text: String) -> PromptMessage { .init(checked: Types.Role.assistant.message(text)) }
     /// A picture, a resource and so on of the model.
     public static func assistant(_ content: ContentBlock) -> PromptMessage {
@@ -60,13 +60,13 @@ extension PromptMessage {
 }
 
 extension SamplingMessage {
-    /// What the user says.
+    /// Words of the user.
     public static func user(_ text: String) -> SamplingMessage { .init(checked: Types.Role.user.message(text)) }
     /// A picture or a recording of the user.
     public static func user(_ content: ContentBlock) -> SamplingMessage {
         .init(checked: Types.Role.user.message(content.json))
     }
-    /// What the model has said.
+    /// Words of the model.
     public static func assistant(_ text: String) -> SamplingMessage {
         .init(checked: Types.Role.assistant.message(text))
     }

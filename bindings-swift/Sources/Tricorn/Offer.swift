@@ -1,6 +1,6 @@
 internal import TricornCore
 
-/// What is offered besides its handler.
+/// Something that is offered, without its handler.
 struct Offer {
     var definition: JSONValue
     /// The JSON Schema of a template's variables or a prompt's arguments.
@@ -9,14 +9,14 @@ struct Offer {
     var enabled = true
     /// It takes the place of what has its name.
     var replacing = false
-    /// What an access token needs for it.
+    /// The scopes that an access token needs for it.
     var scopes: [String] = []
     /// How long what is read keeps.
     var cache: CacheHints?
 }
 
 extension Server {
-    /// What a server offers.
+    /// The kinds of things that a server offers.
     public enum Kind: String, Sendable, Hashable, CaseIterable {
         case tool
         case resource
@@ -199,7 +199,7 @@ extension Server {
 }
 
 extension Server.Kind {
-    /// What a source's `get` returned, as an answer.
+    /// The answer made of what a source's `get` returned.
     fileprivate func answer<Value: Encodable & Sendable>(_ value: Value) throws -> Answer {
         let body =
             switch self {

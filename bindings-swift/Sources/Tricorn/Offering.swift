@@ -17,7 +17,7 @@ extension Offering {
     }
 }
 
-/// What is added to a server that may be running; see `Server.add`.
+/// Additions to a server that may be running; see `Server.add`.
 public final class ServerOffers: Offering {
     private let server: Server
     private let failed = Locked<TricornError?>(nil)
@@ -51,7 +51,7 @@ extension Server {
     }
 }
 
-/// What one client alone is offered, for as long as its session lives; see `Context.addToSession`.
+/// Things that one client alone is offered, for as long as its session lives; see `Context.addToSession`.
 public final class SessionOffers: Offering {
     private let call: Call
     private let failed = Locked<TricornError?>(nil)

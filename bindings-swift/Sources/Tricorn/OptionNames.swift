@@ -1,4 +1,4 @@
-/// What the core says of the options of `auth`, in their names here.
+/// Translates what the core says of the options of `auth` into their names here.
 enum OptionNames {
     private static let names = [
         "application_type": "applicationType", "client_id": "clientID", "client_metadata_url": "clientMetadataURL",

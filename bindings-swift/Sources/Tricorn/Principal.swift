@@ -16,13 +16,13 @@ public struct Principal: Sendable, Hashable {
     public var issuer: String?
     /// The client that the token was issued to (`client_id`).
     public var clientID: String?
-    /// What the token was granted. `hasScope` knows what follows from it, too.
+    /// The scopes that the token was granted. `hasScope` knows what follows from it, too.
     public var scopes: [String]
     /// All that the token or its introspection says. The token itself is not in it.
     public var claims: JSONObject
     /// When the token expires; nil: nobody says so.
     public var expiresAt: Date?
-    /// What the granted scopes imply, besides themselves.
+    /// Scopes that the granted ones imply, besides themselves.
     private var implied: [String] = []
 
     /// The principal called `subject`: a name that its issuer gives to nobody else.
@@ -38,7 +38,7 @@ public struct Principal: Sendable, Hashable {
         self.expiresAt = expiresAt
     }
 
-    /// Whether a scope was granted, or follows from one that was (`ServerAuth.scopeImplies`).
+    /// True if a scope was granted, or follows from one that was (`ServerAuth.scopeImplies`).
     public func hasScope(_ scope: String) -> Bool { scopes.contains(scope) || implied.contains(scope) }
 
     /// As the core writes it.

@@ -16,7 +16,7 @@ internal import TricornCore
 
 /// The process's standard output, while it belongs to the protocol.
 enum StandardOutput {
-    /// What is printed is passed on when its line ends: it must not wait in a buffer.
+    /// Has what is printed passed on when its line ends: it must not wait in a buffer.
     static func bufferLines() { setvbuf(stdout, nil, _IOLBF, 0) }
 
     /// Gives the standard streams back to the program, when what was printed has been passed on.
@@ -44,7 +44,7 @@ nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 private typealias SignalHandler = @convention(c) (Int32) -> Void
 
-/// What the program itself does about a signal, by its number: called, too, when one comes.
+/// The program's own handlers of signals, by their numbers: called, too, when one comes.
 nonisolated(unsafe) private var ownHandlers = [SignalHandler?](repeating: nil, count: 32)
 
 /// SIGINT was ignored before.
@@ -55,68 +55,119 @@ nonisolated(unsafe) private var ignoredInterrupts = false
 /// A handler of the program's own is called as well. SIGTERM and SIGHUP stay ignored where they are: the program was started
 /// that way (`nohup`), or hears of them by a `DispatchSourceSignal`. SIGINT counts all the same, as shells start what runs in
 /// the background with that one ignored. This is no such source itself: child processes would inherit what is ignored.
+///
+/// A process has one handler of a signal, so all that are there share it, and all hear of it.
 final class Signals: Sendable {
+    private struct Shared {
+        var stops: [Int: @Sendable () -> Void] = [:]
+        var last = 0
+        /// The signals that are caught.
+        var caught: [Int32] = []
+        /// The signal that has come.
+        var received: Int32 = 0
+        /// The end of the pipe that signals' numbers come out of, and what reads it.
+        var descriptor: Int32 = -1
+        var source: (any DispatchSourceRead)?
+
+        mutating func begin() {
+            var ends: [Int32] = [-1, -1]
+            pipe(&ends)
+            for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+            let (read, write) = (ends[0], ends[1])
+            let source = DispatchSource.makeReadSource(fileDescriptor: read, queue: .global())
+            source.setEventHandler { Signals.heard(read) }
+            source.setCancelHandler {
+                close(read)
+                close(write)
+            }
+            source.resume()
+            signalPipe = write
+            (self.source, descriptor, received) = (source, read, 0)
+        }
+
+        /// Catches them anew, too, after the last ones have done what they did before.
+        mutating func catchAll() {
+            for number in [SIGTERM, SIGINT, SIGHUP] where catches(number) { caught.append(number) }
+        }
+
+        mutating func restore() {
+            for number in caught {
+                signal(number, ownHandlers[Int(number)] ?? (number == SIGINT && ignoredInterrupts ? SIG_IGN : SIG_DFL))
+            }
+            caught = []
+        }
+
+        mutating func end() {
+            restore()
+            signalPipe = -1
+            source?.cancel()
+            (source, descriptor) = (nil, -1)
+        }
+    }
+
+    private static let shared = Locked(Shared())
+
     /// The end that the signal's number comes out of.
     let descriptor: Int32
-    private let source: any DispatchSourceRead
-    private let received = Locked(UInt8(0))
-    /// The signals that are caught.
-    private let caught = Locked([Int32]())
+    private let number: Int
 
     init(_ stop: @escaping @Sendable () -> Void) {
-        var ends: [Int32] = [-1, -1]
-        pipe(&ends)
-        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
-        let (read, write) = (ends[0], ends[1])
-        signalPipe = write
-        descriptor = read
-        source = DispatchSource.makeReadSource(fileDescriptor: read, queue: .global())
-        source.setEventHandler { [received, caught] in
-            var number: UInt8 = 0
-            // Left in the pipe, it would call this again for ever.
-            guard unistdRead(read, &number) == 1 else { return }
-            received.with { $0 = number }
-            Self.restore(caught)
-            stop()
-        }
-        source.setCancelHandler {
-            close(read)
-            close(write)
-        }
-        source.resume()
-        for number in [SIGTERM, SIGINT, SIGHUP] where catches(number) { caught.with { $0.append(number) } }
-    }
-
-    /// Ends the process after SIGINT or SIGHUP, with the status that shells expect then.
-    func exitIfInterrupted() {
-        let number = received.with { Int32($0) }
-        if number == SIGINT || number == SIGHUP { exit(128 + number) }
-    }
-
-    private static func restore(_ caught: Locked<[Int32]>) {
-        let numbers = caught.with { numbers in
-            defer { numbers = [] }
-            return numbers
-        }
-        for number in numbers {
-            signal(number, ownHandlers[Int(number)] ?? (number == SIGINT && ignoredInterrupts ? SIG_IGN : SIG_DFL))
+        (number, descriptor) = Signals.shared.with { shared -> (Int, Int32) in
+            if shared.stops.isEmpty { shared.begin() }
+            if shared.caught.isEmpty { shared.catchAll() }
+            shared.last += 1
+            shared.stops[shared.last] = stop
+            return (shared.last, shared.descriptor)
         }
     }
 
-    func stop() {
-        Self.restore(caught)
-        source.cancel()
+    private static func heard(_ descriptor: Int32) {
+        var number: UInt8 = 0
+        // Left in the pipe, it would call this again for ever.
+        guard unistdRead(descriptor, &number) == 1 else { return }
+        let received = Int32(number)
+        let stops = shared.with { shared in
+            shared.received = received
+            shared.restore()
+            return Array(shared.stops.values)
+        }
+        for stop in stops { stop() }
     }
+
+    /// Lets the signals go. Gives the one that has come to the last that is there.
+    @discardableResult
+    func stop() -> Int32? {
+        // What it stops is let go outside of the lock.
+        let (before, received) = Self.shared.with { shared -> ((@Sendable () -> Void)?, Int32?) in
+            guard let before = shared.stops.removeValue(forKey: number) else { return (nil, nil) }
+            guard shared.stops.isEmpty else { return (before, nil) }
+            shared.end()
+            return (before, shared.received)
+        }
+        _ = before
+        return received
+    }
+
+    /// Ends the process after SIGINT or SIGHUP, with the status that shells expect then: once all have stopped.
+    func stopAndExitIfInterrupted() {
+        let number = stop()
+        if let number, number == SIGINT || number == SIGHUP { exit(128 + number) }
+    }
+}
+
+/// The handler.
+private func signalled(_ number: Int32) {
+    var byte = UInt8(truncatingIfNeeded: number)
+    _ = unistdWrite(signalPipe, &byte, 1)
+    ownHandlers[Int(number)]?(number)
 }
 
 /// Catches a signal, unless it is ignored.
 private func catches(_ number: Int32) -> Bool {
+    let handler: SignalHandler? = signalled
     ownHandlers[Int(number)] = nil
-    let before = signal(number) { number in
-        var byte = UInt8(truncatingIfNeeded: number)
-        _ = unistdWrite(signalPipe, &byte, 1)
-        ownHandlers[Int(number)]?(number)
-    }
+    if number == SIGINT { ignoredInterrupts = false }
+    let before = signal(number, handler)
     // The constants are numbers and no functions.
     switch unsafeBitCast(before, to: Int.self) {
     case unsafeBitCast(SIG_DFL, to: Int.self): return true
@@ -127,6 +178,9 @@ private func catches(_ number: Int32) -> Bool {
         }
         signal(number, SIG_IGN)
         return false
+    case unsafeBitCast(handler, to: Int.self):
+        // Somebody has kept it and put it back: it would call itself for ever.
+        return true
     default:
         ownHandlers[Int(number)] = before
         return true

@@ -16,7 +16,7 @@ public struct Question<Answer: Sendable>: AnyQuestion {
 public protocol AnyQuestion: Sendable {
     /// `elicitation/create`, `sampling/createMessage` or `roots/list`.
     var method: String { get }
-    /// What is asked, as the schema has it; nil when there is nothing to say.
+    /// The parameters, as the schema has them; nil when there is nothing to say.
     var params: JSONValue? { get }
 }
 

@@ -167,7 +167,7 @@ enum ResourceOutcome<Output: Encodable> {
 
 private func blob(_ data: Data) -> [String: String] { ["blob": data.base64EncodedString()] }
 
-/// What a resource's handler returns that may return nothing.
+/// The result of a resource's handler that may return nothing.
 private protocol OptionalOutput {
     static func encoder(typed: Bool) -> @Sendable (Any) throws -> Answer
 }

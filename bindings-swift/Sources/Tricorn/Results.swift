@@ -1,6 +1,6 @@
 internal import TricornCore
 
-/// What a tool came to: for a client the answer to a call, for a handler what it returns to decide every detail.
+/// The outcome of a tool: for a client the answer to a call, for a handler what it returns to decide every detail.
 public struct CallToolResult: Sendable {
     /// The blocks for the model.
     public var content: [ContentBlock]
@@ -112,11 +112,11 @@ public struct Tool: Sendable, Hashable {
     /// Every member as it came, those that this version does not know, too.
     public let json: JSONValue
 
-    /// What `callTool` takes.
+    /// The name that `callTool` takes.
     public var name: String { json["name"]?.stringValue ?? "" }
     /// A name for people.
     public var title: String? { json["title"]?.stringValue }
-    /// What the tool does, for the model.
+    /// A description for the model.
     public var description: String? { json["description"]?.stringValue }
     /// The JSON Schema of the arguments.
     public var inputSchema: JSONValue { json["inputSchema"] ?? [:] }

@@ -23,10 +23,10 @@ internal import TricornCore
 /// }
 /// ```
 public struct InputRequired: Error, Sendable {
-    /// What the client is to answer, by names of the handler's; none: it is to come back after some time.
+    /// The questions to the client, by names of the handler's; none: it is to come back after some time.
     public var questions: [String: any AnyQuestion]
-    /// What the handler keeps for the next round, sealed: `Context.requestState`. It travels with the request, so it has to
-    /// be small.
+    /// The state that the handler keeps for the next round, sealed: `Context.requestState`. It travels with the request, so
+    /// it has to be small.
     public var state: JSONValue?
     /// It ends a run at a question that was asked.
     let isEnd: Bool
@@ -47,7 +47,7 @@ public struct InputRequired: Error, Sendable {
 
     private static let kind = "input_required"
 
-    /// What ends a run, in the core's words.
+    /// The end of a run, in the core's words.
     static let core = CoreError.Failed(kind: kind, message: "", code: nil, data: nil)
 
     /// As the core reads it.
@@ -84,12 +84,12 @@ extension Context {
     /// Throws −32602 when the request's state is not this server's.
     public var inputResponses: JSONObject { get throws { try input?["inputResponses"]?.objectValue ?? [:] } }
 
-    /// What the handler kept with `InputRequired` in the last round; nil in the first one.
+    /// The state that the handler kept with `InputRequired` in the last round; nil in the first one.
     ///
     /// Throws −32602 when the request's state is not this server's.
     public var requestState: JSONValue? { get throws { try input?["state"] } }
 
-    /// What the handler kept with `InputRequired` in the last round, as a `State`; nil in the first one.
+    /// The state that the handler kept with `InputRequired` in the last round, as a `State`; nil in the first one.
     ///
     /// Throws −32602 when the request's state is not this server's, and `DecodingError` when it is something else.
     public func requestState<State: Decodable>(as state: State.Type = State.self) throws -> State? {

@@ -10,13 +10,14 @@ import Foundation
 /// that are `CaseIterable`, arrays, dictionaries, optionals, and Foundation's `Date`, `URL`, `UUID`, `Data`, `Decimal`: their
 /// schema is found by letting them decode from a probe. They may refer to themselves.
 public protocol SchemaProviding {
-    /// The schema, as JSON.
+    /// The schema, as JSON. Where `init(from:)` takes less than the schema says, such as a text that is a number, `examples`
+    /// let types that contain this one be derived.
     static var jsonSchema: JSONValue { get }
 }
 
 /// A type that describes its properties to the model, by coding key.
 public protocol DescribedProperties {
-    /// What each property means, by coding key; those left out are not described.
+    /// The meaning of each property, by coding key; those left out are not described.
     static var propertyDescriptions: [String: String] { get }
 }
 
@@ -97,7 +98,10 @@ final class SchemaBuilder {
     private func derived(_ type: any Decodable.Type) throws -> JSONValue {
         let isEnumeration = EnumCases.isEnum(type) && !(type is any RawRepresentable.Type)
         let first = try probe(type, choice: isEnumeration ? 0 : nil)
-        guard isEnumeration else { return first.schema(describing: type) }
+        guard isEnumeration else {
+            let schema = JSONValue.any(of: [first.schema(describing: type)] + others(type, first))
+            return first.takesNull && depth > 1 ? nullable(schema) : schema
+        }
         guard let count = first.choices else {
             throw Self.cannot(type, "its init(from:) is not the synthesized one")
         }
@@ -106,6 +110,19 @@ final class SchemaBuilder {
             branches.append(try probe(type, choice: choice).schema(describing: type))
         }
         return branches.count == 1 ? branches[0] : ["type": "object", "oneOf": .array(branches)]
+    }
+
+    /// Schemas of what a type of one value takes instead of what it has asked for first: it may try one type after the other.
+    private func others(_ type: any Decodable.Type, _ first: SchemaRecord) -> [JSONValue] {
+        var refused: Set<ObjectIdentifier> = [], schemas: [JSONValue] = [], last = first
+        while let asked = last.wholeType, refused.count < Self.maxDepth {
+            refused.insert(asked)
+            last = SchemaRecord(refusing: refused)
+            let made = try? type.init(from: SchemaProbe(builder: self, samples: samples, choice: nil, record: last))
+            guard last.wholeType != nil || (made != nil && !last.isEmpty) else { break }
+            schemas.append(last.schema(describing: type))
+        }
+        return schemas
     }
 
     private func probe(_ type: any Decodable.Type, choice: Int?) throws -> SchemaRecord {
@@ -289,6 +306,74 @@ extension JSONValue {
     }
 }
 
+extension JSONValue {
+    private static let texts: [String: String] = [
+        "date-time": "1970-01-01T00:00:00Z", "date": "1970-01-01", "time": "00:00:00Z", "duration": "PT0S",
+        "email": "a@example.com", "uri": "about:blank", "uuid": "00000000-0000-0000-0000-000000000000",
+    ]
+
+    /// A value that this schema is likely to take, `document` being where its references lead.
+    fileprivate func sample(in document: JSONValue, depth: Int = 0) -> JSONValue {
+        guard depth < SchemaBuilder.maxDepth else { return .null }
+        let given: [JSONValue?] = [self["examples"]?[0], self["default"], self["const"], self["enum"]?[0]]
+        for case let value? in given { return value }
+        if let place = self["$ref"]?.stringValue.flatMap({ document.place($0) }) {
+            return place.sample(in: document, depth: depth + 1)
+        }
+        var parts = self["allOf"]?.arrayValue ?? []
+        if let either = self["oneOf"]?[0] ?? self["anyOf"]?[0] { parts.append(either) }
+        var sample = plainSample(in: document, depth: depth)
+        for part in parts {
+            let other = part.sample(in: document, depth: depth + 1)
+            if case .object(var members)? = sample, case .object(let more) = other {
+                for (name, value) in more where !value.isNull { members[name] = value }
+                sample = .object(members)
+            } else if !other.isNull {
+                sample = other
+            }
+        }
+        return sample ?? JSONValue.null
+    }
+
+    /// The same, by the type that the schema names.
+    private func plainSample(in document: JSONValue, depth: Int) -> JSONValue? {
+        let properties = self["properties"]
+        let type = self["type"]?.stringValue ?? self["type"]?[0]?.stringValue
+        switch type ?? (properties == nil ? "" : "object") {
+        case "string":
+            var text = self["format"]?.stringValue.flatMap { Self.texts[$0] } ?? ""
+            while text.count < min(self["minLength"]?.intValue ?? 0, 1000) { text += "a" }
+            return .string(text)
+        case "integer", "number":
+            if let least = self["minimum"] { return least }
+            if let below = self["exclusiveMinimum"]?.intValue { return .int(below &+ 1) }
+            if let most = self["maximum"], (most.doubleValue ?? 0) < 0 { return most }
+            return .int(0)
+        case "boolean": return .bool(false)
+        case "array":
+            let element = self["items"]?.sample(in: document, depth: depth + 1) ?? JSONValue.null
+            return .array(Array(repeating: element, count: max(0, min(self["minItems"]?.intValue ?? 0, 100))))
+        case "object":
+            let required = self["required"]?.arrayValue?.compactMap(\.stringValue) ?? []
+            var members = JSONObject()
+            for (name, property) in properties?.objectValue ?? [:]
+            where required.contains(name) || property["const"] != nil {
+                members[name] = property.sample(in: document, depth: depth + 1)
+            }
+            return .object(members)
+        default: return nil
+        }
+    }
+
+    /// The place in this document that a reference such as `#/$defs/word` leads to.
+    private func place(_ reference: String) -> JSONValue? {
+        guard reference.hasPrefix("#") else { return nil }
+        var place: JSONValue? = self
+        for step in reference.dropFirst().split(separator: "/") { place = place?[String(step)] }
+        return place
+    }
+}
+
 /// Values that let a synthesized `init(from:)` go on, one for each type.
 final class SchemaSamples {
     /// A value of the type cannot be made without another one of it.
@@ -315,9 +400,19 @@ final class SchemaSamples {
         if let value = made[identity] as? Value { return value }
         guard making.count < SchemaBuilder.maxDepth, making.insert(identity).inserted else { throw Endless() }
         defer { making.remove(identity) }
-        let value = try decoded(type)
+        let value = try provided(type)
         made[identity] = value
         return value
+    }
+
+    /// Of a type with a schema of its own a value as that describes it, where it refuses any other.
+    private func provided<Value: Decodable>(_ type: Value.Type) throws -> Value {
+        guard let provider = type as? any SchemaProviding.Type else { return try decoded(type) }
+        do { return try decoded(type) } catch {
+            let schema = provider.jsonSchema
+            guard let value = try? schema.sample(in: schema).decode(as: type) else { throw error }
+            return value
+        }
     }
 
     /// Of an enum the first case that has a value.

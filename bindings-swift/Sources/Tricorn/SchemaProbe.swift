@@ -1,6 +1,6 @@
-/// What one type asked its decoder for.
+/// A record of what one type asked its decoder for.
 final class SchemaRecord {
-    /// What was asked for in one place.
+    /// The schema, or the record, of one place.
     private enum Part {
         case schema(JSONValue)
         case nested(SchemaRecord)
@@ -17,15 +17,36 @@ final class SchemaRecord {
     private var members: [String: Part] = [:]
     private var required: Set<String> = []
     private var asked: Set<String> = []
+    private var nullable: Set<String> = []
     private var elements: [Part]?
     private var whole: JSONValue?
+    /// The type of the value of its own that was asked for.
+    private(set) var wholeType: ObjectIdentifier?
+    /// It has asked whether its own value is null.
+    private(set) var takesNull = false
+    /// Types of a value of its own that it is not given.
+    private let refused: Set<ObjectIdentifier>
     /// How many keys there are to choose from, when an enum has asked which are there.
     var choices: Int?
 
-    /// The type has looked whether the member is there, or null, before it asked for it.
+    init(refusing refused: Set<ObjectIdentifier> = []) { self.refused = refused }
+
+    /// The type has looked whether the member is there before it asked for it.
     func look(for name: String) { asked.insert(name) }
 
     func isLookedFor(_ name: String) -> Bool { asked.contains(name) }
+
+    /// The type has looked whether the member is null before it asked for it.
+    func allowNull(for name: String) { nullable.insert(name) }
+
+    func mayBeNull(_ name: String) -> Bool { nullable.contains(name) }
+
+    func allowNull() { takesNull = true }
+
+    func refuses(_ type: Any.Type) -> Bool { refused.contains(ObjectIdentifier(type)) }
+
+    /// Nothing was asked for.
+    var isEmpty: Bool { whole == nil && elements == nil && names.isEmpty }
 
     func add(_ name: String, _ schema: JSONValue, optional: Bool) { add(name, .schema(schema), optional) }
 
@@ -55,7 +76,11 @@ final class SchemaRecord {
     }
 
     /// It decodes from a value of its own.
-    func set(whole schema: JSONValue) { whole = whole ?? schema }
+    func set(whole schema: JSONValue, of type: Any.Type) {
+        guard whole == nil else { return }
+        whole = schema
+        wholeType = ObjectIdentifier(type)
+    }
 
     func schema(describing type: Any.Type?) -> JSONValue {
         if let whole { return whole }
@@ -124,15 +149,16 @@ private struct ProbedMembers<Key: CodingKey>: KeyedDecodingContainerProtocol {
     }
 
     func decodeNil(forKey key: Key) -> Bool {
-        record.look(for: key.stringValue)
+        record.allowNull(for: key.stringValue)
         return false
     }
 
     private func note(_ type: any Decodable.Type, _ key: Key) throws {
         guard let builder = probe.builder else { return }
+        let name = key.stringValue
         let schema = try builder.schema(of: type)
-        let optional = record.isLookedFor(key.stringValue)
-        record.add(key.stringValue, optional ? builder.nullable(schema) : schema, optional: optional)
+        record.add(
+            name, record.mayBeNull(name) ? builder.nullable(schema) : schema, optional: record.isLookedFor(name))
     }
 
     func decode<Value: Decodable>(_ type: Value.Type, forKey key: Key) throws -> Value {
@@ -242,11 +268,18 @@ private struct ProbedValue: SingleValueDecodingContainer {
     let probe: SchemaProbe
 
     var codingPath: [any CodingKey] { [] }
-    func decodeNil() -> Bool { false }
+
+    func decodeNil() -> Bool {
+        probe.record.allowNull()
+        return false
+    }
 
     private func answer<Value: Decodable>(_ type: Value.Type, _ sample: @autoclosure () throws -> Value) throws -> Value
     {
-        if let builder = probe.builder { probe.record.set(whole: try builder.schema(of: type)) }
+        guard !probe.record.refuses(type) else {
+            throw DecodingError.typeMismatch(type, .init(codingPath: [], debugDescription: "something else"))
+        }
+        if let builder = probe.builder { probe.record.set(whole: try builder.schema(of: type), of: type) }
         return try sample()
     }
 

@@ -8,10 +8,10 @@ internal import TricornCore
 /// A server: tools, resources and prompts, and the ways to offer them.
 ///
 /// ```swift
-/// struct Add: Codable { var a: Int; var b: Int }
+/// struct Add: Codable { var a: Int32; var b: Int32 }
 ///
 /// let app = Server("demo")
-/// app.tool("add", "Add two numbers") { (input: Add, _) in input.a + input.b }
+/// app.tool("add", "Add two numbers") { (input: Add) in Int(input.a) + Int(input.b) }
 /// try await app.run()
 /// ```
 /// One server serves any number of connections, also of different kinds at once, and may be used from any task.
@@ -36,7 +36,7 @@ public final class Server: Offering {
         var isUsed = false
     }
 
-    /// What handlers belong to.
+    /// The things that handlers belong to.
     enum Slot: Hashable {
         case offered(Kind, String)
         case source(Kind)
@@ -46,7 +46,7 @@ public final class Server: Offering {
         case verifier
     }
 
-    /// What can be declared before there is any of it, or besides.
+    /// A capability that can be declared before there is any of it, or besides.
     public struct Capability: Sendable, Hashable {
         let name: String
         let members: JSONObject
@@ -58,7 +58,7 @@ public final class Server: Offering {
         /// Resources, which are added later.
         public static let resources = Self(name: "resources", members: [:])
 
-        /// What is not part of the protocol, by its names.
+        /// Capabilities that are not part of the protocol, by their names.
         public static func experimental(_ members: JSONObject) -> Self { Self(name: "experimental", members: members) }
 
         /// A capability that this library knows nothing of.
@@ -285,7 +285,7 @@ public final class Server: Offering {
 
     // MARK: - serving
 
-    /// What `run` serves over.
+    /// A transport that `run` serves over.
     public enum Transport: Sendable, Hashable {
         /// Standard input and output.
         case stdio
@@ -307,8 +307,9 @@ public final class Server: Offering {
     /// `--http [[HOST:]PORT]` among the program's arguments.
     ///
     /// Returns when standard input ends, `close` is called, or SIGTERM arrives. SIGINT (Ctrl-C) and SIGHUP close the server,
-    /// too, and then end the process with status 130 or 129. Handlers of these signals that the program has set are called as
-    /// well; SIGTERM and SIGHUP stay ignored where they are. Over HTTP it prints `ready URL` to standard error when it listens.
+    /// too, and then end the process with status 130 or 129. All that `run` hear of a signal, and the last of them ends the
+    /// process. Handlers of these signals that the program has set are called as well; SIGTERM and SIGHUP stay ignored where
+    /// they are. Over HTTP it prints `ready URL` to standard error when it listens.
     public func run(_ transport: Transport? = nil) async throws {
         let signals = Signals { [self] in close() }
         defer { signals.stop() }
@@ -316,7 +317,7 @@ public final class Server: Offering {
         case .stdio: try await serveStdio()
         case .http(let options): try await serveHTTP(options) { StandardError.write("ready \($0)\n") }
         }
-        signals.exitIfInterrupted()
+        signals.stopAndExitIfInterrupted()
     }
 
     /// Serves one client over standard input and output until the input ends, or nobody reads the output any more.

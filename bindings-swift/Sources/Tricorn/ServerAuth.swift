@@ -97,7 +97,7 @@ public struct ServerAuth: Sendable {
         return auth
     }
 
-    /// What the core asks about tokens.
+    /// The function that the core asks about tokens.
     var verifier: AskedFunction? {
         guard case .verifier(let verify) = source else { return nil }
         return { asked in
@@ -158,8 +158,8 @@ public struct ResourceMetadata: Sendable, Hashable {
 }
 
 extension HTTPEndpoint {
-    /// What clients look for at the root of the host, of a server with `auth`; nil without. `handle` answers for it, too: route
-    /// requests for `path` to it besides those for the server's own, with the target as it came.
+    /// The metadata that clients look for at the root of the host, of a server with `auth`; nil without. `handle` answers for
+    /// it, too: route requests for `path` to it besides those for the server's own, with the target as it came.
     public var resourceMetadata: ResourceMetadata? {
         guard let payload = try? endpoint.resourceMetadata(), let text = try? JSONText(payload) else { return nil }
         let document = JSONValue(text, 0)

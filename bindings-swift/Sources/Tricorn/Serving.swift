@@ -99,6 +99,8 @@ extension Server {
     private func listen(
         _ options: HTTPOptions, _ number: Locked<UInt64?>, _ onListening: @escaping @Sendable (String) -> Void
     ) async throws {
+        // Also of a server that was closed before it listened.
+        defer { if let op = number.with({ $0 }) { _ = listening.with { $0.removeValue(forKey: op) } } }
         do {
             _ = try await Host.shared.perform(isServing: true) { [core, listening] op in
                 number.with { $0 = op }
@@ -106,7 +108,6 @@ extension Server {
                 try core.serveHttp(options: options.json, op: op)
             }
         } catch {
-            if let op = number.with({ $0 }) { _ = listening.with { $0.removeValue(forKey: op) } }
             throw state.own(error)
         }
     }

@@ -15,7 +15,7 @@ final class Streams: Sendable {
     private let state = Locked(State())
     private let callbacks = Callbacks()
     private let options: ClientOptions
-    /// What the server said of itself.
+    /// The server's description of the connection and itself.
     private let opening: Locked<JSONValue>
 
     init(_ options: ClientOptions, _ opening: Locked<JSONValue>) {
@@ -96,6 +96,14 @@ final class Streams: Sendable {
             let open = !$0.closed
             $0.closed = true
             return open
+        }
+    }
+
+    /// The connection is there again.
+    func reopen() {
+        state.with {
+            $0.closed = false
+            $0.finished = false
         }
     }
 

@@ -3,10 +3,10 @@ internal import TricornCore
 // Tasks: requests whose result is fetched when it is there. In 2025-11-25 (experimental) either side asks the other for
 // them, in 2026-07-28 a server answers with them (extension `io.modelcontextprotocol/tasks`).
 
-/// Whether a tool may (`.optional`), must (`.required`) or must not (`.forbidden`) be called as a task.
+/// Says that a tool may (`.optional`), must (`.required`) or must not (`.forbidden`) be called as a task.
 public typealias TaskSupport = Types.ToolExecution.TaskSupport
 
-/// What a side that runs requests as tasks will bear; what is nil has the core's default.
+/// Limits of a side that runs requests as tasks; nil has the core's default.
 public struct TaskOptions: Sendable, Hashable {
     /// Tasks kept, of all sessions (1000). The longest finished make room; when all are being worked on, a request that
     /// is to become one is refused.
@@ -22,7 +22,7 @@ public struct TaskOptions: Sendable, Hashable {
     /// How often whoever waits should look (1 s).
     public var taskPollInterval: Duration?
 
-    /// What is nil has the core's default.
+    /// Limits; nil has the core's default.
     public init(
         maxTasks: Int? = nil, maxSessionTasks: Int? = nil, maxTaskBytes: Int? = nil, taskTTL: Duration? = nil,
         maxTaskTTL: Duration? = nil, taskPollInterval: Duration? = nil
@@ -67,7 +67,7 @@ public struct TaskRequest: Sendable, Hashable {
 }
 
 extension Types.TaskStatus {
-    /// Whether nothing will change any more.
+    /// True if nothing will change any more.
     public var isFinal: Bool { [.completed, .failed, .cancelled].contains(self) }
 }
 
@@ -151,7 +151,7 @@ public struct TaskHandle: Sendable {
     /// `Client.task` comes back to it with this, for as long as the session lives; in 2026-07-28 over HTTP any client of the
     /// same user does, for as long as the task lives.
     public let id: String
-    /// What the server answered the call with, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
+    /// The server's answer to the call, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
     /// model meanwhile (`io.modelcontextprotocol/model-immediate-response`). Nil of what `Client.task` gives.
     public let created: JSONValue?
 
@@ -226,7 +226,7 @@ public struct TaskChanges: AsyncSequence, Sendable {
 
     /// Goes through the changes.
     public struct Iterator: AsyncIteratorProtocol {
-        /// What the core follows, for as long as somebody goes through it.
+        /// A task that the core follows, for as long as somebody goes through its changes.
         private final class Followed: Sendable {
             let handle: TaskHandle
             let number = Host.shared.operation()

@@ -13,7 +13,7 @@ final class ThrownErrors: Sendable {
     /// Begins every name, so that no peer can say one.
     private let secret = "\(UInt64.random(in: .min ... .max))-\(UInt64.random(in: .min ... .max))-"
 
-    /// What stands for an error in the core.
+    /// The error that stands for one in the core.
     func standIn(for error: any Error) -> TricornError {
         let number = state.with { state in
             state.last += 1

@@ -22,7 +22,7 @@ public struct TokenKey: Sendable, Hashable {
 /// A function that throws fails the login, which says so; when that is `save`, the login is used, and `ClientOptions.onWarning`
 /// hears of it.
 public protocol TokenStore: Sendable {
-    /// What is kept under this key; nil when that is nothing.
+    /// The login kept under this key; nil when that is nothing.
     func load(_ key: TokenKey) async throws -> String?
     /// All that is kept for a server, whatever the issuer. A client asks for it before it knows the issuer.
     func find(server: String) async throws -> [(issuer: String, login: String)]

@@ -5,9 +5,9 @@
 public struct TraceContext: Sendable, Hashable {
     /// `version-traceid-parentid-flags`, such as `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`.
     public var traceparent: String?
-    /// What tracing systems keep beside it, `key=value,…`; only with a `traceparent`.
+    /// Notes that tracing systems keep beside it, `key=value,…`; only with a `traceparent`.
     public var tracestate: String?
-    /// What the program gave the trace on its way, `key=value,…`, percent-encoded; 8,192 bytes at most.
+    /// Values that the program gave the trace on its way, `key=value,…`, percent-encoded; 8,192 bytes at most.
     public var baggage: String?
 
     /// A trace of these.

@@ -22,7 +22,7 @@ extension _WireType {
 /// unknown fields, explicit nulls, the order of the fields and the spelling of numbers stay as they were. Two are equal
 /// when they are the same JSON value; the order of the fields does not count.
 public protocol _WireObject: _WireType {
-    /// What the schema requires of the fields.
+    /// The schema's requirements of the fields.
     static var rules: [_WireRule] { get }
     /// The fields as they came.
     var fields: _WireFields { get }
@@ -170,7 +170,7 @@ public struct _WireFields: Hashable, Sendable {
     mutating func put(nullable key: String, _ value: (some WireValue)?) { object[key] = value?.json ?? .null }
 }
 
-/// What the schema says of one field.
+/// The schema's rule for one field.
 public struct _WireRule: Sendable {
     let key: String
     private let presence: Presence

@@ -1,4 +1,4 @@
-/// What a field of a wire type can hold, read in two steps: whole messages are checked once, when they are made.
+/// A value that a field of a wire type can hold, read in two steps: whole messages are checked once, when they are made.
 protocol WireValue: Sendable {
     /// Throws `DecodingError` when `json` is something else.
     static func check(_ json: JSONValue) throws
@@ -8,7 +8,7 @@ protocol WireValue: Sendable {
 
     var json: JSONValue { get }
 
-    /// Whether `init(checked:)` can make something of it: peers are not always checked.
+    /// True if `init(checked:)` can make something of it: peers are not always checked.
     static func fits(_ json: JSONValue) -> Bool
 }
 

@@ -126,6 +126,107 @@ private struct Both2: Codable, Sendable {
     }
 }
 
+/// Any JSON, as many programs have it: one type is tried after the other.
+private struct Anything: Decodable, Sendable {
+    let kind: String
+
+    init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        if value.decodeNil() {
+            kind = "null"
+        } else if (try? value.decode(Bool.self)) != nil {
+            kind = "boolean"
+        } else if (try? value.decode(Int.self)) != nil {
+            kind = "integer"
+        } else if (try? value.decode(Double.self)) != nil {
+            kind = "number"
+        } else if (try? value.decode(String.self)) != nil {
+            kind = "string"
+        } else if let list = try? value.decode([Anything].self) {
+            kind = "array of \(list.count)"
+        } else {
+            kind = "object of \(try value.decode([String: Anything].self).count)"
+        }
+    }
+}
+private struct Holding: Decodable, Sendable { var any: Anything }
+
+/// A text, or an object.
+private struct Address: Decodable, Sendable {
+    let street: String
+
+    enum CodingKeys: CodingKey { case street }
+
+    init(from decoder: any Decoder) throws {
+        if let text = try? decoder.singleValueContainer().decode(String.self) {
+            street = text
+        } else {
+            street = try decoder.container(keyedBy: CodingKeys.self).decode(String.self, forKey: .street)
+        }
+    }
+}
+
+private struct Looked: Decodable, Sendable {
+    let a: Int?
+    let b: Int?
+
+    enum CodingKeys: CodingKey { case a, b }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: CodingKeys.self)
+        a = members.contains(.a) ? try members.decode(Int.self, forKey: .a) : nil
+        b = try members.decodeNil(forKey: .b) ? nil : members.decode(Int.self, forKey: .b)
+    }
+}
+
+/// Told apart by a member, so that no empty text will do.
+private enum Pet: Decodable, Sendable, SchemaProviding {
+    case cat(lives: Int)
+    case dog
+
+    static let jsonSchema: JSONValue = [
+        "type": "object", "required": ["kind"],
+        "oneOf": [
+            [
+                "properties": ["kind": ["const": "cat"], "lives": ["$ref": "#/$defs/lives"]],
+                "required": ["lives"],
+            ],
+            ["properties": ["kind": ["const": "dog"]]],
+        ],
+        "$defs": ["lives": ["type": "integer", "minimum": 1]],
+    ]
+
+    private enum Keys: CodingKey { case kind, lives }
+
+    init(from decoder: any Decoder) throws {
+        let members = try decoder.container(keyedBy: Keys.self)
+        switch try members.decode(String.self, forKey: .kind) {
+        case "cat": self = .cat(lives: try members.decode(Int.self, forKey: .lives))
+        case "dog": self = .dog
+        case let other:
+            throw DecodingError.dataCorruptedError(forKey: .kind, in: members, debugDescription: "no pet: \(other)")
+        }
+    }
+
+    var lives: Int { if case .cat(let lives) = self { lives } else { 1 } }
+}
+
+/// A text that is a number.
+private struct Amount: Decodable, Sendable, SchemaProviding {
+    let value: Int
+
+    static let jsonSchema: JSONValue = ["type": "string", "pattern": "^[0-9]+$", "examples": ["12"]]
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        guard let value = Int(try container.decode(String.self)) else {
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: "no number")
+        }
+        self.value = value
+    }
+}
+private struct Owner: Decodable, Sendable { var pets: [Pet], best: Pet, pays: Amount }
+
 private let revisions = ["2025-06-18", "2026-07-28"]
 
 /// Schemas of types: recursive ones, optionals, enums with associated values.
@@ -294,6 +395,46 @@ private let revisions = ["2025-06-18", "2026-07-28"]
         let schema = try JSONSchema.of(Both2.self)
         #expect(schema["properties"]?["name"]?["properties"]?["name"] == ["type": "string"])
         #expect(schema["required"] == ["name"])
+    }
+
+    @Test(arguments: revisions) func oneTypeMayBeTriedAfterTheOther(revision: String) async throws {
+        let app = Server("test")
+        app.tool("kind") { (input: Holding) in input.any.kind }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            let values: [(JSONValue, String)] = [
+                (nil, "null"), (true, "boolean"), (1, "integer"), (1.5, "number"), ("a", "string"),
+                ([1, "b"], "array of 2"), (["a": [nil]], "object of 1"),
+            ]
+            for (value, kind) in values {
+                expect(try await client.callTool("kind", ["any": value]).text, kind)
+            }
+        }
+        #expect(
+            try JSONSchema.of(Address.self)["anyOf"] == [
+                ["type": "string"],
+                ["type": "object", "properties": ["street": ["type": "string"]], "required": ["street"]],
+            ])
+    }
+
+    @Test func whatIsLookedForIsOptionalOrNull() throws {
+        let schema = try JSONSchema.of(Looked.self)
+        #expect(schema["properties"]?["a"] == ["type": "integer"])
+        #expect(schema["properties"]?["b"] == ["anyOf": [["type": "integer"], ["type": "null"]]])
+        #expect(schema["required"] == ["b"])
+    }
+
+    /// A sample of them is made by their schema.
+    @Test(arguments: revisions) func typesWithASchemaMayRefuseOtherValues(revision: String) async throws {
+        let app = Server("test")
+        app.tool("own") { (owner: Owner) in owner.best.lives + owner.pets.count + owner.pays.value }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            let owner: JSONValue = ["pets": [["kind": "dog"]], "best": ["kind": "cat", "lives": 9], "pays": "7"]
+            expect(try await client.callTool("own", owner).text, "17")
+            for wrong: JSONValue in [["kind": "cow"], ["kind": "cat", "lives": 0]] {
+                #expect(
+                    try await client.callTool("own", ["pets": [], "best": wrong, "pays": "7"]).isError, "\(wrong)")
+            }
+        }
     }
 
     // MARK: - what cannot be derived

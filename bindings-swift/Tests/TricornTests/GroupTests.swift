@@ -127,4 +127,37 @@ private struct NotToday: Error {}
         }
         await #expect(throws: TricornError.self) { try await connectMany("/no/such/file.json") }
     }
+
+    @Test func programsOfAFileAreHeardByTheirNames() async throws {
+        let configuration: JSONValue = [
+            "mcpServers": ["loud": ["command": "/bin/sh", "args": ["-c", "echo no such database >&2; exit 3"]]]
+        ]
+        let heard = Event()
+        var options = GroupOptions()
+        options.forServer = { name, options in
+            options.onStderr = { line in Task { await heard.set("\(name): \(line)") } }
+        }
+        let group = try await connectMany(configuration: configuration, options)
+        #expect(group.failures.keys.sorted() == ["loud"])
+        #expect(await heard.value() == "loud: no such database")
+        await group.close()
+    }
+
+    @Test func aServerThatIsConnectedAnewIsHeardAgain() async throws {
+        let app = server("one"), closed = Locked(0)
+        var options = GroupOptions(client: ClientOptions(revision: .v20251125))
+        options.client.onClose = { _ in closed.with { $0 += 1 } }
+        let group = try await connectMany(to: ["one": app], options)
+        let client = try await group.reconnect("one")
+        let notifications = client.notifications()
+        app.tool("more") { "more" }
+        let told = try await bounded { await notifications.first { $0.method == "notifications/tools/list_changed" } }
+        #expect(told != nil)
+        // The end that this side has wanted is no news.
+        let before = closed.with { $0 }
+        await group.close()
+        #expect(try await bounded { await client.notifications().first { _ in true } } == nil)
+        try await Task.sleep(for: .milliseconds(50))
+        #expect(closed.with { $0 } == before)
+    }
 }

@@ -36,6 +36,33 @@ import TricornCore
         #expect(client == nil)
     }
 
+    /// A proxy: what its handlers hold ends with them.
+    @Test func handlersMayBeTheLastToHoldAClient() async throws {
+        weak var held: Client?
+        let inner = Server("inner")
+        inner.tool("hello") { "hello" }
+        do {
+            let app = Server("outer")
+            let client = try await connect(to: inner)
+            held = client
+            app.tool("ask") { try await client.callTool("hello").text }
+            try await withClient(of: app) { outer in
+                expect(try await outer.callTool("ask").text, "hello")
+            }
+        }
+        for _ in 0..<500 where held != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(held == nil)
+        do {
+            let app = Server("outer")
+            let client = try await connect(to: inner)
+            held = client
+            app.tool("ask") { try await client.callTool("hello").text }
+            app.removeTool("ask")
+        }
+        for _ in 0..<500 where held != nil { try await Task.sleep(for: .milliseconds(10)) }
+        #expect(held == nil)
+    }
+
     @Test func closingTwiceAndOutOfOrderIsHarmless() async throws {
         let app = Server("test")
         app.tool("hello") { "hello" }

@@ -155,7 +155,7 @@ func addContractTools(to app: Server) {
         return "printed"
     }
     app.tool("count", "Report each number up to this one") { (input: Goal, context) in
-        for n in 1...input.to { context.progress(Double(n), total: Double(input.to)) }
+        for n in stride(from: 1, through: input.to, by: 1) { context.progress(Double(n), total: Double(input.to)) }
         return "counted to \(input.to)"
     }
     app.tool("touch", "Say that a resource has changed") { [weak app] (input: Touched) in

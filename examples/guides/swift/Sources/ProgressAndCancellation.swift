@@ -8,7 +8,7 @@ private func server(_ watching: AsyncStream<String>.Continuation) -> Server {
     // A handler that is cancelled ends with `CancellationError`, which is no news.
     let app = Server("printer", onError: { _, _ in })
     app.tool("print", "Print some pages") { (input: Print, context) in
-        for page in 1...input.pages {
+        for page in stride(from: 1, through: input.pages, by: 1) {
             context.progress(Double(page), total: Double(input.pages), message: "page \(page)")
         }
         return "printed \(input.pages) pages"
