@@ -14,7 +14,7 @@ use tower_http::timeout::TimeoutLayer;
 use tricorn::http::HttpOptions;
 use tricorn::prelude::*;
 
-/// Serves at the address after `--http`: hyper at every path, axum at `/mcp`.
+/// Serves at the address after `--http`: hyper at every path, axum at `/mcp` and where nothing else is.
 pub(crate) async fn serve(app: &Server, options: HttpOptions) -> tricorn::Result<ExitCode> {
     let address = std::env::args().skip_while(|argument| argument != "--http").nth(1);
     let address = address.ok_or_else(|| Error::misuse("EVERYTHING_MOUNT: --http HOST:PORT says where"))?;
@@ -27,7 +27,9 @@ pub(crate) async fn serve(app: &Server, options: HttpOptions) -> tricorn::Result
             .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, Duration::from_secs(60)))
             .layer(CorsLayer::permissive())
             .layer(CompressionLayer::new());
-        axum::serve(listener, Router::new().nest_service("/mcp", endpoint).layer(layers)).await?;
+        // The metadata of a protected server is at a path from the root.
+        let app = Router::new().nest_service("/mcp", endpoint.clone()).fallback_service(endpoint).layer(layers);
+        axum::serve(listener, app).await?;
         return Ok(ExitCode::SUCCESS);
     }
     loop {
