@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use super::hearing::Hearing;
 use super::lines::{Line, Lines};
-use super::orphans;
+use super::orphans::Guard;
 use super::sink::{Backlog, LineSink};
 use crate::client::{Events, InheritEnv, Stderr, Target};
 use crate::driver::{Peer, runtime};
@@ -174,7 +174,7 @@ fn interpreter(file: &Path) -> Option<String> {
 }
 
 /// Waits for the child, so that no zombie stays, and until its group is empty: then others may get its number.
-async fn reap(mut child: Child, watch: Watch, exited: watch::Sender<Option<String>>) {
+async fn reap(mut child: Child, mut watch: Watch, exited: watch::Sender<Option<String>>) {
     let status = match child.wait().await {
         Ok(status) => status.to_string(),
         Err(error) => error.to_string(),
@@ -184,30 +184,29 @@ async fn reap(mut child: Child, watch: Watch, exited: watch::Sender<Option<Strin
     watch.until_gone().await;
 }
 
-/// Sees when the group of a child is empty. One that is dropped before, as its runtime has ended, goes on in the engine's own.
+/// Sees when the group of a child is empty. One whose runtime has ended before goes on in the engine's own.
 struct Watch {
     group: Option<Pid>,
+    guard: Option<Guard>,
     /// Set when its number may belong to somebody else.
     gone: Arc<Once>,
 }
 
 impl Watch {
     fn new(group: Option<Pid>, gone: &Arc<Once>) -> Self {
-        group.into_iter().for_each(orphans::add);
-        Self { group, gone: gone.clone() }
+        Self { group, guard: group.and_then(Guard::new), gone: gone.clone() }
     }
 
     /// True if the group is empty.
-    fn look(&self) -> bool {
-        let gone = self.gone.is_set() || self.group.is_none_or(|group| !group_exists(group));
-        if gone && !self.gone.is_set() {
+    fn look(&mut self) -> bool {
+        if !self.gone.is_set() && self.group.is_none_or(|group| !group_exists(group)) {
             self.gone.set();
-            self.group.into_iter().for_each(orphans::remove);
+            self.guard.take().into_iter().for_each(Guard::stand_down);
         }
-        gone
+        self.gone.is_set()
     }
 
-    async fn until_gone(&self) {
+    async fn until_gone(&mut self) {
         let mut pause = Duration::from_millis(10);
         while !self.look() {
             tokio::time::sleep(pause).await;
@@ -219,7 +218,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if !self.look() {
-            let rest = Self { group: self.group, gone: self.gone.clone() };
+            let mut rest = Self { group: self.group, guard: self.guard.take(), gone: self.gone.clone() };
             runtime::own().spawn(async move { rest.until_gone().await });
         }
     }

@@ -147,7 +147,7 @@ async fn a_client_that_is_killed() {
 
 #[tokio::test]
 async fn a_client_that_is_killed_leaves_no_server() {
-    // What leaves at the end of input is not told to; what ignores all that is killed.
+    // A server that leaves at the end of input gets no signal; one that ignores all of them is killed.
     for (name, script, words) in [
         ("leaves", "trap 'say told' TERM; until_the_end; say left", "left\n"),
         ("stays", "(trap '' TERM; exec sleep 600) & trap 'say told; exit' TERM; sleep 600 & wait", "told\n"),
