@@ -240,5 +240,8 @@ mod tests {
             let listed = listed.map(text);
             assert_eq!(scopes(challenged, listed.as_deref(), &text(before)), text(expected));
         }
+        let many: Vec<String> = (0..60_000).map(|n| format!("s{n}")).collect();
+        assert_eq!(scopes(None, Some(&many), &["mine".to_owned()]).len(), 1 + MAX_SCOPES);
+        assert_eq!(scopes(Some(&many.join(" ")), None, &[]).len(), MAX_SCOPES);
     }
 }

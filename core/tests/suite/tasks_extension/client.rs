@@ -223,7 +223,8 @@ async fn another_client_comes_back_by_the_id() {
     let http = server.serve_http(HttpOptions::parse(r#"{"port": 0}"#).unwrap()).await.unwrap();
     let target = Target::from_text(http.url()).unwrap();
     let handlers = || Handlers::new().tasks(TaskOptions::new()).unwrap();
-    let connect = async || Client::connect_with(&target, &ClientOptions::new(), &handlers()).await.unwrap();
+    let options = ClientOptions::new().revision(MODERN);
+    let connect = async || Client::connect_with(&target, &options, &handlers()).await.unwrap();
     let first = connect().await;
     let handle = first.call_tool_task("counts", json!({}), None, &CallOptions::default()).await.unwrap();
     let id = handle.id().to_owned();
