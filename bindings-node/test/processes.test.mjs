@@ -108,7 +108,7 @@ test("a working directory that is not there is named", async () => {
 
 for (const ending of ["SIGKILL", "SIGTERM", "process.exit", "throw"]) {
   test(`a client that did not close leaves no server: ${ending}`, async () => {
-    // What ignores the end of its input, and holds standard error as long as it lives.
+    // A server that ignores the end of its input, and holds standard error as long as it lives.
     const server = `
       read -r line
       id=$(printf %s "$line" | sed 's/.*"id":\\([0-9]*\\).*/\\1/')

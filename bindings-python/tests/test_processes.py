@@ -288,7 +288,7 @@ def test_the_streams_are_given_back(raw: Raw) -> None:
 
 @pytest.mark.parametrize("ending", ["killed", "terminated", "exits", "fails"])
 def test_a_client_that_did_not_close_leaves_no_server(ending: str) -> None:
-    # What ignores the end of its input, and holds standard error as long as it lives.
+    # A server that ignores the end of its input, and holds standard error as long as it lives.
     server = """
         read -r line
         id=$(printf %s "$line" | sed 's/.*"id":\\([0-9]*\\).*/\\1/')

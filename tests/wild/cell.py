@@ -249,7 +249,7 @@ def judge(plan: dict[str, Any], said: dict[str, Any]) -> None:
 
 
 def ends(plan: dict[str, Any], code: int | None, note: str) -> None:
-    """Of a server of ours, or one that ours is mounted in: no stream of a client keeps it from its end."""
+    """No stream of a client keeps a server of ours, or one that ours is mounted in, from its end."""
     if plan.get("as_is") is False or "ready" not in plan:
         say("stop with open streams", code is not None, note if code is not None else LATE)
 

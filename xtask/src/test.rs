@@ -123,7 +123,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     Ok(session.end())
 }
 
-/// What is made while Rust's checks are compiled.
+/// Work beside the compilation of Rust's checks.
 struct Beside {
     swift_tests: bool,
     peers: bool,

@@ -128,7 +128,7 @@ public struct ClientCache: Sendable {
     }
 }
 
-/// How a request uses the answers that a client keeps.
+/// Use that a request makes of the answers that a client keeps.
 public enum CacheMode: String, Sendable, Hashable {
     /// It is answered with what is kept and fresh, and what it is answered with is kept.
     case `default`

@@ -311,7 +311,7 @@ public final class Client: Sendable {
     }
 
     /// The steps of the last logins: what they asked, were answered and decided, oldest first; 128 at most, without secrets.
-    /// Of a client that could not connect `ClientAuth.trace` has them.
+    /// `ClientAuth.trace` has those of a client that could not connect.
     public var authTrace: [AuthStep] { AuthStep.all(try? core.authTrace()) }
 
     /// Gauges: `awaited`, requests that wait for an answer; `cache`, what was kept of the server's answers and what that was

@@ -249,7 +249,7 @@ public struct RequestOptions: Sendable {
     /// sampling and elicitation of a handler. Cancelling the call cancels the task. In 2026-07-28 the server decides what is
     /// one; there this only refuses, with `TricornError.unsupported`, to call a tool where there can be none.
     public var task: TaskRequest?
-    /// How it uses the answers that the client keeps (2026-07-28).
+    /// Use of the answers that the client keeps (2026-07-28).
     public var cache: CacheMode
     /// Takes a result of a type (`resultType`, 2026-07-28) that this library does not know, such as an extension's, as it is;
     /// otherwise that is `TricornError.peerMisbehaved`.

@@ -34,7 +34,7 @@ public struct GroupOptions: Sendable {
         return options.json
     }
 
-    /// Of a file or what it holds: somebody listens, or may listen, to what its programs write to their standard error.
+    /// Servers of a file, or of its content: somebody listens, or may listen, to what its programs write to their standard error.
     fileprivate func heard(_ servers: JSONValue) -> JSONValue {
         var servers = servers
         if client.onStderr != nil || forServer != nil, servers["stderr"] == nil { servers["stderr"] = "event" }

@@ -137,7 +137,7 @@ final class Signals: Sendable {
     /// Lets the signals go. Gives the one that has come to the last that is there.
     @discardableResult
     func stop() -> Int32? {
-        // What it stops is let go outside of the lock.
+        // Let go outside of the lock: it may hold a server.
         let (before, received) = Self.shared.with { shared -> ((@Sendable () -> Void)?, Int32?) in
             guard let before = shared.stops.removeValue(forKey: number) else { return (nil, nil) }
             guard shared.stops.isEmpty else { return (before, nil) }

@@ -405,7 +405,7 @@ final class SchemaSamples {
         return value
     }
 
-    /// Of a type with a schema of its own a value as that describes it, where it refuses any other.
+    /// A value as the schema of the type describes it, where the type has one and refuses any other value.
     private func provided<Value: Decodable>(_ type: Value.Type) throws -> Value {
         guard let provider = type as? any SchemaProviding.Type else { return try decoded(type) }
         do { return try decoded(type) } catch {

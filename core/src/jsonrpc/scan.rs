@@ -4,7 +4,7 @@
 const VALUE: usize = 128;
 /// What a member takes besides: its name, and its place among the others.
 const MEMBER: usize = 96;
-/// What an array takes besides, if it has elements: there is room for four at least.
+/// Memory of an array besides, if it has elements: there is room for four at least.
 const ARRAY: usize = 224;
 /// What an object takes besides, if it has members.
 const OBJECT: usize = 384;

@@ -9,7 +9,7 @@ from typing import Any, TypedDict
 
 from tricorn import Context, Server, ToolError
 
-# What one process has sealed between two rounds of questions, the others open.
+# State between two rounds of questions: sealed by one process, opened by another.
 app = Server("mounted", "1.0.0", request_state_keys=["a secret of the tests of 32 bytes or more"])
 slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
 

@@ -63,7 +63,7 @@ async function express(name) {
   const web = make();
   web.use(compression({ threshold: 0 }), cors(), make.json({ limit: "10mb" }));
   web.use(session({ secret: "test", resave: false, saveUninitialized: true }));
-  // What carries a context for the whole program, as for tracing.
+  // A context for the whole program, as tracing has it.
   web.use((request, _response, next) => carrier.run({ session: request.session.id }, next));
   web.use("/mcp", (request, response) => mcp(request, response, { context: { user: "ada" } }));
   return web;

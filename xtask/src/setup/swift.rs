@@ -47,7 +47,7 @@ pub(super) fn provision() -> Result<State> {
     })
 }
 
-/// What the Swift package links.
+/// The static library that the Swift package links.
 pub(super) fn library() -> Result<()> {
     if !place::root().join("Package.swift").is_file() {
         bail!("there is no Package.swift");

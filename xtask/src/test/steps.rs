@@ -29,7 +29,7 @@ fn program(path: impl AsRef<std::ffi::OsStr>, args: &[&str]) -> Command {
     command
 }
 
-/// What compiles, and runs nothing that is measured or has to answer in time.
+/// Steps that compile, and run nothing that is measured or has to answer in time.
 pub(super) fn compiled(lang: Lang) -> Vec<Step> {
     match lang {
         Lang::Rust => rust_compiled(),
