@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use super::headers::Accepts;
-use super::outlet::{Answer, End, Outlet, Wake};
+use super::outlet::{Answer, End, MAX_WAITING, Outlet, Wake};
 use super::sse;
 use crate::driver::Sink;
 use crate::jsonrpc::{self, Decoded, ErrorObject, Id, Limits, Message, code};
@@ -343,8 +343,10 @@ impl Lanes {
                 if droppable && state.queue.contains(text) {
                     return;
                 }
-                if state.queue.len() >= self.max_queued {
-                    state.queue.pop_front();
+                let mut waiting = text.len() + state.queue.iter().map(Bytes::len).sum::<usize>();
+                while state.queue.len() >= self.max_queued || waiting > MAX_WAITING {
+                    let Some(oldest) = state.queue.pop_front() else { break };
+                    waiting -= oldest.len();
                 }
                 return state.queue.push_back(text.clone());
             };

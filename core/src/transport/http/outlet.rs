@@ -11,6 +11,9 @@ use crate::store::{Event, EventId};
 /// With so many messages waiting, a reader is slow.
 const FEW: usize = 16;
 
+/// With more bytes than this waiting, notifications are dropped; one alone may be longer.
+pub(super) const MAX_WAITING: usize = 1 << 20;
+
 /// What goes out on one HTTP response: messages, then the answer to what came in. Written from any thread, read by the
 /// response.
 pub(super) struct Outlet {
@@ -22,9 +25,17 @@ pub(super) struct Outlet {
 #[derive(Default)]
 struct State {
     messages: VecDeque<Event>,
+    /// The bytes in them.
+    waiting: usize,
     answer: Option<Answer>,
     end: Option<End>,
     waker: Option<Waker>,
+}
+
+impl State {
+    fn has_room(&self, limit: usize) -> bool {
+        self.messages.len() < limit && self.waiting < MAX_WAITING
+    }
 }
 
 /// The answer to what came in.
@@ -110,8 +121,9 @@ impl Outlet {
     /// A message before the answer, for somebody who holds a lock. `None`: it has no place any more, or too many wait.
     pub(super) fn put(&self, message: Event, droppable: bool) -> Option<Wake> {
         self.change(|state| {
-            let fits = !droppable || state.messages.len() < self.limit;
+            let fits = !droppable || state.has_room(self.limit);
             if fits {
+                state.waiting += message.text.len();
                 state.messages.push_back(message);
             }
             fits
@@ -147,7 +159,9 @@ impl Outlet {
             state.end = Some(end);
             true
         });
-        (std::mem::take(&mut self.lock().messages), wake)
+        let mut state = self.lock();
+        state.waiting = 0;
+        (std::mem::take(&mut state.messages), wake)
     }
 
     /// True if the answer is there.
@@ -162,7 +176,7 @@ impl Outlet {
 
     /// True if one more notification fits.
     pub(super) fn has_room(&self) -> bool {
-        self.lock().messages.len() < self.limit
+        self.lock().has_room(self.limit)
     }
 
     /// How many messages wait for the reader.
@@ -177,6 +191,7 @@ impl Outlet {
 
     fn take(state: &mut State) -> Option<Next> {
         if let Some(message) = state.messages.pop_front() {
+            state.waiting -= message.text.len();
             return Some(Next::Message(message));
         }
         if let Some(answer) = state.answer.take() {
@@ -220,7 +235,7 @@ impl Sink for Outlet {
     }
 
     fn has_room(&self) -> bool {
-        self.len() < FEW
+        self.lock().has_room(FEW)
     }
 
     fn unanswered(&self, _route: Route) {
@@ -248,6 +263,23 @@ mod tests {
 
     fn message(text: &'static str) -> Event {
         Event { id: None, text: Bytes::from_static(text.as_bytes()) }
+    }
+
+    #[test]
+    fn long_notifications_wait_in_small_numbers() {
+        let outlet = Outlet::new(1000);
+        let long = || Event { id: None, text: Bytes::from(vec![b'x'; MAX_WAITING / 4]) };
+        let taken = (0..10).filter(|_| outlet.message(long(), true)).count();
+        assert_eq!(taken, 4);
+        assert!(!outlet.has_room() && !Sink::has_room(&outlet));
+        assert!(outlet.message(long(), false), "must not be lost");
+        for _ in 0..2 {
+            assert!(matches!(outlet.next(), Some(Next::Message(_))));
+        }
+        assert!(outlet.message(long(), true));
+        assert_eq!(outlet.retire(End::Moved).0.len(), 4);
+        let alone = Outlet::new(1000);
+        assert!(alone.message(Event { id: None, text: Bytes::from(vec![b'x'; 2 * MAX_WAITING]) }, true));
     }
 
     #[test]
