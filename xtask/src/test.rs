@@ -71,8 +71,9 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             steps::compiled(*lang).into_iter().for_each(|step| session.step(step));
         }
     }
-    if let Ok(Some((lang, state))) = beside.join() {
-        made.add(lang, state);
+    match beside.join() {
+        Ok(swift) => swift.into_iter().for_each(|(lang, state)| made.add(lang, state)),
+        Err(_) => made.add(Lang::Swift, State::Failed("its set-up panicked".into())),
     }
     let mut ready = Vec::new();
     for lang in &langs {

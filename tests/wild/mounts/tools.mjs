@@ -1,13 +1,20 @@
 // The tools of the checks, for what mounts or bundles a server.
+import { AsyncLocalStorage } from "node:async_hooks";
 import { Server, ToolError } from "tricorn";
 
 const slowCalls = { started: 0, cancelled: 0, finished: 0 };
+/** The context of a request, where the web framework carries one: `echo` fails without it. */
+export const carrier = new AsyncLocalStorage();
+carrier.isCarried = false;
 const numbers = { type: "object", properties: { a: { type: "number" }, b: { type: "number" } }, required: ["a", "b"] };
 const one = (name, type) => ({ type: "object", properties: { [name]: { type } }, required: [name] });
 
 export const app = new Server("mounted", { version: "1.0.0" })
   .tool("add", { description: "Add two numbers", input: numbers }, ({ a, b }) => a + b)
-  .tool("echo", { description: "Return the text", input: one("text", "string") }, ({ text }) => text)
+  .tool("echo", { description: "Return the text", input: one("text", "string") }, ({ text }) => {
+    if (carrier.isCarried && !carrier.getStore()?.session) throw new ToolError("the request's context is lost");
+    return text;
+  })
   .tool("fail", { description: "Fail", input: one("kind", "string") }, ({ kind }) => {
     throw new ToolError(`the tool says no: ${kind}`);
   })

@@ -1,11 +1,9 @@
 // Our server in a web framework: web.mjs FRAMEWORK --http HOST:PORT
-import { AsyncLocalStorage } from "node:async_hooks";
 import { createServer } from "node:http";
-import { app } from "./tools.mjs";
+import { app, carrier } from "./tools.mjs";
 
 const [, , framework, , place] = process.argv;
 const [host, port] = place.split(":");
-const carrier = new AsyncLocalStorage();
 const allowed = { allowedHosts: ["*"] };
 
 /** Each gives a listener of `node:http`. */
@@ -64,6 +62,7 @@ async function express(name) {
   web.use(compression({ threshold: 0 }), cors(), make.json({ limit: "10mb" }));
   web.use(session({ secret: "test", resave: false, saveUninitialized: true }));
   // A context for the whole program, as tracing has it.
+  carrier.isCarried = true;
   web.use((request, _response, next) => carrier.run({ session: request.session.id }, next));
   web.use("/mcp", (request, response) => mcp(request, response, { context: { user: "ada" } }));
   return web;
