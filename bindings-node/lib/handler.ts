@@ -19,7 +19,7 @@ import { addon, bridge, calls, type Handler, handle, type Origin, say } from "./
 import { toJson } from "./json.js";
 import { toEngine } from "./options.js";
 import { passingThrough } from "./passing.js";
-import { isForeign } from "./received.js";
+import { isAnswer, isForeign } from "./received.js";
 import type { RequestContext } from "./request-context.js";
 import { describe, isStandard, judge, type Schema, type StandardResult } from "./schema.js";
 import { stringify } from "./unicode.js";
@@ -164,6 +164,9 @@ export abstract class Runner implements Handler {
       addon.answerUnsupported(handle, key, error.message, refusalOf(error));
     } else if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
       addon.answerFailed(handle, key, error.message);
+    } else if (!hidden && !this.#proxy && error instanceof RpcError && isAnswer(error)) {
+      // It is about the question, and not about the request that is answered here.
+      addon.answerFailed(handle, key, `the question was answered with error ${error.code}: ${error.message}`);
     } else if (!hidden && error instanceof RpcError) {
       const data = error.data === undefined ? undefined : toJson(error.data);
       addon.answerError(handle, key, error.code, error.message, data);

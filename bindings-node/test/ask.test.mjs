@@ -227,10 +227,21 @@ test("a refusal that nobody catches is the tool's", async () => {
   const sampling = () => {
     throw new RpcError(-1, "no");
   };
-  await withClient(app, (client) => assert.rejects(client.callTool("ask"), { code: -1, message: "no" }), {
-    ...legacy,
-    sampling,
+  app.prompt("ask", async (ctx) => (await ctx.sample("?", { maxTokens: 1 })).text);
+  app.tool("around", () => "x");
+  app.middleware(async (request, ctx, next) => {
+    if (request.params?.name === "around") await ctx.ask("sampling/createMessage", { messages: [], maxTokens: 1 });
+    return next(request, ctx);
   });
+  const told = "the question was answered with error -1: no";
+  const asked = async (client) => {
+    for (const tool of ["ask", "around"]) {
+      const { isError, text } = await client.callTool(tool);
+      assert.deepEqual([isError, text], [true, told], tool);
+    }
+    await assert.rejects(client.getPrompt("ask"), { code: -32603, message: told });
+  };
+  await withClient(app, asked, { ...legacy, sampling });
 });
 
 test("what became of a question is told, when nobody catches it", async () => {

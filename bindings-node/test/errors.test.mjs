@@ -45,14 +45,17 @@ test("what another peer said is not passed on by accident", async () => {
   await client.close();
 });
 
-test("what the client of the call said is passed on", async () => {
+test("an error that answers a question fails the call with its code and message", async () => {
   const sampling = () => {
     throw new RpcError(-1, "the user does not want to");
   };
   const app = new Server("own").tool("ask", (_, ctx) => ctx.sample("?", { maxTokens: 1 }));
   await withClient(
     app,
-    (client) => assert.rejects(client.callTool("ask"), { code: -1, message: "the user does not want to" }),
+    async (client) => {
+      const { isError, text } = await client.callTool("ask");
+      assert.deepEqual([isError, text], [true, "the question was answered with error -1: the user does not want to"]);
+    },
     { ...legacy, sampling },
   );
   // Kept by one call and thrown by another it is as foreign as any other.

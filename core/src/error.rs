@@ -69,6 +69,8 @@ struct Inner {
     data: Option<RawJson>,
     /// A client of ours got it: a handler that lets it pass does not mean it for its own peer.
     received: bool,
+    /// The peer answered a question of the handler with it.
+    answer: bool,
     /// The access token that the request was sent with, by its number on that connection.
     token: Option<u64>,
     /// The request may have been carried out: what is missing is its answer.
@@ -91,8 +93,21 @@ impl Error {
     }
 
     fn made(kind: ErrorKind, message: String, code: Option<i64>, data: Option<RawJson>) -> Self {
-        let (received, token, lost, refused, failed_there, refusal) = (false, None, false, false, false, None);
-        Self(Box::new(Inner { kind, message, code, data, received, token, lost, refused, failed_there, refusal }))
+        let (received, answer, lost, refused, failed_there) = (false, false, false, false, false);
+        let (token, refusal) = (None, None);
+        Self(Box::new(Inner {
+            kind,
+            message,
+            code,
+            data,
+            received,
+            answer,
+            token,
+            lost,
+            refused,
+            failed_there,
+            refusal,
+        }))
     }
 
     /// A JSON-RPC error object: `code` and `message` go on the wire as they are.
@@ -149,6 +164,19 @@ impl Error {
 
     pub(crate) fn is_received(&self) -> bool {
         self.0.received
+    }
+
+    /// An error that answers a question of a handler, and not the request that the handler is for.
+    #[must_use]
+    pub(crate) fn of_answer(mut self) -> Self {
+        self.0.answer = self.0.kind == ErrorKind::Rpc;
+        self
+    }
+
+    /// The text of a call that failed because of this answer to its question; `None` for all other errors.
+    pub(crate) fn as_answer(&self) -> Option<String> {
+        let code = self.0.code.filter(|_| self.0.answer)?;
+        Some(format!("the question was answered with error {code}: {}", self.0.message))
     }
 
     /// Of a stream that broke off: with which access token it was opened.

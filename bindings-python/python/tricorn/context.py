@@ -14,7 +14,7 @@ from . import checks
 from .decoding import decode
 from .deprecation import deprecated
 from .encoding import encode
-from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError, unicode
+from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError, RpcError, unicode
 from .host import AROUND, NO_STATE
 from .info import RequestInfo
 from .trace import TraceContext, TraceLike, told
@@ -288,7 +288,7 @@ class Context(RequestContext, Generic[State]):
 
         The client has all the time it needs unless `timeout` is given. Errors: `RpcError` is the client's own,
         `UnsupportedError` names a capability that it does not declare; nothing was sent then. A handler that lets these
-        pass answers with the client's error, or fails with the message.
+        pass fails with their message: a tool with a result that the model reads (`isError`).
 
         In revision 2026-07-28 only what is a question can be asked: `elicitation/create`, `sampling/createMessage`,
         `roots/list`. It ends the run as `elicit` does.
@@ -308,6 +308,8 @@ class Context(RequestContext, Generic[State]):
             return question.read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
         except Error as error:
             error.asked = (host, key)
+            if isinstance(error, RpcError):
+                error.is_answer = True
             raise
         except InputRequired:
             host.ends_at_question(key)

@@ -81,8 +81,10 @@ class RpcError(Error):
     kind = "rpc"
     code: int
     received = False
-    """True when the peer sent it. A handler that lets it pass fails like with any other exception; what its own client
-    answered to a question is passed on."""
+    """True when the peer sent it. A handler that lets it pass fails like with any other exception. With what its own
+    client answered to a question, the failure says code and message."""
+    is_answer = False
+    """True when it is the answer to a question that a handler asked."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         if isinstance(code, bool) or not isinstance(cast("object", code), int) or abs(code) > _MAX_CODE:

@@ -121,6 +121,10 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
         if subject.to_caller and isinstance(error, Exception):
             bridge.error(key, unicode(f"{subject} failed: {type(error).__name__}"), None, raised(error), "misuse")
             return True
+        own = isinstance(error, Error) and error.asked == (host, key)
+        if own and isinstance(error, RpcError) and error.is_answer and not subject.passes_on:
+            # It is about the question, and not about the request that is answered here.
+            error = ToolError(f"the question was answered with error {error.code}: {error.message}")
         if isinstance(error, ToolError):
             text = unicode(str(error))
             if subject.around and Context(host, key).request.method == "tools/call":
@@ -128,7 +132,6 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
             else:
                 bridge.failed(key, text)
             return True
-        own = isinstance(error, Error) and error.asked == (host, key)
         if isinstance(error, UnsupportedError) and (refused := _refusal(error, (host, key))) is not None:
             bridge.error(key, unicode(error.message), None, None, error.kind, refused.refusal)
             return True

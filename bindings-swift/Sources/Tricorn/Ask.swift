@@ -12,8 +12,8 @@ extension Context {
     /// `step` is for what must not.
     ///
     /// Throws `TricornError.unsupported`, and sends nothing, when the client does not declare the capability or the revision
-    /// has no such request; `TricornError.rpc` is the client's own error. A handler that lets these pass answers with the
-    /// client's error, or fails with the message.
+    /// has no such request; `TricornError.rpc` is the client's own error. A handler that lets these pass fails with
+    /// their message: a tool with a result that the model reads (`isError`).
     public func ask(
         _ method: String, _ params: JSONValue? = nil, _ options: RequestOptions = .init()
     ) async throws -> JSONValue {

@@ -146,6 +146,9 @@ final class Call: Sendable {
         switch (origin, error) {
         case (.inside, _): return .error(error)
         case (.elsewhere, .rpc): return passesOn ? .error(error) : nil
+        // It is about the question, and not about the request that is answered here.
+        case (.question, .rpc(let code, let message, _)) where !passesOn:
+            return .failed("the question was answered with error \(code): \(message)")
         case (_, .rpc): return .error(error)
         // The core knows what this call was refused, whatever the handler says of it.
         case (.question, .unsupported) where !subject.isMiddleware: return .error(error)

@@ -40,13 +40,17 @@ private let legacy = "2025-11-25"
         #expect(heard.with { $0 } == [])
     }
 
-    @Test func theClientsOwnErrorComesBack() async throws {
+    @Test func anErrorThatAnswersAQuestionFailsTheCall() async throws {
         let app = failing(Locked([]))
         app.tool("ask") { (_: NoArguments, context) in try await context.sample("x", maxTokens: 1).text }
+        app.prompt("ask") { (_: NoArguments, context) in try await context.sample("x", maxTokens: 1).text }
         var options = ClientOptions(revision: legacy)
         options.sampling = { _, _ in throw TricornError.rpc(code: -1, message: "the user said no") }
         try await withClient(of: app, options) { client in
-            await expectCode(-1, containing: "the user said no") { _ = try await client.callTool("ask") }
+            let told = "the question was answered with error -1: the user said no"
+            let result = try await client.callTool("ask")
+            #expect(result.isError && result.text == told, "\(result.text)")
+            await expectCode(-32603, containing: told) { _ = try await client.getPrompt("ask") }
         }
     }
 
@@ -120,7 +124,13 @@ private let legacy = "2025-11-25"
             await expectCode(-32603, containing: #"tool "fail" failed: its error cannot be sent"#) {
                 _ = try await client.callTool("fail")
             }
-            await expectCode(-32603, containing: "its error cannot be sent") { _ = try await client.callTool("ask") }
+            let hidden = "its error cannot be sent"
+            if revision == "2026-07-28" {
+                await expectCode(-32603, containing: hidden) { _ = try await client.callTool("ask") }
+            } else {
+                let result = try await client.callTool("ask")
+                #expect(result.isError && result.text.contains(hidden), "\(result.text)")
+            }
         }
         #expect(heard.with { $0 }.first?.contains("x[1]: nan is no JSON number") == true)
     }

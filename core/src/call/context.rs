@@ -307,7 +307,7 @@ impl Context {
                 let waiting = self.0.link.clone().waiting();
                 let done: Done = Box::new(move |outcome| {
                     drop(waiting);
-                    done(outcome);
+                    done(outcome.map_err(Error::of_answer));
                 });
                 match options.task {
                     None => self.0.link.clone().request(method, params, options, Some(self.0.call), done),

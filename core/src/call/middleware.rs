@@ -18,7 +18,7 @@ use super::request::{Done, Guard};
 use super::{Answer, Context, Handler, Link, Reply, tasks, traced};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
-use crate::model::TraceContext;
+use crate::model::{CallToolResult, TraceContext};
 use crate::protocol::revision::shape;
 use crate::protocol::{Call, CallId, RequestContext};
 
@@ -258,7 +258,13 @@ impl Around {
                     Ok(()) => reply.result(result),
                     Err(error) => reply.error(error),
                 },
-                Ran::Done(Err(error)) => reply.error(error),
+                Ran::Done(Err(error)) => match error.as_answer() {
+                    Some(text) if method == "tools/call" => {
+                        reply.result(RawJson::from_value(&CallToolResult::failed(text)));
+                    }
+                    Some(text) => reply.failed(text),
+                    None => reply.error(error),
+                },
                 Ran::Panicked(_) => reply.error(panicked()),
                 Ran::Cancelled => drop(reply),
             }

@@ -75,6 +75,9 @@ impl<E: Into<Box<HiddenError>>> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let error: Box<HiddenError> = error.into();
         if let Some(error) = error.downcast_ref::<Error>() {
+            if let Some(text) = error.as_answer() {
+                return Self::new(text);
+            }
             match error.kind() {
                 // It came from another server, by a client of the handler's own.
                 _ if error.is_received() => {}

@@ -13,7 +13,7 @@ use tricorn::jsonrpc::RawJson;
 use tricorn::model::{CallToolResult, Content, Resource, ResourceTemplate, Tool};
 use tricorn::prelude::*;
 use tricorn::server::{CreateMessageRequestParams, Kind, Parameters, Server};
-use tricorn::{CallOptions, Error, ErrorKind, Events, Handler, Reply};
+use tricorn::{CallOptions, Error, Events, Handler, Reply};
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const ALL: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
@@ -456,8 +456,9 @@ async fn an_error_of_the_client_reaches_the_handler() {
         }
     }
     let client = connected(&asking(), "2025-11-25", &Handlers::new().sampling(Arc::new(Rejects))).await;
-    let error = client.call_tool("sample", json!({})).await.unwrap_err();
-    assert_eq!((error.kind(), error.code()), (ErrorKind::Rpc, Some(-1)));
+    let result = client.call_tool("sample", json!({})).await.unwrap();
+    let told = "the question was answered with error -1: User rejected sampling request";
+    assert_eq!((result.is_error, result.text().as_str()), (true, told));
 }
 
 #[cfg(feature = "files")]

@@ -311,7 +311,8 @@ async fn answers_that_do_not_fit_the_form_are_said_to() {
         (json!(5), format!("{problem}: expected an ElicitResult, an object of answers, or null")),
     ] {
         let client = connected(&server, &Handlers::new().elicitation(Arc::new(Answers(answer)))).await;
-        let error = client.call_tool("ask", json!({})).await.unwrap_err();
-        assert_eq!(error.message(), says);
+        let result = client.call_tool("ask", json!({})).await.unwrap();
+        assert!(result.is_error);
+        assert_eq!(result.text(), format!("the question was answered with error -32603: {says}"));
     }
 }

@@ -126,7 +126,10 @@ pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, r
             Some(Ok(())) => context.run_again(params.clone(), reply.for_again(&context, &params)),
             // What became of a question to the client is no secret.
             Some(Err(error)) => match error.kind() {
-                ErrorKind::Rpc => reply.error(error),
+                ErrorKind::Rpc => match error.as_answer() {
+                    Some(text) => reply.failed(text),
+                    None => reply.error(error),
+                },
                 ErrorKind::Unsupported => reply.unsupported(&error),
                 _ => reply.failed(error.message()),
             },
