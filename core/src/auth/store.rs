@@ -86,6 +86,19 @@ pub trait TokenStore: Send + Sync + 'static {
     /// Keeps everybody else from changing what is kept under this key, until the reservation is dropped. Waits for
     /// whoever has it, at most `wait`.
     fn reserve(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Box<dyn Reservation>>>;
+
+    /// Keeps everybody else from asking a user to log in for this key, until the reservation is dropped. It is another than
+    /// that of [`reserve`](Self::reserve): people take their time, and what is kept may be changed meanwhile. Waits for
+    /// whoever has it, at most `wait`. `None`, the default: this store has no such thing, and each asks for itself.
+    fn reserve_login(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Option<Box<dyn Reservation>>>> {
+        let _ = (key, wait);
+        Box::pin(std::future::ready(Ok(None)))
+    }
+}
+
+/// What the right to ask a user is kept under.
+fn of_login(key: &TokenKey) -> TokenKey {
+    TokenKey::new(format!("{}#login", key.issuer), key.server.clone())
 }
 
 /// The right to change what is kept under one key; dropped, it is somebody else's.
@@ -95,6 +108,12 @@ pub trait Reservation: Send + Sync {
 
     /// Keeps this in place of what was there, at most 256 KiB. When it returns, no crash undoes it; when it fails, what was there still is.
     fn save(&mut self, login: &Secret) -> BoxFuture<Result<()>>;
+
+    /// Makes sure that there is room for what is going to be kept, before something is given up for it: a refresh token is
+    /// spent by being used. Default: nothing to do.
+    fn make_room(&mut self) -> BoxFuture<Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Keeps nothing any more.
     fn remove(&mut self) -> BoxFuture<Result<()>>;

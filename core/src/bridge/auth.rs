@@ -259,6 +259,11 @@ impl TokenStore for HostStore {
             Ok(Box::new(reserved) as Box<dyn Reservation>)
         })
     }
+
+    /// In this process; others know nothing of it.
+    fn reserve_login(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Option<Box<dyn Reservation>>>> {
+        self.turns.reserve_login(key, wait)
+    }
 }
 
 struct Reserved {

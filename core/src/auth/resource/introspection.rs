@@ -15,6 +15,8 @@ use crate::model::Principal;
 
 /// How long an answer is believed without asking again: so long a revoked token may still be taken.
 const FRESH: Duration = Duration::from_secs(30);
+/// How long the answer that a token is not active is believed.
+const FRESH_INACTIVE: Duration = Duration::from_secs(5);
 /// The most answers that are kept.
 const MOST: usize = 1000;
 
@@ -49,7 +51,11 @@ pub(crate) fn read(answer: &Fetched) -> Result<Option<Map<String, Value>>, Strin
 
 /// Answers of the last moments, known by digests of their tokens. The time is a clock's that never goes back.
 #[derive(Debug, Default)]
-pub(crate) struct Known(HashMap<[u8; 32], (Arc<Principal>, Duration)>);
+pub(crate) struct Known {
+    active: HashMap<[u8; 32], (Arc<Principal>, Duration)>,
+    /// Tokens that are not active, which nobody is asked about again at once.
+    inactive: HashMap<[u8; 32], Duration>,
+}
 
 /// What stands for a token where the token itself is not to be kept.
 pub(crate) fn digest(token: &str) -> [u8; 32] {
@@ -58,20 +64,39 @@ pub(crate) fn digest(token: &str) -> [u8; 32] {
 
 impl Known {
     pub(crate) fn get(&mut self, token: &[u8; 32], now: Duration) -> Option<Arc<Principal>> {
-        let (principal, until) = self.0.get(token)?;
+        let (principal, until) = self.active.get(token)?;
         if *until > now {
             return Some(principal.clone());
         }
-        self.0.remove(token);
+        self.active.remove(token);
         None
     }
 
     pub(crate) fn put(&mut self, token: [u8; 32], principal: Arc<Principal>, now: Duration) {
-        if self.0.len() >= MOST {
-            self.0.retain(|_, (_, until)| *until > now);
+        if self.active.len() >= MOST {
+            self.active.retain(|_, (_, until)| *until > now);
         }
-        if self.0.len() < MOST {
-            self.0.insert(token, (principal, now + FRESH));
+        if self.active.len() < MOST {
+            self.active.insert(token, (principal, now + FRESH));
+        }
+    }
+
+    /// True if a token was not active a moment ago.
+    pub(crate) fn is_inactive(&mut self, token: &[u8; 32], now: Duration) -> bool {
+        let Some(until) = self.inactive.get(token) else { return false };
+        let still = *until > now;
+        if !still {
+            self.inactive.remove(token);
+        }
+        still
+    }
+
+    pub(crate) fn put_inactive(&mut self, token: [u8; 32], now: Duration) {
+        if self.inactive.len() >= MOST {
+            self.inactive.retain(|_, until| *until > now);
+        }
+        if self.inactive.len() < MOST {
+            self.inactive.insert(token, now + FRESH_INACTIVE);
         }
     }
 }
@@ -117,8 +142,11 @@ mod tests {
         for n in 0..2 * MOST {
             known.put(digest(&n.to_string()), ada.clone(), at(1));
         }
-        assert_eq!(known.0.len(), MOST);
+        assert_eq!(known.active.len(), MOST);
         known.put(digest("new"), ada, at(40));
-        assert_eq!(known.0.len(), 1);
+        assert_eq!(known.active.len(), 1);
+        known.put_inactive(digest("bad"), at(40));
+        assert!(known.is_inactive(&digest("bad"), at(44)) && !known.is_inactive(&digest("new"), at(44)));
+        assert!(!known.is_inactive(&digest("bad"), at(45)) && known.inactive.is_empty());
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::envelope::Seal;
 use super::keychain::{self, Keychain};
 use super::place::{Lock, Place};
-use super::{Reservation, TokenKey, TokenStore};
+use super::{Reservation, TokenKey, TokenStore, of_login};
 use crate::auth::secret::Secret;
 use crate::call::BoxFuture;
 use crate::error::{Error, ErrorKind, Result, shown_url};
@@ -187,6 +187,11 @@ impl TokenStore for FileStore {
             }
         })
     }
+
+    fn reserve_login(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Option<Box<dyn Reservation>>>> {
+        let reserved = self.reserve(&of_login(key), wait);
+        Box::pin(async move { reserved.await.map(Some) })
+    }
 }
 
 struct Reserved {
@@ -204,6 +209,11 @@ impl Reservation for Reserved {
     fn save(&mut self, login: &Secret) -> BoxFuture<Result<()>> {
         let (key, lock, login) = (self.key.clone(), self.lock.clone(), login.clone());
         self.store.run(move |inner| inner.place.save(&key, &lock, &login, &|| inner.seal()))
+    }
+
+    fn make_room(&mut self) -> BoxFuture<Result<()>> {
+        let lock = self.lock.clone();
+        self.store.run(move |inner| inner.place.make_room(&lock))
     }
 
     fn remove(&mut self) -> BoxFuture<Result<()>> {

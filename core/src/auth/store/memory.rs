@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
-use super::{MAX_BYTES, Reservation, TokenKey, TokenStore, too_long};
+use super::{MAX_BYTES, Reservation, TokenKey, TokenStore, of_login, too_long};
 use crate::auth::secret::Secret;
 use crate::call::BoxFuture;
 use crate::error::{Error, ErrorKind, Result, shown_url};
@@ -81,6 +81,11 @@ impl TokenStore for MemoryStore {
             reserved.turn = Some(turn);
             Ok(Box::new(reserved) as Box<dyn Reservation>)
         })
+    }
+
+    fn reserve_login(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Option<Box<dyn Reservation>>>> {
+        let reserved = self.reserve(&of_login(key), wait);
+        Box::pin(async move { reserved.await.map(Some) })
     }
 }
 

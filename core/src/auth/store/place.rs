@@ -19,6 +19,8 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 const MAX_FILE_BYTES: u64 = 4 * MAX_BYTES as u64;
 /// Files of one server that are looked at.
 const MAX_ISSUERS: usize = 100;
+/// So much longer than before a login may become without being in want of room.
+const SPARE: usize = 16 * 1024;
 /// Damaged files of one login that are put aside.
 const MAX_BAD: usize = 9;
 
@@ -39,8 +41,21 @@ struct Stem(String);
 pub(super) struct Lock {
     stem: Stem,
     one: Mutex<()>,
+    /// How long the room is that was made for another text.
+    room: Mutex<Option<u64>>,
+    /// Where that is.
+    new: PathBuf,
     /// Closed, it is somebody else's.
     _file: File,
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Nobody else has the lock yet.
+        if self.room.get_mut().unwrap_or_else(PoisonError::into_inner).is_some() {
+            let _ = fs::remove_file(&self.new);
+        }
+    }
 }
 
 fn failed(what: &str, path: &Path, error: &io::Error) -> Error {
@@ -91,6 +106,15 @@ impl Place {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 about => about.map_err(|error| failed("look at", &self.dir, &error))?,
             };
+            let (owner, own) = (std::os::unix::fs::MetadataExt::uid(&about), rustix::process::geteuid().as_raw());
+            if owner != own {
+                let message = format!(
+                    "the token store's directory {} belongs to the user {owner}, and not to {own} who runs this program: \
+                     name another, or give it to {own}",
+                    self.dir.display()
+                );
+                return Err(Error::new(ErrorKind::Auth, message));
+            }
             if about.permissions().mode() & 0o022 != 0 {
                 let message = format!(
                     "the token store's directory {} can be written in by others: `chmod go-w` it, or name another",
@@ -114,7 +138,13 @@ impl Place {
         let file = file.map_err(|error| failed("open", &path, &error))?;
         // Named with its trait: newer standard libraries have a method of that name.
         match fs4::FileExt::try_lock(&file) {
-            Ok(()) => Ok(Some(Lock { stem: stem.clone(), one: Mutex::default(), _file: file })),
+            Ok(()) => Ok(Some(Lock {
+                stem: stem.clone(),
+                one: Mutex::default(),
+                room: Mutex::default(),
+                new: self.path(stem, ".new"),
+                _file: file,
+            })),
             Err(fs4::TryLockError::WouldBlock) => Ok(None),
             Err(fs4::TryLockError::Error(error)) => Err(failed("lock", &path, &error)),
         }
@@ -215,9 +245,25 @@ impl Place {
         })?;
         // Nobody else writes it, as nobody else has the lock: what is there was left by a process that was killed.
         let new = self.path(&lock.stem, ".new");
-        write_whole(&new, text.as_bytes()).map_err(|error| failed("write", &new, &error))?;
+        let room = lock.room.lock().unwrap_or_else(PoisonError::into_inner).take();
+        write_in_room(&new, room, text.as_bytes()).map_err(|error| failed("write", &new, &error))?;
         fs::rename(&new, &path).map_err(|error| failed("replace", &path, &error))?;
         self.settle()
+    }
+
+    /// Makes the file that [`save`](Self::save) writes, as long as the one that is there and some more, and fills it.
+    pub(super) fn make_room(&self, lock: &Lock) -> Result<()> {
+        let _one = lock.one.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = fs::metadata(self.path(&lock.stem, ".json")).map_or(0, |about| about.len());
+        let length = usize::try_from(length.min(MAX_FILE_BYTES)).unwrap_or_default() + SPARE;
+        let new = self.path(&lock.stem, ".new");
+        write_whole(&new, &vec![b' '; length]).map_err(|error| {
+            // What could be written is no room.
+            let _ = fs::remove_file(&new);
+            failed("make room for another token in", &new, &error)
+        })?;
+        *lock.room.lock().unwrap_or_else(PoisonError::into_inner) = Some(length as u64);
+        Ok(())
     }
 
     /// Keeps a login no longer.
@@ -309,6 +355,18 @@ fn write_whole(path: &Path, text: &[u8]) -> io::Result<()> {
     }
     let mut file = private().create_new(true).open(path)?;
     file.write_all(text)?;
+    file.sync_all()
+}
+
+/// Writes over the room that was made, which is on the disk; else as [`write_whole`].
+fn write_in_room(path: &Path, room: Option<u64>, text: &[u8]) -> io::Result<()> {
+    let about = fs::symlink_metadata(path).ok().filter(|about| about.is_file() && room == Some(about.len()));
+    if about.is_none() {
+        return write_whole(path, text);
+    }
+    let mut file = private().open(path)?;
+    file.write_all(text)?;
+    file.set_len(text.len() as u64)?;
     file.sync_all()
 }
 

@@ -245,3 +245,28 @@ async fn what_is_thrown_away_is_said() {
     let kept: Value = serde_json::from_str(kept.expose()).unwrap();
     assert_eq!(kept["logins"].as_array().unwrap()[..63], others[1..]);
 }
+
+/// Clients that begin at the same time, as several programs of one user do, ask the user once and register once.
+#[tokio::test]
+async fn clients_without_a_login_ask_their_user_once() {
+    let servers = Servers::new(World::default()).await;
+    let user = User::default();
+    let auth = login(&user);
+    let all = futures_util::future::join_all((0..4).map(|_| servers.connect(&auth))).await;
+    for client in all {
+        assert_eq!(call(&client.unwrap()).await.unwrap(), "token-1");
+    }
+    assert_eq!((user.opened.lock().unwrap().len(), servers.world().registered.len()), (1, 1));
+}
+
+/// Whoever has the turn gives up: the next one asks.
+#[tokio::test]
+async fn a_login_that_nobody_finishes_leaves_the_turn_to_another() {
+    let servers = Servers::new(World::default()).await;
+    let user = User { lost: Arc::new(Mutex::new(1)), ..User::default() };
+    let auth = login(&user).login_timeout(1.0);
+    let all = futures_util::future::join_all((0..3).map(|_| servers.connect(&auth))).await;
+    let (good, bad): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
+    assert_eq!((good.len(), bad.len()), (2, 1));
+    assert_eq!(user.opened.lock().unwrap().len(), 2);
+}

@@ -430,3 +430,42 @@ async fn a_process_that_is_killed_between_refresh_and_save_loses_no_login() {
     assert_eq!(server.done.recv_timeout(LONG), Ok("repeated"));
     assert_eq!(dir.store().load(&key()).await.expect("loaded"), Some("2".into()));
 }
+
+#[tokio::test]
+async fn there_is_room_before_a_token_is_spent() {
+    let dir = Dir::new();
+    let store = dir.store();
+    save(&store, &key(), "first").await.expect("saved");
+    let length = |end: &str| fs::metadata(dir.file(end)).map(|about| about.len()).expect(end);
+    let before = length(".json");
+    let mut reserved = store.reserve(&key(), LONG).await.expect("reserved");
+    reserved.make_room().await.expect("room");
+    assert_eq!(length(".new"), before + 16 * 1024);
+    reserved.save(&"second".to_owned().into()).await.expect("saved");
+    assert!(length(".json") < before + 16 && dir.ends() == ["json", "lock"]);
+    assert_eq!(reserved.load().await.expect("read").expect("kept").expose(), "second");
+    reserved.make_room().await.expect("room");
+    drop(reserved);
+    assert_eq!(dir.ends(), ["json", "lock"], "what was not needed is gone");
+    assert_eq!(store.load(&key()).await.expect("read").expect("kept").expose(), "second");
+    // Where there is none, what was kept stays.
+    fs::create_dir(dir.file(".json").with_extension("new")).expect("a directory in the way");
+    let mut reserved = store.reserve(&key(), LONG).await.expect("reserved");
+    let error = reserved.make_room().await.expect_err("no room");
+    assert!(error.message().contains("make room for another token"), "{error}");
+    assert_eq!(reserved.load().await.expect("read").expect("kept").expose(), "second");
+}
+
+#[tokio::test]
+async fn one_asks_the_user_while_others_change_what_is_kept() {
+    let dir = Dir::new();
+    let (one, other) = (dir.store(), dir.store());
+    let turn = one.reserve_login(&key(), Duration::ZERO).await.expect("reserved");
+    assert!(turn.is_some());
+    let taken = other.reserve_login(&key(), Duration::ZERO).await.err().expect("taken");
+    assert_eq!(taken.kind(), ErrorKind::Timeout);
+    save(&other, &key(), "kept meanwhile").await.expect("saved");
+    drop(turn);
+    assert!(other.reserve_login(&key(), Duration::ZERO).await.expect("free").is_some());
+    assert_eq!(other.find(&key().server).await.expect("found").len(), 1);
+}

@@ -9,7 +9,7 @@ use crate::auth::flow::{Flow, Given, Step};
 use crate::auth::session::Session;
 use crate::auth::store::{Reservation, TokenKey};
 use crate::call::BoxFuture;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, shown_url};
 use crate::protocol::revision::Revision;
 use crate::transport::http::browser;
 use crate::transport::http::callback::Callback as Own;
@@ -24,6 +24,28 @@ const MAX_STEPS: usize = 64;
 enum Waiting {
     Own(Own),
     Given(BoxFuture<Result<String>>),
+}
+
+/// How carrying out has ended, if not with an error.
+enum Ended {
+    LoggedIn,
+    /// Somebody else has had the user log in: it begins anew, with what is kept now.
+    Again,
+}
+
+/// The turn to ask the user, which one has at a time.
+#[derive(Default)]
+enum Turn {
+    #[default]
+    Nobodys,
+    /// Until it is dropped. `None`: the store has no such thing.
+    Own(#[expect(dead_code, reason = "it is held")] Option<Box<dyn Reservation>>),
+}
+
+impl Turn {
+    fn is_taken(&self) -> bool {
+        matches!(self, Self::Own(_))
+    }
 }
 
 /// The parameter `state` of a query.
@@ -50,22 +72,30 @@ impl Authorizer {
             Why::Refused(challenges) | Why::Useless(challenges) | Why::Insufficient(challenges) => challenges,
         };
         let revision = self.peer.upgrade().and_then(|peer| peer.revision()).unwrap_or(Revision::NEWEST);
-        let given = Given {
+        let given = || Given {
             server_url: self.server_url.clone(),
-            challenges,
+            challenges: challenges.clone(),
             refused,
-            used,
-            spent,
-            doubted,
+            used: used.clone(),
+            spent: spent.clone(),
+            doubted: doubted.clone(),
             useless,
             steps_up,
             auth: self.auth.clone(),
-            stored,
+            stored: stored.clone(),
             needs_metadata: self.needs_metadata,
             protocol_version: Some(revision.to_string()),
         };
-        let (mut flow, step) = Flow::start(given);
-        let outcome = self.carried_out(&mut flow, step).await;
+        let mut turn = Turn::default();
+        let (mut flow, outcome) = loop {
+            let (mut flow, step) = Flow::start(given());
+            match self.carried_out(&mut flow, step, &mut turn).await {
+                Ok(Ended::Again) => self.auth.traced(flow.take_trace()),
+                Ok(Ended::LoggedIn) => break (flow, Ok(())),
+                Err(error) => break (flow, Err(error)),
+            }
+        };
+        drop(turn);
         self.auth.traced(flow.take_trace());
         {
             let mut state = self.lock();
@@ -148,7 +178,7 @@ impl Authorizer {
         Ok(())
     }
 
-    async fn carried_out(&self, flow: &mut Flow, mut step: Step) -> Result<()> {
+    async fn carried_out(&self, flow: &mut Flow, mut step: Step, turn: &mut Turn) -> Result<Ended> {
         let mut reserved: Option<Box<dyn Reservation>> = None;
         let (mut callback, mut registered) = (None, None);
         for _ in 0..MAX_STEPS {
@@ -172,6 +202,9 @@ impl Authorizer {
                 Step::Listen => {
                     // People take their time: others may change what is kept meanwhile.
                     reserved = None;
+                    if self.others_log_in(flow.issuer(), turn).await {
+                        return Ok(Ended::Again);
+                    }
                     let listened = self.listened(registered.as_deref()).await;
                     let redirect_uri = listened.map(|(redirect_uri, waiting)| {
                         callback = Some(waiting);
@@ -184,11 +217,45 @@ impl Authorizer {
                     let query = query.unwrap_or_else(|| Err(Error::closed("the connection was closed")));
                     flow.called_back(query, now())
                 }
-                Step::Done(session) => return self.keep(*session, reserved).await,
+                Step::Done(session) => return self.keep(*session, reserved).await.map(|()| Ended::LoggedIn),
                 Step::Failed(error) => return Err(error),
             };
         }
         Err(Error::new(ErrorKind::Auth, format!("authorization: no end after {MAX_STEPS} steps")))
+    }
+
+    /// Takes the turn to ask a user. `true`: somebody else had it, and has logged in meanwhile or given up, so that it is to
+    /// be looked at once more what is kept.
+    async fn others_log_in(&self, issuer: &str, turn: &mut Turn) -> bool {
+        if turn.is_taken() {
+            return false;
+        }
+        let key = TokenKey::new(issuer, &self.server_url);
+        match self.store.reserve_login(&key, Duration::ZERO).await {
+            Ok(reserved) => {
+                *turn = Turn::Own(reserved);
+                false
+            }
+            Err(error) if error.kind() == ErrorKind::Timeout => {
+                let server = shown_url(&self.server_url);
+                self.warn(&format!("somebody else is logging in at {server}: waiting for that"));
+                // It began before, and has all the time that it gives its user.
+                let patience = Duration::try_from_secs_f64(self.auth.login_timeout).unwrap_or_default() + RESERVE;
+                let waited = self.over.unless(self.store.reserve_login(&key, patience)).await;
+                match waited {
+                    Some(Ok(_)) => true,
+                    // It takes too long, or cannot be told.
+                    _ => {
+                        *turn = Turn::Own(None);
+                        false
+                    }
+                }
+            }
+            Err(_) => {
+                *turn = Turn::Own(None);
+                false
+            }
+        }
     }
 
     async fn loaded(&self, issuer: &str, reserved: &mut Option<Box<dyn Reservation>>) -> Result<Option<Session>> {
@@ -200,7 +267,7 @@ impl Authorizer {
             let kept = reservation.load().await?;
             Ok::<_, Error>((reservation, kept))
         };
-        let (reservation, kept) = match loaded.await {
+        let (mut reservation, kept) = match loaded.await {
             Ok(loaded) => loaded,
             // A store of the program's own that is wrong: the program has to know.
             Err(error) if error.kind() == ErrorKind::Misuse => return Err(error),
@@ -210,8 +277,14 @@ impl Authorizer {
                 return Ok(None);
             }
         };
+        let session = kept.and_then(|kept| Session::from_kept(&kept, issuer, &self.auth));
+        if session.as_ref().is_some_and(|session| session.refresh_token().is_some()) {
+            // It is spent by being used: first there has to be a place for the next one.
+            let room = reservation.make_room().await;
+            room.map_err(|error| Error::new(ErrorKind::Auth, format!("{}: nothing was refreshed", error.message())))?;
+        }
         *reserved = Some(reservation);
-        Ok(kept.and_then(|kept| Session::from_kept(&kept, issuer, &self.auth)))
+        Ok(session)
     }
 
     /// True if there is something that would be lost without the store: a refresh token that is known, or one that
