@@ -8,6 +8,9 @@ import json
 import re
 import signal
 import socket
+import subprocess
+import sys
+import textwrap
 from collections.abc import AsyncGenerator, Callable
 from typing import Any
 
@@ -328,3 +331,36 @@ async def test_a_lifespan_that_closes_its_mount() -> None:
     assert sent[0]["status"] == 200
     await asyncio.wait_for(mounted.close(), PATIENCE)
     assert stopped.is_set()
+
+
+CLIENT_THAT_IS_STOPPED = """
+    import asyncio, os, signal, subprocess, sys
+    from tricorn import connect
+
+    SERVER = '''
+import time
+from tricorn import Server
+app = Server("slow")
+@app.tool
+def late() -> str:
+    time.sleep(0.3)
+    return "there"
+app.run()
+'''
+
+    async def main():
+        async with connect([sys.executable, "-c", SERVER]) as client:
+            await client.list_tools()
+            # Stops this process while the answer is on its way, and lets it go on after the timeout.
+            other = f"sleep 0.1; kill -STOP {os.getpid()}; sleep 2.5; kill -CONT {os.getpid()}"
+            with subprocess.Popen(["sh", "-c", other]):
+                print((await client.call_tool("late", timeout=1.5)).text)
+
+    asyncio.run(main())
+"""
+
+
+def test_an_answer_that_came_while_the_process_was_stopped_is_read_before_its_timeout() -> None:
+    program = textwrap.dedent(CLIENT_THAT_IS_STOPPED)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (0, "there\n"), done.stderr

@@ -9,6 +9,7 @@ use super::cache::{Cache, CacheUsage, Look};
 #[cfg(feature = "runtime")]
 use super::cache::{Search, Searched};
 use super::handlers::Handlers;
+use super::lengths::Lengths;
 use super::listening::Hub;
 use super::tasks::Known;
 use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, TraceSource, prepared, traced};
@@ -53,6 +54,7 @@ pub(crate) struct Connected {
     pub(crate) handlers: Handlers,
     pub(crate) cache: Arc<Cache>,
     pub(crate) hub: Arc<Hub>,
+    pub(crate) lengths: Arc<Lengths>,
 }
 
 impl Connected {
@@ -287,6 +289,16 @@ impl Client {
         let params = match &options.trace_context {
             Some(trace) => Some(traced(params.as_ref(), trace)),
             None => params,
+        };
+        let done = match Lengths::place(method) {
+            Some(list) => {
+                let (clock, lengths) = (self.connected.link.clock(), self.connected.lengths.clone());
+                lengths.asked(list, params.as_ref(), clock.now());
+                Box::new(move |outcome: Result<RawJson>| {
+                    done(outcome.and_then(|page| lengths.came(list, page, clock.now())));
+                })
+            }
+            None => done,
         };
         self.connected.link.clone().request(method, params, &options, None, done)
     }

@@ -1,7 +1,9 @@
 //! What a server offers, as its client asks for it: lists, resources, prompts, completion, logging.
 
 use std::collections::HashSet;
+use std::hash::{BuildHasher, RandomState};
 use std::pin::Pin;
+use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
@@ -11,7 +13,7 @@ use serde_json::{Map, Value, json};
 use super::Client;
 use super::results::{ListPage, ListToolsResult, method, page, typed};
 use crate::call::{Answer, CallOptions};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::{CompleteResult, ReadResourceResult};
 use crate::protocol::{Kind, LogLevel};
@@ -19,9 +21,12 @@ use crate::protocol::{Kind, LogLevel};
 /// The most pages that listing everything reads.
 const MAX_PAGES: usize = 1000;
 
+/// Tells cursors from each other.
+static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
 /// What is wrong with a server whose pages do not end.
 #[derive(Default)]
-pub(super) struct Seen(Vec<String>);
+pub(super) struct Seen(Vec<u64>);
 
 impl Seen {
     /// The next page's cursor; none when the list ends with an empty one that was there before.
@@ -29,16 +34,18 @@ impl Seen {
         let misbehaved = |what: String| {
             Err(Error::new(ErrorKind::PeerMisbehaved, format!("{method} never ends: {what}")).received())
         };
-        if self.0.contains(&cursor) {
+        // They may be of any length, and there may be many.
+        let digest = STATE.hash_one(&cursor);
+        if self.0.contains(&digest) {
             if cursor.is_empty() {
                 return Ok(None);
             }
-            return misbehaved(format!("the cursor {cursor:?} came twice"));
+            return misbehaved(format!("the cursor {:?} came twice", shortened(&cursor, 100)));
         }
         if self.0.len() + 1 >= MAX_PAGES {
             return misbehaved(format!("there are more than {MAX_PAGES} pages"));
         }
-        self.0.push(cursor.clone());
+        self.0.push(digest);
         Ok(Some(cursor))
     }
 }

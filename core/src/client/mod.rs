@@ -15,6 +15,7 @@ mod features;
 #[cfg(feature = "runtime")]
 mod group;
 mod handlers;
+mod lengths;
 mod listening;
 mod options;
 mod outputs;

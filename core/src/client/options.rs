@@ -616,7 +616,11 @@ fn is_address(text: &str) -> bool {
 
 #[cfg(feature = "client-process")]
 fn split(line: &str) -> Result<Vec<String>> {
-    shlex::split(line).ok_or_else(|| Error::misuse(format!("target: quotes do not match in {line:?}")))
+    shlex::split(line).ok_or_else(|| {
+        // What follows the program may be secret.
+        let program = shortened(line.split_whitespace().next().unwrap_or_default(), 60);
+        Error::misuse(format!("target: a quote is opened and not closed in the arguments of {program:?}"))
+    })
 }
 
 #[cfg(not(feature = "client-process"))]

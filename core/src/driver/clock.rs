@@ -10,6 +10,23 @@ pub(crate) fn now() -> Duration {
     START.elapsed()
 }
 
+/// A timer that goes off so much too late was held up with everything else: the process was stopped, or the machine slept.
+#[cfg(feature = "runtime")]
+const LATE: Duration = Duration::from_millis(500);
+
+/// How long what has come meanwhile has to be read before such a timer goes off.
+#[cfg(feature = "runtime")]
+const CATCH_UP: Duration = Duration::from_millis(200);
+
+/// Waits until `due`, a time of [`now`]. What came while the process was stopped is read first.
+#[cfg(feature = "runtime")]
+pub(super) async fn until(due: Duration) {
+    tokio::time::sleep(due.saturating_sub(now())).await;
+    if now().saturating_sub(due) > LATE {
+        tokio::time::sleep(CATCH_UP).await;
+    }
+}
+
 /// The process's time.
 pub(crate) struct Time;
 
@@ -26,8 +43,9 @@ impl Clock for Time {
                 self.0.abort();
             }
         }
+        let due = now().saturating_add(delay);
         let task = super::runtime::spawn(async move {
-            tokio::time::sleep(delay).await;
+            until(due).await;
             work();
         });
         Box::new(Abort(task.abort_handle()))

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::pending::{Pending, Progress, Waiter};
-use super::{Service, now};
+use super::{Service, clock, now};
 use crate::call::{Context, SessionSlot, Told};
 use crate::error::{Error, Result};
 #[cfg(feature = "client-process")]
@@ -512,7 +512,7 @@ impl Peer {
         }
         let peer = Arc::downgrade(self);
         let timer = super::runtime::spawn(async move {
-            tokio::time::sleep(due.saturating_sub(now())).await;
+            clock::until(due).await;
             if let Some(peer) = peer.upgrade() {
                 let reachable = peer.sink.is_reachable();
                 let mut state = peer.lock();

@@ -86,6 +86,15 @@ impl UriTemplate {
         Ok(Self { source: source.to_owned(), parts, pattern })
     }
 
+    /// False for a template that cannot fit `uri`, as its beginning shows. Costs no more than a comparison, and does
+    /// not look at the rest of the template.
+    pub(crate) fn may_match(template: &str, uri: &str) -> bool {
+        // Characters that are encoded may stand there in several forms.
+        let literal = template.bytes().take_while(|byte| byte.is_ascii() && !matches!(byte, b'{' | b'%'));
+        let mut given = uri.bytes();
+        literal.into_iter().all(|byte| given.next() == Some(byte))
+    }
+
     /// The template as it was given.
     #[must_use]
     pub fn as_str(&self) -> &str {

@@ -368,6 +368,7 @@ async fn negotiate(
                 cache: hub.cache.clone(),
                 handlers,
                 hub,
+                lengths: Arc::default(),
             };
             let client = Client { connected: Arc::new(connected) };
             if hears {

@@ -12,6 +12,9 @@ use crate::error::{Error, Result};
 use crate::model::{CallToolResult, CompleteResult, ReadResourceResult, UriTemplate};
 use crate::protocol::{Kind, LogLevel};
 
+/// The most templates that are read to find the server of one URI: those that may fit by their beginning.
+const MAX_TEMPLATES_TRIED: usize = 1000;
+
 /// Where something is that a group lists.
 pub(crate) struct Route {
     pub(crate) client: Client,
@@ -135,7 +138,14 @@ impl ClientGroup {
             return Ok(route);
         }
         let templates = self.known(Kind::ResourceTemplate).await;
-        let fits = |template: &str| UriTemplate::parse(template).is_ok_and(|template| template.matches(uri).is_some());
+        let mut left = MAX_TEMPLATES_TRIED;
+        let fits = |template: &str| {
+            if left == 0 || !UriTemplate::may_match(template, uri) {
+                return false;
+            }
+            left -= 1;
+            UriTemplate::parse(template).is_ok_and(|template| template.matches(uri).is_some())
+        };
         let mut of_template = having(&templates, Kind::ResourceTemplate, fits);
         of_template.iter_mut().for_each(|route| uri.clone_into(&mut route.name));
         if let Some(route) = only(of_template, "resource", uri)? {
@@ -169,7 +179,7 @@ impl ClientGroup {
 }
 
 /// The servers of which something fits, each once.
-fn having(known: &Snapshot, kind: Kind, fits: impl Fn(&str) -> bool) -> Vec<Route> {
+fn having(known: &Snapshot, kind: Kind, mut fits: impl FnMut(&str) -> bool) -> Vec<Route> {
     let mut found: Vec<Route> = Vec::new();
     for (server, _, definition) in known.iter() {
         let id = definition.get(kind.key()).and_then(Value::as_str).unwrap_or_default();

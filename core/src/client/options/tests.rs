@@ -20,7 +20,7 @@ fn targets_are_told_apart() {
     assert_eq!(env["B"], None);
     for (bad, part) in [
         ("\"\"", "empty"),
-        ("\"a 'b\"", "quotes"),
+        ("\"a 'b\"", "a quote is opened and not closed"),
         (r#"{"command":"a","ars":[]}"#, "did you mean \"args\"?"),
         (r#"{"url":"ftp://x"}"#, "http://"),
         ("\"htps://x\"", "the scheme is \"htps\""),

@@ -11,6 +11,8 @@ use super::{Expression, Operator, Part, Spec};
 
 /// The most memory of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 4 << 20;
+/// The most path segments that the pattern counts, each of which costs a copy of their class. More are counted afterwards.
+const MAX_COUNTED: usize = 8;
 
 /// One anchored pattern with a group for each expression. The library matches in linear time.
 pub(super) fn pattern(parts: &[Part]) -> Result<Regex, String> {
@@ -86,6 +88,7 @@ fn push_expression(out: &mut String, expression: &Expression, later: &[Part]) {
         Fragment => write!(out, "(#.*{lazy})?"),
         Label => write!(out, "(\\.[^/?#]*{lazy})?"),
         Path if expression.variables.iter().any(|spec| spec.explode) => write!(out, "((?:/[^/?#]*{lazy})*{lazy})"),
+        Path if expression.variables.len() > MAX_COUNTED => write!(out, "((?:/[^/?#]*{lazy})*{lazy})"),
         Path => write!(out, "((?:/[^/?#]*{lazy}){{0,{}}}{lazy})", expression.variables.len()),
         Parameters => write!(out, "((?:;[^/?#;]*{lazy})*)"),
         Query => write!(out, "(\\?[^#]*{lazy})?"),
@@ -115,7 +118,14 @@ pub(super) fn values<'a>(
             Operator::Simple | Operator::Reserved => found.positional(&expression.variables, text, ',')?,
             Operator::Fragment => found.positional(&expression.variables, &text[1..], ',')?,
             Operator::Label => found.positional(&expression.variables, &text[1..], '.')?,
-            Operator::Path => found.positional(&expression.variables, &text[1..], '/')?,
+            Operator::Path => {
+                let (specs, text) = (&expression.variables, &text[1..]);
+                let more = !specs.iter().any(|spec| spec.explode) && text.matches('/').count() >= specs.len();
+                if more {
+                    return None;
+                }
+                found.positional(specs, text, '/')?;
+            }
         }
     }
     found.named(&query.0, query.1.into_iter())?;

@@ -296,3 +296,34 @@ fn matching_takes_linear_time() {
     assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     assert_eq!(matched("{+a}", &"x".repeat(MAX_BYTES + 1)), Value::Null);
 }
+
+/// The pattern of a long list of segments is no larger than that of one.
+#[test]
+fn many_path_variables_cost_little() {
+    let names: Vec<_> = (0..1000).map(|n| format!("a{n}")).collect();
+    let template = UriTemplate::parse(&format!("x:{{/{}}}", names.join(","))).unwrap();
+    let uri = |segments: usize| format!("x:{}", "/v".repeat(segments));
+    assert_eq!(template.matches(&uri(3)).unwrap().len(), 3);
+    assert_eq!(template.matches(&uri(1000)).unwrap().len(), 1000);
+    assert_eq!(template.matches(&uri(1001)), None);
+    assert!(template.pattern.as_str().len() < 100);
+    let nine = UriTemplate::parse("x:{/a,b,c,d,e,f,g,h,i}").unwrap();
+    assert_eq!((nine.matches(&uri(9)).map(|v| v.len()), nine.matches(&uri(10))), (Some(9), None));
+}
+
+#[test]
+fn what_cannot_fit_shows_at_the_beginning() {
+    for (template, uri, may) in [
+        ("a://{x}", "a://1", true),
+        ("a://{x}", "b://1", false),
+        ("a://é/{x}", "a://%C3%A9/1", true),
+        ("a://%c3%a9/{x}", "a://%C3%A9/1", true),
+        ("a://b/c", "a://b", false),
+        ("{x}", "", true),
+    ] {
+        assert_eq!(UriTemplate::may_match(template, uri), may, "{template} {uri}");
+        if let Some(values) = UriTemplate::parse(template).unwrap().matches(uri) {
+            assert!(may, "{template} {uri} {values:?}");
+        }
+    }
+}

@@ -1,0 +1,89 @@
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::jsonrpc::RawJson;
+
+/// The most bytes of one list, over all of its pages.
+const MAX_BYTES: usize = 128 << 20;
+
+/// The longest that reading one list may take, from the request for its first page on.
+const MAX_TIME: Duration = Duration::from_secs(600);
+
+/// What comes in pages.
+const LISTS: [&str; 5] =
+    ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
+
+/// How much of each list a server has sent since its first page was asked for last. A server whose lists have no end
+/// would otherwise fill the memory of whoever reads them whole, in any language.
+#[derive(Default)]
+pub(crate) struct Lengths(Mutex<[Length; LISTS.len()]>);
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Length {
+    bytes: usize,
+    since: Duration,
+}
+
+impl Lengths {
+    /// The place of a list; `None` for all other methods.
+    pub(super) fn place(method: &str) -> Option<usize> {
+        LISTS.iter().position(|list| *list == method)
+    }
+
+    /// A page is asked for: the first, or another.
+    pub(super) fn asked(&self, list: usize, params: Option<&RawJson>, now: Duration) {
+        let continues = params.is_some_and(|params| params.get().contains("\"cursor\""));
+        if !continues {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)[list] = Length { bytes: 0, since: now };
+        }
+    }
+
+    /// A page has come.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when that is more than a list may be, or takes too long.
+    pub(super) fn came(&self, list: usize, page: RawJson, now: Duration) -> Result<RawJson> {
+        let mut lengths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let length = &mut lengths[list];
+        length.bytes = length.bytes.saturating_add(page.get().len());
+        let why = if length.bytes > MAX_BYTES {
+            format!("its pages have more than {} MiB", MAX_BYTES >> 20)
+        } else if now.saturating_sub(length.since) > MAX_TIME {
+            format!("its pages take more than {} s", MAX_TIME.as_secs())
+        } else {
+            return Ok(page);
+        };
+        drop(lengths);
+        Err(Error::new(ErrorKind::PeerMisbehaved, format!("{} never ends: {why}", LISTS[list])))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(bytes: usize) -> RawJson {
+        RawJson::trusted(format!("\"{}\"", "x".repeat(bytes - 2)))
+    }
+
+    #[test]
+    fn a_list_has_an_end_in_bytes_and_in_time() {
+        let (lengths, second) = (Lengths::default(), Duration::from_secs(1));
+        let (tools, prompts) = (Lengths::place("tools/list").unwrap(), Lengths::place("prompts/list").unwrap());
+        assert_eq!(Lengths::place("tools/call"), None);
+        let next = RawJson::trusted(r#"{"cursor":"2"}"#);
+        lengths.asked(tools, None, second);
+        for _ in 0..4 {
+            lengths.asked(tools, Some(&next), second);
+            assert!(lengths.came(tools, page(MAX_BYTES / 4), second).is_ok());
+        }
+        assert!(lengths.came(prompts, page(2), second).is_ok());
+        let error = lengths.came(tools, page(2), second).unwrap_err();
+        assert_eq!(error.message(), "tools/list never ends: its pages have more than 128 MiB");
+        lengths.asked(tools, None, second);
+        assert!(lengths.came(tools, page(2), second + MAX_TIME).is_ok());
+        let error = lengths.came(tools, page(2), second * 2 + MAX_TIME).unwrap_err();
+        assert_eq!(error.message(), "tools/list never ends: its pages take more than 600 s");
+    }
+}
