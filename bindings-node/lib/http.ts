@@ -49,6 +49,18 @@ export interface HttpOptions extends MountOptions {
   /** Default `/mcp`. */
   readonly path?: string | undefined;
   /**
+   * The certificate of the server, and those between it and its authority, as PEM or as the path of a file with that, which
+   * is read again when it changes. Clients speak https then. Default: none.
+   */
+  readonly cert?: string | undefined;
+  /** The private key of `cert`, in the same way. Default: it is in `cert`. */
+  readonly key?: string | undefined;
+  /**
+   * True if each request is written to standard error when its answer is over, in the Common Log Format with the
+   * milliseconds that it took; without queries, headers and bodies. Default false.
+   */
+  readonly accessLog?: boolean | undefined;
+  /**
    * Proxies whose `X-Forwarded-For` or `Forwarded` says where a request comes from, by which sockets, streams and sessions
    * are counted: addresses, or networks as `10.0.0.0/8`. Default none: all clients behind a proxy count as one.
    */

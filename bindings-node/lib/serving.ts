@@ -41,6 +41,13 @@ export interface ServerOptions<State = unknown> {
   readonly maxNesting?: number | undefined;
   /** Memory that a message's values may take once decoded, in bytes and by estimate. Default 64 MiB. */
   readonly maxDecodedBytes?: number | undefined;
+  /**
+   * Bytes that the whole process keeps for its peers at most: long bodies and what is in them, events for clients that
+   * lose a stream, notifications for slow readers. One client has at most as much as is left for others; beyond that new
+   * work is refused (503). The server that is made last decides. Default: a quarter of the memory of the machine or its
+   * control group.
+   */
+  readonly maxMemory?: number | undefined;
   /** Requests running at once per connection. Default 256. */
   readonly maxInFlight?: number | undefined;
   /** Notifications waiting for a slow peer. Default 256. */
@@ -108,6 +115,8 @@ export interface Metrics {
   readonly streams: number;
   /** Clients that listen (`subscriptions/listen` of revision 2026-07-28); they are no requests at work. */
   readonly listeners: number;
+  /** Bytes that the whole process keeps for its peers, of at most `maxMemory`. */
+  readonly memory: number;
   /** Tasks kept, finished or not. */
   readonly tasks: number;
   /** What the middleware {@link timing} counted, by method. */

@@ -9,6 +9,8 @@ pub mod apps;
 pub mod auth;
 #[cfg(feature = "runtime")]
 pub mod bridge;
+#[cfg_attr(not(feature = "http"), expect(dead_code, reason = "what is kept beyond a message is HTTP's"))]
+mod budget;
 mod call;
 pub mod client;
 mod driver;

@@ -55,10 +55,11 @@ pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
 }
 
 /// Counts of which none is nothing.
-const FROM_ONE: [&str; 7] = [
+const FROM_ONE: [&str; 8] = [
     "max_decoded_bytes",
     "max_in_flight",
     "max_listeners",
+    "max_memory",
     "max_message_bytes",
     "max_nesting",
     "max_request_state_bytes",

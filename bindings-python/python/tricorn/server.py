@@ -112,6 +112,11 @@ class ServerOptions(Identity, total=False):
     """Deepest JSON accepted; 128."""
     max_decoded_bytes: int | None
     """Memory that a message's values may take once decoded, in bytes and by estimate; 64 MiB."""
+    max_memory: int | None
+    """Bytes that the whole process keeps for its peers at most: long bodies and what is in them, events for clients that
+    lose a stream, notifications for slow readers. One client has at most as much as is left for others; beyond that new
+    work is refused (503). A quarter of the memory of the machine or its control group. The server that is made last
+    decides."""
     max_in_flight: int | None
     """Requests of one connection worked on at once; 256."""
     max_queued_notifications: int | None
@@ -165,6 +170,14 @@ class HttpOptions(TypedDict, total=False):
 
     path: str | None
     """Where the endpoint is when a port is listened on; `/mcp`."""
+    cert: str | None
+    """Where a port is listened on: the certificate of the server, and those between it and its authority, as PEM or as
+    the path of a file with that, which is read again when it changes. Clients speak https then. None."""
+    key: str | None
+    """The private key of `cert`, in the same way; it may be in `cert`."""
+    access_log: bool | None
+    """Where a port is listened on: whether each request is written to standard error when its answer is over, in the
+    Common Log Format with the milliseconds that it took; without queries, headers and bodies. No."""
     allowed_hosts: Sequence[str] | None
     """Values of the Host header accepted; by default the loopback names of the port."""
     allowed_origins: Sequence[str] | None
@@ -496,7 +509,8 @@ class Server(Offer):
         return middleware
 
     def metrics(self) -> dict[str, Any]:
-        """Gauges: connections, sessions, calls in flight, listen streams (`listeners`), queued messages, `timing` when
+        """Gauges: connections, sessions, calls in flight, listen streams (`listeners`), queued messages, `memory` (bytes
+        that the process keeps for its peers), `timing` when
         that middleware is there.
         """
         metrics: dict[str, Any] = msgspec.json.decode(self._core.metrics())

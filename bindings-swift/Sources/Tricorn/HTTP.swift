@@ -13,6 +13,14 @@ public struct HTTPOptions: Sendable, Hashable {
     public var port: Int?
     /// The endpoint's path where a port is listened on (`/mcp`).
     public var path: String?
+    /// Where a port is listened on: the certificate of the server, and those between it and its authority, as PEM or as the
+    /// path of a file with that, which is read again when it changes. Clients speak https then (none).
+    public var cert: String?
+    /// The private key of `cert`, in the same way; it may be in `cert`.
+    public var key: String?
+    /// True if each request is written to standard error when its answer is over, in the Common Log Format with the
+    /// milliseconds that it took; without queries, headers and bodies (false).
+    public var accessLog: Bool?
     /// Accepted `Host` headers; the loopback names of the bound port when empty.
     public var allowedHosts: [String]?
     /// Accepted `Origin` headers; the same when empty.
@@ -96,6 +104,9 @@ public struct HTTPOptions: Sendable, Hashable {
         options.set("host", text: host)
         options.set("port", number: port)
         options.set("path", text: path)
+        options.set("cert", text: cert)
+        options.set("key", text: key)
+        options.set("access_log", flag: accessLog)
         options.set("allowed_hosts", texts: allowedHosts)
         options.set("allowed_origins", texts: allowedOrigins)
         options.set("max_sessions", number: maxSessions)

@@ -131,6 +131,8 @@ extension Server {
         public var listeners: Int { json["listeners"]?.intValue ?? 0 }
         /// Tasks that are kept, finished or not.
         public var tasks: Int { json["tasks"]?.intValue ?? 0 }
+        /// Bytes that the whole process keeps for its peers, of at most `maxMemory`.
+        public var memory: Int { json["memory"]?.intValue ?? 0 }
         /// Sessions of HTTP.
         public var sessions: Int { json["sessions"]?.intValue ?? 0 }
         /// Streams of HTTP.

@@ -75,6 +75,10 @@ public final class Server: Offering {
     ///   - maxMessageBytes: bytes of one message (4 MiB).
     ///   - maxNesting: depth of its JSON (128).
     ///   - maxDecodedBytes: memory that its values may take once decoded, by estimate (64 MiB).
+    ///   - maxMemory: bytes that the whole process keeps for its peers: long bodies and what is in them, events for clients
+    ///     that lose a stream, notifications for slow readers (a quarter of the memory of the machine or its control
+    ///     group). One client has at most as much as is left for others; beyond that new work is refused (503). The server
+    ///     that is made last decides.
     ///   - maxInFlight: requests at work for one connection (256); more wait.
     ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
     ///   - maxListeners: listen streams of one connection (2026-07-28) besides its requests (64); further ones are refused
@@ -110,7 +114,8 @@ public final class Server: Offering {
         websiteURL: String? = nil, icons: [Types.Icon]? = nil, instructions: String? = nil,
         revision: ProtocolRevision? = nil,
         pageSize: Int? = nil,
-        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxDecodedBytes: Int? = nil, maxInFlight: Int? = nil,
+        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxDecodedBytes: Int? = nil, maxMemory: Int? = nil,
+        maxInFlight: Int? = nil,
         maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
         pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
         requestStateKeys: [String]? = nil, requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
@@ -132,6 +137,7 @@ public final class Server: Offering {
         options.set("max_message_bytes", number: maxMessageBytes)
         options.set("max_nesting", number: maxNesting)
         options.set("max_decoded_bytes", number: maxDecodedBytes)
+        options.set("max_memory", number: maxMemory)
         options.set("max_in_flight", number: maxInFlight)
         options.set("max_queued_notifications", number: maxQueuedNotifications)
         options.set("max_listeners", number: maxListeners)

@@ -526,7 +526,7 @@ impl Server {
 
 impl server::Server {
     /// The server's gauges as a JSON object: `connections` (pipes, sockets and clients in this process), `in_flight` (calls of all transports),
-    /// `listeners` (clients that listen), `tasks` (kept, finished or not), and of HTTP `sessions` and `streams`.
+    /// `listeners` (clients that listen), `tasks` (kept, finished or not), `memory` (bytes that the process keeps for its peers), and of HTTP `sessions` and `streams`.
     #[must_use]
     pub fn metrics(&self) -> serde_json::Value {
         let usage = self.usage();
@@ -537,6 +537,7 @@ impl server::Server {
             "streams": usage.streams,
             "listeners": usage.listeners,
             "tasks": usage.tasks,
+            "memory": server::memory_kept(),
         })
     }
 }

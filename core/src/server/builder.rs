@@ -12,6 +12,7 @@ use super::session::Links;
 use super::usage::Meter;
 use super::{CacheOptions, Router, ServerOptions};
 #[cfg(feature = "runtime")]
+use crate::budget;
 use crate::call::Context;
 #[cfg(feature = "runtime")]
 use crate::call::rounds::Principal;
@@ -205,6 +206,13 @@ impl Server {
         self.set(|o| o.max_decoded_bytes = bytes)
     }
 
+    /// The most that the whole process keeps for its peers, in bytes: see
+    /// [`ServerOptions`](crate::server::ServerOptions). Default: a quarter of the machine's memory.
+    #[must_use]
+    pub fn max_memory(self, bytes: usize) -> Self {
+        self.set(|o| o.max_memory = Some(bytes))
+    }
+
     /// Requests worked on at once per connection. Default 256.
     #[must_use]
     pub fn max_in_flight(self, requests: usize) -> Self {
@@ -379,6 +387,9 @@ impl Server {
     pub(crate) fn check(&self) -> Result<()> {
         if self.shared.stop.is_set() {
             return Err(Error::closed("the server was closed: make a new one"));
+        }
+        if let Some(bytes) = self.shared.options.read().unwrap_or_else(PoisonError::into_inner).max_memory {
+            budget::set_max(bytes);
         }
         self.mistake.clone().map_or(Ok(()), Err)
     }

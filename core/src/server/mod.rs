@@ -54,7 +54,7 @@ pub use session::Session;
 pub(crate) use usage::Meter;
 #[cfg(feature = "runtime")]
 pub(crate) use usage::Open;
-pub use usage::Usage;
+pub use usage::{Usage, memory_kept};
 
 #[cfg(feature = "auth")]
 pub use crate::auth::resource::Auth;

@@ -48,6 +48,12 @@ pub struct ServerOptions {
     /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
     /// take a hundred times what their text does. Default 64 MiB.
     pub max_decoded_bytes: usize,
+    /// The most that the whole process keeps for its peers at any time, in bytes: long bodies and what is in them, events
+    /// for clients that lose a stream, notifications for slow readers. One client has at most as much as is left for
+    /// others. Beyond it what is idle is given up, then new work is refused (503 over HTTP). All servers and clients of
+    /// the process draw on it, and who sets it last sets it for all. Default: a quarter of the memory that the machine or
+    /// its control group has, and 64 MiB at least.
+    pub max_memory: Option<usize>,
     /// Requests worked on at once per connection. Default 256.
     pub max_in_flight: usize,
     /// Notifications that may wait for a slow peer. Default 256.
@@ -135,6 +141,7 @@ impl Default for ServerOptions {
             max_message_bytes: limits.max_message_bytes,
             max_nesting: limits.max_nesting,
             max_decoded_bytes: limits.max_decoded_bytes,
+            max_memory: None,
             max_in_flight: 256,
             max_queued_notifications: 256,
             max_listeners: 64,
@@ -182,6 +189,9 @@ impl ServerOptions {
             if value == 0 {
                 return Err(Error::misuse(format!("server option {name:?}: expected at least 1, got 0")));
             }
+        }
+        if self.max_memory == Some(0) {
+            return Err(Error::misuse("server option \"max_memory\": expected at least 1, got 0"));
         }
         spoken("server", self.revision.as_deref())?;
         crate::options::seconds("request_state_ttl", self.request_state_ttl)?;

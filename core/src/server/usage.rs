@@ -3,6 +3,7 @@ use std::sync::{Arc, PoisonError, Weak};
 
 use super::Server;
 use super::builder::Shared;
+use crate::budget;
 
 /// What a server has open at the moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -20,6 +21,13 @@ pub struct Usage {
     pub listeners: usize,
     /// Tasks that are kept, finished or not.
     pub tasks: usize,
+}
+
+/// Bytes that the whole process keeps for its peers at the moment, in all servers: of at most
+/// [`max_memory`](super::ServerOptions#structfield.max_memory).
+#[must_use]
+pub fn memory_kept() -> usize {
+    budget::used()
 }
 
 /// A transport that counts what it has open.

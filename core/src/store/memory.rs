@@ -3,17 +3,25 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 
 use super::{Event, EventId, EventStore, Room};
+use crate::budget::{Charge, Owner};
 
 /// The newest events of a session, as many as there is room for.
 pub(crate) struct MemoryEvents {
     events: VecDeque<(EventId, Bytes)>,
     bytes: usize,
     room: Room,
+    charge: Charge,
 }
 
 impl MemoryEvents {
-    pub(crate) fn new(room: Room) -> Self {
-        Self { events: VecDeque::new(), bytes: 0, room }
+    pub(crate) fn new(room: Room, owner: Owner) -> Self {
+        Self { events: VecDeque::new(), bytes: 0, room, charge: Charge::new(owner) }
+    }
+
+    /// Drops the oldest. `false`: there is none.
+    fn drop_oldest(&mut self) -> bool {
+        let oldest = self.events.pop_front();
+        oldest.inspect(|(_, text)| self.bytes -= text.len()).is_some()
     }
 }
 
@@ -23,8 +31,14 @@ impl EventStore for MemoryEvents {
             return;
         }
         while self.events.len() >= self.room.events || self.bytes + text.len() > self.room.bytes {
-            let Some((_, oldest)) = self.events.pop_front() else { break };
-            self.bytes -= oldest.len();
+            if !self.drop_oldest() {
+                break;
+            }
+        }
+        while !self.charge.fit(self.bytes + text.len()) {
+            if !self.drop_oldest() {
+                return;
+            }
         }
         self.bytes += text.len();
         self.events.push_back((id, text.clone()));
@@ -40,7 +54,16 @@ impl EventStore for MemoryEvents {
             && let Some((_, text)) = self.events.remove(at)
         {
             self.bytes -= text.len();
+            self.charge.fit(self.bytes);
         }
+    }
+
+    fn forget(&mut self) -> usize {
+        let held = self.charge.held();
+        self.events = VecDeque::new();
+        self.bytes = 0;
+        self.charge.fit(0);
+        held
     }
 }
 
@@ -59,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_oldest_make_room_by_number_and_by_size() {
-        let mut store = MemoryEvents::new(Room { events: 3, bytes: 100 });
+        let mut store = MemoryEvents::new(Room { events: 3, bytes: 100 }, Owner::UNKNOWN);
         for number in 1..=5 {
             store.keep(id(1, number), &Bytes::from_static(b"0123456789"));
         }
@@ -74,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_what_followed_on_the_same_stream_comes_back() {
-        let mut store = MemoryEvents::new(Room { events: 9, bytes: 100 });
+        let mut store = MemoryEvents::new(Room { events: 9, bytes: 100 }, Owner::UNKNOWN);
         let standalone = |number| EventId { stream: Stream::Standalone(1), number };
         for id in [id(1, 3), id(2, 4), standalone(5), id(1, 6)] {
             store.keep(id, &Bytes::from_static(b"{}"));

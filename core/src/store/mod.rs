@@ -78,4 +78,6 @@ pub(crate) trait EventStore: Send {
     fn after(&self, id: EventId) -> Vec<Event>;
     /// Forgets an event that was not sent after all.
     fn take_back(&mut self, id: EventId);
+    /// Forgets all of them. Says how many bytes that gives back to the budget.
+    fn forget(&mut self) -> usize;
 }

@@ -50,17 +50,26 @@ pub(crate) enum Full {
     All,
     /// Their owner has too many.
     Owner,
+    /// Whoever opens the sessions of their owner has as many as are left for others.
+    Holder,
 }
+
+/// Whose tasks count together, whatever sessions they are of: a principal, or where it comes from.
+pub(crate) type Holder = u64;
+
+/// So many tasks a holder has in any case.
+const ALWAYS: usize = 8;
 
 /// Tasks and their outcomes. Called under the lock of who runs the tasks: must not wait, so a store that is shared
 /// queues what it writes. Times are those of one clock, whichever; nothing is taken out because of them but by
 /// [`expire`](Self::expire).
 pub(crate) trait TaskStore: Send {
-    /// Keeps a new task, at the cost of finished ones: first of the same owner, the longest finished first.
+    /// Keeps a new task, at the cost of finished ones: first of the same owner, the longest finished first. One holder has
+    /// at most as many as are left for others.
     ///
     /// # Errors
     /// When all there are are being worked on.
-    fn add(&mut self, owner: &Owner, task: Task, expires: Duration) -> Result<(), Full>;
+    fn add(&mut self, owner: &Owner, holder: Option<Holder>, task: Task, expires: Duration) -> Result<(), Full>;
     /// A task as it is.
     fn get(&self, owner: &Owner, id: &str) -> Option<Kept>;
     /// The task is another now. Nothing happens when it is finished or gone; says whether it was there.
@@ -87,6 +96,7 @@ pub(crate) trait TaskStore: Send {
 
 struct Record {
     owner: Owner,
+    holder: Option<Holder>,
     kept: Kept,
     expires: Duration,
     /// Its turn to make room, once it is finished.
@@ -159,11 +169,17 @@ impl MemoryTasks {
 }
 
 impl TaskStore for MemoryTasks {
-    fn add(&mut self, owner: &Owner, task: Task, expires: Duration) -> Result<(), Full> {
+    fn add(&mut self, owner: &Owner, holder: Option<Holder>, task: Task, expires: Duration) -> Result<(), Full> {
         let of_owner = |record: &Record| record.owner == *owner;
+        let of_holder = |record: &Record| holder.is_some() && record.holder == holder;
         let own = self.records.values().filter(|record| of_owner(record)).count();
         if own >= self.room.tasks_per_owner && !self.drop_oldest(of_owner) {
             return Err(Full::Owner);
+        }
+        let held = self.records.values().filter(|record| of_holder(record)).count();
+        let left = self.room.tasks.saturating_sub(self.records.len());
+        if held >= left.max(ALWAYS) && !self.drop_oldest(of_owner) && !self.drop_oldest(of_holder) {
+            return Err(Full::Holder);
         }
         if self.records.len() >= self.room.tasks && !self.drop_oldest(of_owner) && !self.drop_oldest(|_| true) {
             return Err(Full::All);
@@ -172,7 +188,7 @@ impl TaskStore for MemoryTasks {
         self.by_id.insert(task.task_id.clone(), self.last);
         self.by_expiry.insert((expires, self.last));
         let kept = Kept { task, outcome: None };
-        self.records.insert(self.last, Record { owner: owner.clone(), kept, expires, finished: None });
+        self.records.insert(self.last, Record { owner: owner.clone(), holder, kept, expires, finished: None });
         Ok(())
     }
 
@@ -271,7 +287,7 @@ mod tests {
     }
 
     fn add(store: &mut MemoryTasks, owner: &Owner, id: &str, expires: u64) -> Result<(), Full> {
-        store.add(owner, task(id, TaskStatus::Working), Duration::from_secs(expires))
+        store.add(owner, None, task(id, TaskStatus::Working), Duration::from_secs(expires))
     }
 
     fn finish(store: &mut MemoryTasks, owner: &Owner, id: &str, bytes: usize) -> bool {
@@ -301,6 +317,24 @@ mod tests {
         assert!(finish(&mut store, &b, "b2", 1));
         assert_eq!(add(&mut store, &b, "b3", 9), Ok(()));
         assert_eq!((ids(&store, &a).len(), ids(&store, &b)), (2, vec!["b1".into(), "b3".into()]));
+    }
+
+    #[test]
+    fn a_holder_of_many_sessions_leaves_as_many_as_it_has() {
+        let mut store = MemoryTasks::new(Room { tasks: 100, tasks_per_owner: 20, bytes: 100 });
+        let mut add = |session: usize, holder: u64, n: usize| {
+            let task = task(&format!("{holder}-{session}-{n}"), TaskStatus::Working);
+            store.add(&owner(&session.to_string()), Some(holder), task, Duration::from_secs(9))
+        };
+        let taken = (0..100).filter(|n| add(n % 10, 9, *n).is_ok()).count();
+        assert_eq!((taken, add(11, 9, 0)), (50, Err(Full::Holder)));
+        let others = (0..100).filter(|n| add(100 + n % 10, 1, *n).is_ok()).count();
+        assert_eq!((others, (0..8).all(|n| add(200, 2, n).is_ok())), (25, true));
+        let of_nobody = store.add(&owner("x"), None, task("x", TaskStatus::Working), Duration::from_secs(9));
+        assert_eq!(of_nobody, Ok(()));
+        assert!(finish(&mut store, &owner("3"), "9-3-3", 1));
+        let again = store.add(&owner("300"), Some(9), task("new", TaskStatus::Working), Duration::from_secs(9));
+        assert_eq!(again, Ok(()), "what it has finished makes room");
     }
 
     #[test]

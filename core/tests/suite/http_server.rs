@@ -7,6 +7,7 @@ mod held;
 pub(crate) mod reader;
 mod sessions;
 mod socket;
+mod tls;
 
 use fixture::*;
 use serde_json::{Value, json};

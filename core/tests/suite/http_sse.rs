@@ -223,3 +223,22 @@ async fn a_port_has_paths_for_it() {
     }
     until("the session is over", || it.server.usage().sessions == 0).await;
 }
+
+/// Sessions of both transports count together, and the idle ones of the newer make room for either.
+#[tokio::test]
+async fn sessions_of_both_transports_make_room() {
+    let it = served(r#"{"sse": true, "max_sessions": 2}"#);
+    for _ in 0..2 {
+        assert_eq!(it.post(&[], &initialize(OLDEST)).await.status, 200);
+    }
+    let mut pair = Pair::open(&it, "/sse").await;
+    assert_eq!(pair.ask(&initialize(OLDEST)).await["result"]["protocolVersion"], OLDEST);
+    assert_eq!(it.server.usage().sessions, 2);
+    assert_eq!(it.post(&[], &initialize(OLDEST)).await.status, 200);
+    assert_eq!(it.server.usage().sessions, 2, "the sum is no more than may be");
+    // Streams that are read make room where whoever has them has more than the newcomer.
+    let _second = Pair::open(&it, "/sse").await;
+    assert_eq!(it.server.usage().sessions, 2);
+    assert_eq!(it.post(&[], &initialize(OLDEST)).await.status, 200);
+    assert_eq!(it.server.usage().sessions, 2);
+}

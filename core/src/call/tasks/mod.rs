@@ -248,9 +248,13 @@ impl Tasks {
             let message = format!("{most} tasks are being worked on, and none makes room ({option})");
             Err(Error::rpc(code::INTERNAL_ERROR, message))
         };
-        match state.store.add(owner, task, expires) {
+        match state.store.add(owner, context.request().transport.share, task, expires) {
             Ok(()) => {}
             Err(Full::All) => return refused(self.options.max_tasks, "max_tasks"),
+            Err(Full::Holder) => {
+                let message = "tasks of this client are being worked on, as many as are left for others (max_tasks)";
+                return Err(Error::rpc(code::INTERNAL_ERROR, message));
+            }
             Err(Full::Owner) => return refused(self.options.max_session_tasks, "max_session_tasks"),
         }
         let running = Running {

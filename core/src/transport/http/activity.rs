@@ -10,6 +10,7 @@ use http_body::{Frame, SizeHint};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::Notify;
 
+use super::access_log::Entry;
 use super::body::Body;
 use super::shares::{Shares, Use, Yielding};
 use crate::driver::now;
@@ -192,6 +193,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
 pub(super) struct Watched {
     pub(super) body: Body,
     pub(super) _busy: Busy,
+    /// Written when the body is over, or its client gone.
+    pub(super) entry: Option<Entry>,
 }
 
 impl http_body::Body for Watched {
@@ -199,7 +202,11 @@ impl http_body::Body for Watched {
     type Error = std::convert::Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
+        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if let (Some(entry), Some(Ok(frame))) = (&mut self.entry, &frame) {
+            entry.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
+        }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -35,7 +35,7 @@ impl Inner {
         let pair = self.addressed(&head)?;
         let is_preflight = self.is_preflight(&head);
         #[cfg(feature = "auth")]
-        let principal = if is_preflight { None } else { self.guarded(&mut head, pair.is_some()).await? };
+        let principal = if is_preflight { None } else { self.guarded(&mut head, pair.is_some(), from).await? };
         #[cfg(not(feature = "auth"))]
         let principal = None;
         let at_pair = pair.is_some();

@@ -80,7 +80,7 @@ impl Inner {
 
     /// True if a request is being answered, listen streams aside.
     fn is_answering(&self) -> bool {
-        self.stateless.load(Ordering::Relaxed) > 0 || self.sessions.in_flight() + self.pairs.in_flight() > 0
+        self.stateless.len() > 0 || self.sessions.in_flight() + self.pairs.in_flight() > 0
     }
 }
 

@@ -26,10 +26,11 @@ use super::pair::Pairs;
 use super::reply::{self, Refusal};
 use super::sender::Sender;
 use super::sessions::Sessions;
-use super::shares::Shares;
+use super::shares::{Counted, Shares};
 use super::tickets::{LISTENERS_FULL, News, STREAMS_FULL};
 use super::uses::Begun;
 use super::{cors, ending, legacy, modern, pair};
+use crate::budget::{self, Reclaim};
 use crate::call::Link;
 use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
@@ -70,7 +71,8 @@ pub(super) struct Inner {
     /// The stateless requests that wait for their handlers.
     open: Mutex<Waiting>,
     pub(super) last: AtomicUsize,
-    pub(super) stateless: AtomicUsize,
+    /// The stateless requests that are being answered.
+    pub(super) stateless: Counted,
     /// The listen streams, from their requests on.
     pub(super) listening: Shares<News>,
     /// The standalone streams.
@@ -126,7 +128,7 @@ impl Endpoint {
             origin,
             open: Mutex::default(),
             last: AtomicUsize::new(0),
-            stateless: AtomicUsize::new(0),
+            stateless: Counted::new(options.max_connections),
             listening: Shares::new((options.max_connections / 2).max(1), LISTENERS_FULL),
             streams: Shares::new(options.max_connections, STREAMS_FULL),
             proxies: Proxies::parse(&options.trusted_proxies)?,
@@ -140,6 +142,8 @@ impl Endpoint {
         });
         let meter: Arc<dyn Meter> = inner.clone();
         server.shared.add_meter(&meter);
+        let idle: Arc<dyn Reclaim> = inner.clone();
+        budget::reclaim_from(&idle);
         Ok(Self { inner })
     }
 
@@ -240,7 +244,7 @@ impl Inner {
     where
         B: HttpBody<Data = Bytes>,
     {
-        let body = match collect(&sender.headers, body, self.limits.max_message_bytes).await {
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes, sender.holder().owner()).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
@@ -271,7 +275,7 @@ impl Inner {
     where
         B: HttpBody<Data = Bytes>,
     {
-        let body = match collect(&sender.headers, body, self.limits.max_message_bytes).await {
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes, sender.holder().owner()).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
@@ -432,10 +436,16 @@ impl Drop for Inner {
     }
 }
 
+impl Reclaim for Inner {
+    fn reclaim(&self, bytes: usize) -> usize {
+        self.sessions.forget(bytes)
+    }
+}
+
 impl Meter for Inner {
     fn read(&self, usage: &mut Usage) {
         usage.sessions += self.sessions.len() + self.pairs.len();
-        usage.in_flight += self.stateless.load(Ordering::Relaxed) + self.sessions.in_flight() + self.pairs.in_flight();
+        usage.in_flight += self.stateless.len() + self.sessions.in_flight() + self.pairs.in_flight();
         usage.streams += self.streams.len();
     }
 }

@@ -4,8 +4,8 @@ mod carried;
 mod introspection;
 mod issuer;
 
+use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,9 +18,11 @@ use tokio::time::timeout;
 
 use super::fetch::FetchPolicy;
 use super::headers::Single;
+use super::holder::Holder;
 use super::options::HttpOptions;
 use super::origin::is_local;
 use super::reply::Refusal;
+use super::shares::Counted;
 use crate::auth::fetch::{Fetch, Fetched};
 use crate::auth::jose::{KeySet, MAX_TOKEN_BYTES, Refused};
 use crate::auth::resource::bearer::{self, Brought};
@@ -39,6 +41,8 @@ use crate::server::Server;
 
 /// The most requests that wait for the authorization server.
 const MAX_WAITING: usize = 1024;
+/// So many of them from one address.
+const MAX_WAITING_EACH: usize = 256;
 /// The most questions about tokens that are asked at once.
 const MAX_ASKING: usize = 32;
 /// The least time between two complaints about the authorization server.
@@ -75,6 +79,7 @@ pub(super) struct Guard {
     auth: Auth,
     /// Of a server that knows its own URL by its requests: host and path.
     own: Option<(String, String)>,
+    scheme: &'static str,
     /// The paths of the endpoint and of the stream of the oldest transport, where that is listened on.
     paths: Option<(String, String)>,
     keys: Mutex<Keys<KeySet>>,
@@ -82,7 +87,7 @@ pub(super) struct Guard {
     fetching: Arc<tokio::sync::Mutex<()>>,
     known: Mutex<Known>,
     asking: Semaphore,
-    waiting: AtomicUsize,
+    waiting: Counted,
     policy: FetchPolicy,
     complained: Mutex<Option<Duration>>,
 }
@@ -106,12 +111,13 @@ impl Guard {
         Ok(Some(Arc::new(Self {
             auth: given.0.clone(),
             own,
+            scheme: if options.cert.is_some() { "https" } else { "http" },
             paths,
             keys: Mutex::default(),
             fetching: Arc::default(),
             known: Mutex::default(),
             asking: Semaphore::new(MAX_ASKING),
-            waiting: AtomicUsize::new(0),
+            waiting: Counted::new(MAX_WAITING).with_each(MAX_WAITING_EACH),
             policy: FetchPolicy::named(),
             complained: Mutex::default(),
         })))
@@ -121,7 +127,7 @@ impl Guard {
     pub(super) fn resource(&self, host: Option<&str>) -> Option<String> {
         match (&self.auth.resource, &self.own) {
             (Some(resource), _) => Some(resource.clone()),
-            (None, Some((own, path))) => Some(format!("http://{}{path}", host.unwrap_or(own))),
+            (None, Some((own, path))) => Some(format!("{}://{}{path}", self.scheme, host.unwrap_or(own))),
             (None, None) => None,
         }
     }
@@ -157,6 +163,7 @@ impl Guard {
         head: &mut Parts,
         host: Option<&str>,
         at_pair: bool,
+        from: Option<IpAddr>,
     ) -> Result<Arc<Principal>, Refusal> {
         let main = self.resource(host).unwrap_or_default();
         let resource = at_pair.then(|| self.pair_resource(host)).flatten().unwrap_or_else(|| main.clone());
@@ -172,7 +179,7 @@ impl Guard {
             }
         };
         head.headers.remove(AUTHORIZATION);
-        match self.checked(token, &resource, &main).await {
+        match self.checked(token, &resource, &main, &Holder::of(None, from)).await {
             Ok(principal) => Ok(principal),
             Err(Denied::Invalid(why)) => {
                 Err(self.refusal(StatusCode::UNAUTHORIZED, &resource, Some("invalid_token"), &why))
@@ -213,7 +220,13 @@ impl Guard {
     }
 
     /// `main` is what the token may be for, too.
-    async fn checked(self: &Arc<Self>, token: String, resource: &str, main: &str) -> Result<Arc<Principal>, Denied> {
+    async fn checked(
+        self: &Arc<Self>,
+        token: String,
+        resource: &str,
+        main: &str,
+        holder: &Holder,
+    ) -> Result<Arc<Principal>, Denied> {
         if token.len() > MAX_TOKEN_BYTES {
             return Err(Refused::TooLong.into());
         }
@@ -234,12 +247,12 @@ impl Guard {
                 // An answer is good for the resource that it was checked for.
                 let key = digest(&format!("{resource}\n{token}"));
                 let fetch = || request(url, client_id, client_secret.expose(), &token);
-                let principal = self.introspected(key, fetch, &expected).await?;
+                let principal = self.introspected(key, fetch, &expected, holder).await?;
                 self.in_time(&principal)?;
                 Ok(principal)
             }
             Source::Verifier(verify) => {
-                let _waiting = self.waits()?;
+                let _waiting = self.waits(holder)?;
                 let asked = AssertUnwindSafe(async { verify(token).await }).catch_unwind();
                 let principal = match timeout(self.auth.timeout, asked).await {
                     Ok(Ok(Ok(principal))) => principal,
@@ -287,11 +300,9 @@ impl Guard {
         }
     }
 
-    /// Room for one more that waits.
-    fn waits(&self) -> Result<Waiting<'_>, Denied> {
-        let before = self.waiting.fetch_add(1, Ordering::Relaxed);
-        let waiting = Waiting(&self.waiting);
-        if before < MAX_WAITING { Ok(waiting) } else { Err(Denied::Unavailable) }
+    /// Room for one more of this holder's that waits.
+    fn waits<'a>(&'a self, holder: &'a Holder) -> Result<Waiting<'a>, Denied> {
+        self.waiting.take(holder).then(|| Waiting(&self.waiting, holder)).ok_or(Denied::Unavailable)
     }
 
     fn unavailable(&self, why: &str) -> Denied {
@@ -312,11 +323,11 @@ impl Guard {
 }
 
 /// One that waits for the authorization server.
-struct Waiting<'a>(&'a AtomicUsize);
+struct Waiting<'a>(&'a Counted, &'a Holder);
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+        self.0.give_back(self.1);
     }
 }
 

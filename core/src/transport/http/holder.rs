@@ -3,6 +3,7 @@
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
+use crate::budget::Owner;
 use crate::model::Principal;
 
 /// Somebody who has sessions, as far as that is known.
@@ -23,6 +24,16 @@ impl Holder {
             (None, Some(from)) => Self::Address(network(from)),
             (None, None) => Self::Unknown,
         }
+    }
+
+    /// Whose part of the budget its bytes take.
+    pub(super) fn owner(&self) -> Owner {
+        if *self == Self::Unknown { Owner::UNKNOWN } else { Owner::of(self) }
+    }
+
+    /// The number that its tasks count by.
+    pub(super) fn share(&self) -> Option<u64> {
+        (*self != Self::Unknown).then(|| Owner::of(self).number())
     }
 
     pub(super) fn is_principal(&self) -> bool {

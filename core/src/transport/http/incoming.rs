@@ -6,6 +6,7 @@ use http_body::Body as HttpBody;
 use tokio::time::{Instant, timeout_at};
 
 use super::reply::Refusal;
+use crate::budget::{Charge, Owner, STEP};
 
 /// How long a sender of too much that pauses is listened to.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -20,8 +21,9 @@ const MIN_PIECE: usize = 16;
 
 /// The whole body in one piece; copied only when it came in several. One that is longer than `limit` is refused. Up to
 /// twice that is read first and dropped, within [`PATIENCE`], so that the connection can go on; what says beforehand that
-/// it is longer still, or waits for leave to be sent, is not waited for.
-pub(super) async fn collect<B>(headers: &HeaderMap, body: B, limit: usize) -> Result<Bytes, Refusal>
+/// it is longer still, or waits for leave to be sent, is not waited for. A long one takes its part of the budget of
+/// `owner`, until its last part is gone.
+pub(super) async fn collect<B>(headers: &HeaderMap, body: B, limit: usize, owner: Owner) -> Result<Bytes, Refusal>
 where
     B: HttpBody<Data = Bytes>,
 {
@@ -34,6 +36,7 @@ where
     }
     let (mut first, mut all, mut read) = (Bytes::new(), BytesMut::new(), 0usize);
     let (mut end, mut pieces) = (None, 0usize);
+    let mut charge = Charge::new(owner);
     while read <= most {
         let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
         let frame = match refused {
@@ -62,6 +65,9 @@ where
                 }
                 if refused || read > limit {
                     (refused, first, all) = (true, Bytes::new(), BytesMut::new());
+                    charge.fit(0);
+                } else if read > STEP && !charge.grow(read - charge.bytes()) {
+                    return Err(Refusal::over_budget());
                 } else if before == 0 {
                     first = data;
                 } else {
@@ -76,8 +82,8 @@ where
     }
     match refused {
         true => Err(too_long(limit)),
-        false if all.is_empty() => Ok(first),
-        false => Ok(all.freeze()),
+        false if all.is_empty() => Ok(charge.of(first)),
+        false => Ok(charge.of(all.freeze())),
     }
 }
 
@@ -137,7 +143,7 @@ mod tests {
     }
 
     async fn read(body: Trickle, limit: usize) -> Option<usize> {
-        let reading = async { collect(&HeaderMap::new(), body, limit).await.ok().map(|body| body.len()) };
+        let reading = async { collect(&HeaderMap::new(), body, limit, Owner::UNKNOWN).await.ok().map(|body| body.len()) };
         tokio::time::timeout(Duration::from_secs(20), reading).await.expect("an end")
     }
 
@@ -170,11 +176,11 @@ mod tests {
     async fn many_small_pieces_are_refused() {
         let body = Bytes::from(vec![b'x'; 2 << 20]);
         for (size, taken) in [(1, false), (15, false), (16, true), (4096, true)] {
-            let read = collect(&HeaderMap::new(), Pieces(body.clone(), size), body.len()).await;
+            let read = collect(&HeaderMap::new(), Pieces(body.clone(), size), body.len(), Owner::UNKNOWN).await;
             assert_eq!(read.is_ok(), taken, "{size}");
         }
         let few = body.slice(..FREE_PIECES);
-        assert!(collect(&HeaderMap::new(), Pieces(few, 1), body.len()).await.is_ok());
+        assert!(collect(&HeaderMap::new(), Pieces(few, 1), body.len(), Owner::UNKNOWN).await.is_ok());
     }
 
     #[tokio::test]

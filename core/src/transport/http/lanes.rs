@@ -9,6 +9,7 @@ use bytes::Bytes;
 use super::headers::Accepts;
 use super::outlet::{Answer, End, MAX_WAITING, Outlet, Wake};
 use super::sse;
+use crate::budget::{Charge, Owner};
 use crate::driver::Sink;
 use crate::jsonrpc::{self, Decoded, ErrorObject, Id, Limits, Message, code};
 use crate::protocol::{Outbound, Route, Sent};
@@ -33,6 +34,8 @@ pub(super) struct Lanes {
     state: Mutex<LaneState>,
     max_queued: usize,
     resumption: Option<Resumption>,
+    /// Whose bytes it keeps.
+    owner: Owner,
 }
 
 #[derive(Default)]
@@ -41,6 +44,8 @@ struct LaneState {
     streams: Vec<(u64, Arc<Outlet>)>,
     /// What no stream was there for.
     queue: VecDeque<Bytes>,
+    /// For what is in the queue.
+    charge: Option<Charge>,
     /// Made for the first event that can be resumed from.
     store: Option<Box<dyn EventStore>>,
     /// Numbers streams and events alike, so that an event has a greater number than its stream.
@@ -122,8 +127,8 @@ pub(super) enum Refused {
 }
 
 impl LaneState {
-    fn store(&mut self, room: Room) -> &mut dyn EventStore {
-        &mut **self.store.get_or_insert_with(|| Box::new(MemoryEvents::new(room)))
+    fn store(&mut self, room: Room, owner: Owner) -> &mut dyn EventStore {
+        &mut **self.store.get_or_insert_with(|| Box::new(MemoryEvents::new(room, owner)))
     }
 
     fn next(&mut self) -> u64 {
@@ -168,8 +173,13 @@ impl LaneState {
 }
 
 impl Lanes {
-    pub(super) fn new(max_queued: usize, resumption: Option<Resumption>) -> Self {
-        Self { state: Mutex::default(), max_queued, resumption }
+    pub(super) fn new(max_queued: usize, resumption: Option<Resumption>, owner: Owner) -> Self {
+        Self { state: Mutex::default(), max_queued, resumption, owner }
+    }
+
+    /// Forgets the events that are kept for a client that loses a stream. Says how many bytes that gives back.
+    pub(super) fn forget(&self) -> usize {
+        self.lock().store.as_mut().map_or(0, |store| store.forget())
     }
 
     fn lock(&self) -> MutexGuard<'_, LaneState> {
@@ -196,7 +206,7 @@ impl Lanes {
     fn keep(&self, state: &mut LaneState, stream: Stream, text: &Bytes) -> Event {
         let id = self.resumption.map(|resumption| {
             let id = EventId { stream, number: state.next() };
-            state.store(resumption.room).keep(id, text);
+            state.store(resumption.room, self.owner).keep(id, text);
             id
         });
         Event { id, text: text.clone() }
@@ -298,7 +308,7 @@ impl Lanes {
         if state.streams.len() >= MAX_STREAMS {
             return None;
         }
-        let outlet = Arc::new(Outlet::new(self.max_queued));
+        let outlet = Arc::new(Outlet::new(self.max_queued, self.owner));
         for event in replayed {
             outlet.message(event, false);
         }
@@ -306,6 +316,7 @@ impl Lanes {
             outlet.end(End::SessionEnded);
             return Some(outlet);
         }
+        state.charge = None;
         for text in std::mem::take(&mut state.queue) {
             let event = self.keep(state, Stream::Standalone(key), &text);
             outlet.message(event, false);
@@ -344,11 +355,16 @@ impl Lanes {
                     return;
                 }
                 let mut waiting = text.len() + state.queue.iter().map(Bytes::len).sum::<usize>();
-                while state.queue.len() >= self.max_queued || waiting > MAX_WAITING {
+                let mut charge = state.charge.take().unwrap_or_else(|| Charge::new(self.owner));
+                while state.queue.len() >= self.max_queued || waiting > MAX_WAITING || !charge.fit(waiting) {
                     let Some(oldest) = state.queue.pop_front() else { break };
                     waiting -= oldest.len();
                 }
-                return state.queue.push_back(text.clone());
+                if charge.fit(waiting) {
+                    state.queue.push_back(text.clone());
+                }
+                state.charge = Some(charge);
+                return;
             };
             if droppable && outlet.contains(text) {
                 return;
@@ -390,7 +406,7 @@ impl Lanes {
         }
         let (resumed, wake) = match id.stream {
             Stream::Request(stream) => {
-                let (route, outlet) = (Route(stream), Arc::new(Outlet::new(self.max_queued)));
+                let (route, outlet) = (Route(stream), Arc::new(Outlet::new(self.max_queued, self.owner)));
                 let post = state.post(route);
                 let is_over = post.is_none();
                 let before = post.and_then(|post| {

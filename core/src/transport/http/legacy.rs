@@ -119,7 +119,7 @@ async fn ask(
     head: Option<Box<Head>>,
     accepts: Accepts,
 ) -> Response<Body> {
-    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
+    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, sender.holder().owner()));
     let route = session.lanes().open(outlet.clone(), accepts, asked);
     let transport = sender.into_transport(Some(&session.id));
     let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
@@ -160,7 +160,7 @@ async fn open(
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
     };
-    let lanes = Arc::new(Lanes::new(inner.max_queued, inner.resumption));
+    let lanes = Arc::new(Lanes::new(inner.max_queued, inner.resumption, sender.holder().owner()));
     let sink: Arc<dyn Sink> = lanes.clone();
     let mut at_rest = Transport::new("http");
     at_rest.session_id = Some(id.clone());
@@ -170,7 +170,7 @@ async fn open(
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
-    let outlet = Arc::new(Outlet::new(0));
+    let outlet = Arc::new(Outlet::new(0, sender.holder().owner()));
     let route: Route = lanes.open(outlet.clone(), Accepts { json: true, events: false }, Asked::Nothing);
     let owner = (sender.principal.clone(), sender.holder());
     let transport = sender.into_transport(Some(&id));
@@ -186,7 +186,7 @@ async fn open(
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;
     };
-    if inner.sessions.insert(session, now()).is_err() {
+    if !inner.room_for_session(&session) || inner.sessions.insert(session, inner.pairs.len(), now()).is_err() {
         let message = format!(
             "no session of {} that could make room for another is idle (max_sessions)",
             inner.options.max_sessions

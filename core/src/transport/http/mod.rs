@@ -1,6 +1,7 @@
 //! Streamable HTTP.
 pub(crate) mod client;
 
+mod access_log;
 mod activity;
 mod admit;
 mod body;
@@ -41,6 +42,7 @@ mod shares;
 mod sse;
 mod stateless;
 mod tickets;
+mod tls;
 mod uses;
 
 pub use body::Body;

@@ -45,13 +45,13 @@ pub(super) async fn post(
     head.method = row;
     // What nobody's code answers is refused by HTTP too when it is unknown.
     let engine = row.is_none_or(|row| row.header_member().is_none());
-    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }));
+    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, holder.owner()));
     let until = if listens { inner.patience(&sender) } else { None };
     let transport = sender.into_transport(None);
     let connection = Connection::new(facts, transport.clone());
     let sink: Arc<dyn Sink> = outlet.clone();
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
-    let ticket = if listens { inner.listener_ticket(holder, &outlet, &peer) } else { inner.ticket() };
+    let ticket = if listens { inner.listener_ticket(holder, &outlet, &peer) } else { inner.ticket(holder) };
     let Some(mut ticket) = ticket else {
         let message = match listens {
             true => format!("more than {} listen streams (half of max_connections)", inner.listening.most()),

@@ -20,6 +20,14 @@ pub struct HttpOptions {
     pub port: u16,
     /// The endpoint's path where a port is listened on. Default `/mcp`.
     pub path: String,
+    /// Where a port is listened on: the certificate that the server shows, with those between it and its authority, as PEM
+    /// or as the path of a file with that, which is read again when it changes. Clients speak https then. Default: none.
+    pub cert: Option<String>,
+    /// The private key of `cert`, in the same way. Default: it is in `cert`.
+    pub key: Option<String>,
+    /// Where a port is listened on: true if each request is written to standard error when its answer is over, in the
+    /// Common Log Format with the milliseconds that it took; without queries, headers and bodies. Default no.
+    pub access_log: bool,
     /// The `Host` values that are answered: `name` (any port), `name:port`, or `*` for all. Default: the loopback names
     /// and `host`, with the port listened on.
     pub allowed_hosts: Vec<String>,
@@ -68,6 +76,9 @@ impl Default for HttpOptions {
             host: "127.0.0.1".into(),
             port: 8000,
             path: "/mcp".into(),
+            cert: None,
+            key: None,
+            access_log: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             max_sessions: 10_000,
@@ -97,6 +108,9 @@ impl HttpOptions {
         host: text;
         port: u16;
         path: text;
+        cert: some text;
+        key: some text;
+        access_log: bool;
         max_sessions: usize;
         session_idle_timeout: f64;
         keep_alive_interval: f64;
@@ -196,6 +210,10 @@ impl HttpOptions {
             return Err(Error::misuse(format!(
                 "HTTP option \"allowed_hosts\": expected name or name:port, got {host:?}"
             )));
+        }
+        if self.key.is_some() && self.cert.is_none() {
+            let why = "expected \"cert\" besides, the certificate that it belongs to";
+            return Err(Error::misuse(format!("HTTP option \"key\": {why}")));
         }
         if self.stateless && self.sse {
             let why = "HTTP+SSE is a session: it cannot be served with \"stateless\"";

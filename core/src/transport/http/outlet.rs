@@ -4,6 +4,7 @@ use std::task::{Context, Poll, Waker};
 
 use bytes::Bytes;
 
+use crate::budget::{Charge, Owner, STEP};
 use crate::driver::Sink;
 use crate::protocol::{Outbound, Route, Sent};
 use crate::store::{Event, EventId};
@@ -20,6 +21,8 @@ pub(super) struct Outlet {
     state: Mutex<State>,
     /// The most notifications that wait for a slow reader.
     limit: usize,
+    /// Whose bytes wait.
+    owner: Owner,
 }
 
 #[derive(Default)]
@@ -27,6 +30,8 @@ struct State {
     messages: VecDeque<Event>,
     /// The bytes in them.
     waiting: usize,
+    /// For more than a step of them.
+    charge: Option<Charge>,
     answer: Option<Answer>,
     end: Option<End>,
     waker: Option<Waker>,
@@ -35,6 +40,22 @@ struct State {
 impl State {
     fn has_room(&self, limit: usize) -> bool {
         self.messages.len() < limit && self.waiting < MAX_WAITING
+    }
+
+    /// True if the budget has room for so many bytes more.
+    fn is_paid(&mut self, more: usize, owner: Owner) -> bool {
+        let waiting = self.waiting + more;
+        waiting <= STEP || self.charge.get_or_insert_with(|| Charge::new(owner)).fit(waiting)
+    }
+
+    /// So many bytes wait no more.
+    fn read(&mut self, less: usize) {
+        self.waiting -= less;
+        if self.waiting <= STEP {
+            self.charge = None;
+        } else if let Some(charge) = self.charge.as_mut().filter(|charge| charge.bytes() > self.waiting) {
+            charge.fit(self.waiting);
+        }
     }
 }
 
@@ -101,8 +122,8 @@ impl Wake {
 
 impl Outlet {
     /// `limit` notifications may wait for the reader.
-    pub(super) fn new(limit: usize) -> Self {
-        Self { state: Mutex::default(), limit }
+    pub(super) fn new(limit: usize, owner: Owner) -> Self {
+        Self { state: Mutex::default(), limit, owner }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -121,7 +142,7 @@ impl Outlet {
     /// A message before the answer, for somebody who holds a lock. `None`: it has no place any more, or too many wait.
     pub(super) fn put(&self, message: Event, droppable: bool) -> Option<Wake> {
         self.change(|state| {
-            let fits = !droppable || state.has_room(self.limit);
+            let fits = !droppable || (state.has_room(self.limit) && state.is_paid(message.text.len(), self.owner));
             if fits {
                 state.waiting += message.text.len();
                 state.messages.push_back(message);
@@ -160,7 +181,8 @@ impl Outlet {
             true
         });
         let mut state = self.lock();
-        state.waiting = 0;
+        let all = state.waiting;
+        state.read(all);
         (std::mem::take(&mut state.messages), wake)
     }
 
@@ -191,7 +213,7 @@ impl Outlet {
 
     fn take(state: &mut State) -> Option<Next> {
         if let Some(message) = state.messages.pop_front() {
-            state.waiting -= message.text.len();
+            state.read(message.text.len());
             return Some(Next::Message(message));
         }
         if let Some(answer) = state.answer.take() {
@@ -267,7 +289,7 @@ mod tests {
 
     #[test]
     fn long_notifications_wait_in_small_numbers() {
-        let outlet = Outlet::new(1000);
+        let outlet = Outlet::new(1000, Owner::UNKNOWN);
         let long = || Event { id: None, text: Bytes::from(vec![b'x'; MAX_WAITING / 4]) };
         let taken = (0..10).filter(|_| outlet.message(long(), true)).count();
         assert_eq!(taken, 4);
@@ -278,13 +300,13 @@ mod tests {
         }
         assert!(outlet.message(long(), true));
         assert_eq!(outlet.retire(End::Moved).0.len(), 4);
-        let alone = Outlet::new(1000);
+        let alone = Outlet::new(1000, Owner::UNKNOWN);
         assert!(alone.message(Event { id: None, text: Bytes::from(vec![b'x'; 2 * MAX_WAITING]) }, true));
     }
 
     #[test]
     fn messages_come_before_the_answer_and_nothing_after_it() {
-        let outlet = Outlet::new(2);
+        let outlet = Outlet::new(2, Owner::UNKNOWN);
         assert!(outlet.message(message("1"), true));
         assert!(outlet.message(message("2"), true));
         assert!(!outlet.message(message("3"), true), "two wait already");
@@ -298,7 +320,7 @@ mod tests {
 
     #[test]
     fn the_reader_is_woken_once_there_is_something() {
-        let outlet = Outlet::new(2);
+        let outlet = Outlet::new(2, Owner::UNKNOWN);
         let cx = Context::from_waker(Waker::noop());
         assert!(outlet.poll(&cx).is_pending());
         outlet.end(End::Cancelled);

@@ -11,11 +11,12 @@ use super::Body;
 use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
+use super::holder::Holder;
 use super::headers::Accepts;
 use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::{Sender, is_same};
-use super::sessions::millis;
+use super::sessions::{Session, millis};
 use super::sse;
 use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
@@ -35,6 +36,8 @@ pub(super) struct Pair {
     pub(super) peer: Arc<Peer>,
     /// Whose it is.
     principal: Option<Arc<Principal>>,
+    /// With whose others it counts.
+    holder: Holder,
     outlet: Arc<Outlet>,
     /// Until when its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says so.
     until: AtomicU64,
@@ -84,6 +87,27 @@ impl Pairs {
 
     pub(super) fn len(&self) -> usize {
         self.lock().len()
+    }
+
+    /// One of whoever has the most makes room, if that are more than `own` and it answers nothing. `false`: there is none.
+    fn make_room(&self, own: usize) -> bool {
+        let pairs = self.lock();
+        let mut held = HashMap::<&Holder, usize>::new();
+        pairs.values().for_each(|pair| *held.entry(&pair.holder).or_default() += 1);
+        let idle = pairs.values().filter(|pair| pair.peer.in_flight() == 0);
+        let most = idle.max_by_key(|pair| held[&pair.holder]).filter(|pair| held[&pair.holder] > own).cloned();
+        drop(held);
+        drop(pairs);
+        if let Some(pair) = &most {
+            self.lock().remove(&pair.id);
+            pair.outlet.end(End::MadeRoom);
+            pair.peer.close("its stream made room for another (max_sessions)");
+        }
+        most.is_some()
+    }
+
+    fn held(&self, holder: &Holder) -> usize {
+        self.lock().values().filter(|pair| pair.holder == *holder).count()
     }
 
     /// The requests that run in all sessions.
@@ -141,6 +165,22 @@ impl Reading {
     }
 }
 
+impl Inner {
+    /// Room for one more session of the newer transport: sessions of both count together.
+    pub(super) fn room_for_session(&self, session: &Session) -> bool {
+        let is_full = self.sessions.len() + self.pairs.len() >= self.options.max_sessions;
+        let holder = session.holder();
+        // Its own kind makes room first; that is the table's.
+        !is_full || self.sessions.can_make_room(holder) || self.pairs.make_room(self.sessions.held(holder))
+    }
+
+    /// Room for one more session of this one.
+    fn room_for_pair(&self, holder: &Holder) -> bool {
+        let is_full = self.sessions.len() + self.pairs.len() >= self.options.max_sessions;
+        !is_full || self.sessions.make_room(holder) || self.pairs.make_room(self.pairs.held(holder) + 1)
+    }
+}
+
 /// The session that a URI names.
 pub(super) fn named(uri: &Uri) -> Option<&str> {
     uri.query()?.split('&').find_map(|member| member.strip_prefix(SESSION)?.strip_prefix('='))
@@ -155,10 +195,10 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
     };
-    let outlet = Arc::new(Outlet::new(inner.max_queued));
+    let holder = sender.holder();
+    let outlet = Arc::new(Outlet::new(inner.max_queued, holder.owner()));
     let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
     let (principal, patience) = (sender.principal.clone(), inner.patience(&sender));
-    let holder = sender.holder();
     // What comes in belongs to the POST that brings it.
     let sender = Sender { extensions: None, origin: inner.origin.clone(), ..sender };
     let connection = Connection::new(inner.server.facts(), sender.into_transport(Some(&id)));
@@ -166,17 +206,13 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
     let until = AtomicU64::new(0);
-    let pair = Arc::new(Pair { id: id.clone(), peer, principal, outlet: outlet.clone(), until });
+    let pair = Arc::new(Pair { id: id.clone(), peer, principal, holder: holder.clone(), outlet: outlet.clone(), until });
     pair.goes_on(patience);
-    let others = inner.sessions.len();
-    let mut pairs = inner.pairs.lock();
-    if pairs.len() + others >= inner.options.max_sessions {
-        drop(pairs);
+    if !inner.room_for_pair(&holder) {
         let message = format!("there are {} sessions already (max_sessions)", inner.options.max_sessions);
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).into();
     }
-    pairs.insert(id, pair.clone());
-    drop(pairs);
+    inner.pairs.lock().insert(id, pair.clone());
     inner.keep();
     let gone = Arc::downgrade(&pair);
     let reading = Reading { pair, inner: inner.clone() };

@@ -1,5 +1,6 @@
 //! What a protected server tells everybody: where tokens for it are to be had (RFC 9728); and whom it asks for one.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -78,10 +79,15 @@ impl Inner {
     }
 
     /// Finds out whose a request is, where that is asked.
-    pub(super) async fn guarded(&self, head: &mut Parts, at_pair: bool) -> Result<Option<Arc<Principal>>, Refusal> {
+    pub(super) async fn guarded(
+        &self,
+        head: &mut Parts,
+        at_pair: bool,
+        from: Option<IpAddr>,
+    ) -> Result<Option<Arc<Principal>>, Refusal> {
         let Some(guard) = &self.guard else { return Ok(None) };
         let host = self.host(head)?.map(str::to_owned);
-        guard.admit(head, host.as_deref(), at_pair).await.map(Some)
+        guard.admit(head, host.as_deref(), at_pair, from).await.map(Some)
     }
 
     /// Checks that a request's access token has the scopes that it needs.

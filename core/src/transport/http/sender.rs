@@ -34,6 +34,7 @@ impl Sender {
     /// What its handler is told of how it came.
     pub(super) fn into_transport(self, session: Option<&Arc<str>>) -> Arc<Transport> {
         let mut transport = Transport::new("http");
+        transport.share = self.holder().share();
         transport.session_id = session.cloned();
         transport.principal = self.principal;
         transport.beside = self.extensions.map(|extensions| extensions as Arc<dyn std::any::Any + Send + Sync>);

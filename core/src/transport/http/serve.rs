@@ -12,10 +12,11 @@ use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 
+use super::access_log::Entry;
 use super::activity::{Activity, Metered, Patience, Sockets, Watched};
 use super::body::Quiet;
 use super::descriptors;
@@ -23,6 +24,7 @@ use super::endpoint::Endpoint;
 use super::holder::Holder;
 use super::options::HttpOptions;
 use super::shares::Said;
+use super::tls::{HANDSHAKE, Tls};
 use crate::driver::{Use, now, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::Origin;
@@ -70,14 +72,16 @@ impl Server {
         let address = listeners.address()?;
         let path = options.path.clone();
         let max = descriptors::most(options.max_connections);
+        let tls = Tls::of(&options)?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let endpoint = Endpoint::new(self, options, Some(address.port()), origin)?;
         let closing = Arc::new(Signal::default());
-        let serving = accept(listeners, endpoint, self.clone(), closing.clone(), max);
+        let serving = accept(listeners, endpoint, self.clone(), tls, closing.clone(), max);
         let task = runtime::spawn(async move {
             serving.await;
             uses.end().await;
         });
-        Ok(HttpServer { url: url(address, &path), address, closing, task: Some(task) })
+        Ok(HttpServer { url: url(scheme, address, &path), address, closing, task: Some(task) })
     }
 }
 
@@ -176,7 +180,7 @@ impl Drop for HttpServer {
     }
 }
 
-fn url(address: SocketAddr, path: &str) -> String {
+fn url(scheme: &str, address: SocketAddr, path: &str) -> String {
     let mut reachable = address;
     if address.ip().is_unspecified() {
         reachable.set_ip(match address.ip() {
@@ -184,7 +188,7 @@ fn url(address: SocketAddr, path: &str) -> String {
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
         });
     }
-    format!("http://{reachable}{path}")
+    format!("{scheme}://{reachable}{path}")
 }
 
 const SOCKETS_FULL: &str = "there are as many connections as there may be (max_connections, or the process's limit of open \
@@ -192,7 +196,14 @@ const SOCKETS_FULL: &str = "there are as many connections as there may be (max_c
 const NO_DESCRIPTORS: &str = "no connection can be taken: the process or the system has no file descriptors left; the one \
      idle for longest of whoever has the most connections ends";
 
-async fn accept(listeners: Listeners, endpoint: Endpoint, server: Server, closing: Arc<Signal>, max: usize) {
+async fn accept(
+    listeners: Listeners,
+    endpoint: Endpoint,
+    server: Server,
+    tls: Option<Tls>,
+    closing: Arc<Signal>,
+    max: usize,
+) {
     let mut stop = std::pin::pin!(async {
         tokio::select! {
             () = closing.wait() => {}
@@ -219,9 +230,20 @@ async fn accept(listeners: Listeners, endpoint: Endpoint, server: Server, closin
                 match sockets.add(Holder::of(None, Some(from.ip())), activity.clone()) {
                     Some(key) => {
                         let counted = Counted::new(server.clone(), sockets.clone(), key, alive.clone());
-                        let connection =
-                            connection(stream, from.ip(), endpoint.clone(), closing.clone(), activity, counted);
-                        runtime::spawn(connection);
+                        let acceptor = tls.as_ref().map(Tls::acceptor);
+                        let (endpoint, closing) = (endpoint.clone(), closing.clone());
+                        // Without it the second of two small writes waits for the client.
+                        let _ = stream.set_nodelay(true);
+                        runtime::spawn(async move {
+                            let socket = Metered { socket: stream, activity: activity.clone() };
+                            let Some(acceptor) = acceptor else {
+                                return connection(socket, from.ip(), endpoint, closing, activity, counted).await;
+                            };
+                            // What speaks no TLS is told so by it.
+                            if let Ok(Ok(socket)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)).await {
+                                connection(socket, from.ip(), endpoint, closing, activity, counted).await;
+                            }
+                        });
                     }
                     // Everything answers somebody.
                     None => {
@@ -288,30 +310,32 @@ impl Drop for Counted {
 }
 
 async fn connection(
-    stream: TcpStream,
+    socket: impl AsyncRead + AsyncWrite + Unpin,
     from: IpAddr,
     endpoint: Endpoint,
     closing: Arc<Signal>,
     activity: Arc<Activity>,
     counted: Counted,
 ) {
-    // Without it the second of two small writes waits for the client.
-    let _ = stream.set_nodelay(true);
+    let logs = endpoint.inner.options.access_log;
     let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
         let (endpoint, activity, busy) = (&endpoint, &activity, activity.begin());
         let client = endpoint.inner.proxies.client(from, request.headers());
         if client != from {
             counted.sockets.belongs(counted.key, &Holder::of(None, Some(client)));
         }
+        let mut entry = logs.then(|| Entry::new(client, request.method(), request.uri(), request.version()));
         async move {
             let response = endpoint.answer(request.map(Patient::new), Some(client)).await;
             if response.body().waits() {
                 activity.waits();
             }
-            Ok::<_, Infallible>(response.map(|body| Watched { body, _busy: busy }))
+            if let Some(entry) = &mut entry {
+                entry.answered(response.status());
+            }
+            Ok::<_, Infallible>(response.map(|body| Watched { body, _busy: busy, entry }))
         }
     });
-    let socket = Metered { socket: stream, activity: activity.clone() };
     let mut builder = http1::Builder::new();
     // hyper's own timer would be set and cleared for each request.
     builder.header_read_timeout(None).max_header_size(MAX_HEAD);

@@ -1,3 +1,4 @@
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -44,6 +45,10 @@ impl Session {
         self.peer.revision().unwrap_or(self.revision)
     }
 
+    pub(super) fn holder(&self) -> &Holder {
+        &self.holder
+    }
+
     pub(super) fn lanes(&self) -> &Lanes {
         &self.lanes
     }
@@ -71,6 +76,7 @@ impl Session {
     }
 }
 
+const MADE_ROOM: &str = "the session made room for another (max_sessions)";
 const IDLE: &str = "the session was idle for too long (session_idle_timeout)";
 
 /// One principal leaves this part of all sessions to others.
@@ -204,24 +210,63 @@ impl Sessions {
         session.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now) && session.is_idle()
     }
 
-    /// Adds a session. When there are too many, another makes room: see [`Table::yields`].
+    /// Adds a session. When there are too many, with so many `others`, another makes room: see [`Table::yields`].
     ///
     /// # Errors
     /// Gives the session back when every one that might end is busy.
-    pub(super) fn insert(&self, session: Arc<Session>, now: Duration) -> Result<(), Arc<Session>> {
+    pub(super) fn insert(&self, session: Arc<Session>, others: usize, now: Duration) -> Result<(), Arc<Session>> {
         let mut table = self.lock();
         let mut evicted = None;
         let most = if session.holder.is_principal() { self.max - self.max / LEFT } else { self.max };
-        if table.by_id.len() >= self.max || table.held(&session.holder) >= most {
+        if table.by_id.len() + others >= self.max || table.held(&session.holder) >= most {
             let Some(id) = table.yields(&session.holder) else { return Err(session) };
             evicted = table.remove(&id);
         }
         table.insert(session, now);
         drop(table);
         if let Some(evicted) = evicted {
-            evicted.end(End::SessionEnded, "the session made room for another (max_sessions)");
+            evicted.end(End::SessionEnded, MADE_ROOM);
         }
         Ok(())
+    }
+
+    /// A session that nobody uses makes room for another of this holder's: see [`Table::yields`]. `false`: there is none.
+    pub(super) fn make_room(&self, holder: &Holder) -> bool {
+        let mut table = self.lock();
+        let evicted = table.yields(holder).and_then(|id| table.remove(&id));
+        drop(table);
+        if let Some(evicted) = &evicted {
+            evicted.end(End::SessionEnded, MADE_ROOM);
+        }
+        evicted.is_some()
+    }
+
+    /// True if a session that nobody uses would make room for another of this holder's.
+    pub(super) fn can_make_room(&self, holder: &Holder) -> bool {
+        self.lock().yields(holder).is_some()
+    }
+
+    /// How many this holder has.
+    pub(super) fn held(&self, holder: &Holder) -> usize {
+        self.lock().held(holder)
+    }
+
+    /// Forgets the events of idle sessions, of the holders that have most first, then of those that are idle for longest.
+    /// Says how many bytes that gives back.
+    pub(super) fn forget(&self, bytes: usize) -> usize {
+        let table = self.lock();
+        let mut idle: Vec<_> = table.by_use.values().filter(|session| !session.is_busy()).cloned().collect();
+        // Stable: within a holder the order of use stays.
+        idle.sort_by_cached_key(|session| (Reverse(table.held(&session.holder)), session.holder.owner()));
+        drop(table);
+        let mut freed = 0;
+        for session in idle {
+            if freed >= bytes {
+                break;
+            }
+            freed += session.lanes.forget();
+        }
+        freed
     }
 
     /// Takes a session out of the table. The caller ends it.
@@ -271,7 +316,7 @@ mod tests {
 
     fn session(id: &str, holder: Holder) -> Arc<Session> {
         let server = crate::server::Server::new("s");
-        let lanes = Arc::new(Lanes::new(2, None));
+        let lanes = Arc::new(Lanes::new(2, None, holder.owner()));
         let connection = Connection::new(server.facts(), Arc::new(Transport::new("http")));
         let sink: Arc<dyn Sink> = lanes.clone();
         let peer = Peer::new(connection, server.limits(), server.shared.router.clone(), |_| sink);
@@ -294,7 +339,7 @@ mod tests {
     fn whoever_opens_many_sessions_pushes_out_nobody_who_has_few() {
         let eve = Holder::of(None, Some([203, 0, 113, 9].into()));
         let sessions = Sessions::new(4, Duration::from_secs(1000));
-        let add = |id: &str, holder: &Holder| sessions.insert(session(id, holder.clone()), NOW).is_ok();
+        let add = |id: &str, holder: &Holder| sessions.insert(session(id, holder.clone()), 0, NOW).is_ok();
         assert!(add("ada", &Holder::of(None, Some([203, 0, 113, 1].into()))));
         for n in 0..20 {
             assert!(add(&format!("eve-{n}"), &eve));
@@ -319,7 +364,7 @@ mod tests {
             let session = session(id, user(name));
             let stream = busy.then(|| session.lanes().open_stream());
             assert!(stream.is_none_or(|stream| stream.is_some()));
-            sessions.insert(session, NOW).is_ok()
+            sessions.insert(session, 0, NOW).is_ok()
         };
         assert!(add("ada", "ada", false) && add("eve-1", "eve", true) && add("eve-2", "eve", true));
         // Her own are busy, and she has more than others.
@@ -336,7 +381,7 @@ mod tests {
         let add = |id: String, name: &str| {
             let session = session(&id, user(name));
             assert!(session.lanes().open_stream().is_some());
-            sessions.insert(session, NOW).is_ok()
+            sessions.insert(session, 0, NOW).is_ok()
         };
         let taken = (0..20).filter(|n| add(format!("eve-{n}"), "eve")).count();
         assert_eq!(taken, 7);
@@ -345,11 +390,21 @@ mod tests {
     }
 
     #[test]
+    fn what_another_transport_has_counts_as_well() {
+        let sessions = Sessions::new(3, Duration::from_secs(1000));
+        assert!(sessions.insert(session("ada", user("ada")), 2, NOW).is_ok());
+        assert!(sessions.insert(session("bob", user("bob")), 2, NOW).is_ok());
+        assert_eq!(there(&sessions), ["bob"]);
+        assert!(sessions.make_room(&user("ada")) && !sessions.make_room(&user("ada")));
+        assert_eq!(sessions.len(), 0);
+    }
+
+    #[test]
     fn a_session_is_idle_from_the_end_of_its_last_request() {
         let at = Duration::from_secs;
         let session = session("id", user("ada"));
         let sessions = Sessions::new(8, at(10));
-        assert!(sessions.insert(session.clone(), at(0)).is_ok());
+        assert!(sessions.insert(session.clone(), 0, at(0)).is_ok());
         session.left(at(9));
         sessions.sweep(at(18));
         assert!(sessions.find("id", None, at(18)).is_some());

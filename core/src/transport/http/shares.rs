@@ -160,6 +160,65 @@ impl<T: Yielding> Shares<T> {
     }
 }
 
+/// So many that a holder has them without a share.
+const ALWAYS: usize = 32;
+
+/// How many of something there are that nobody can take away. One holder has at most as many as are left for others, and
+/// always a few.
+pub(super) struct Counted {
+    state: Mutex<(usize, HashMap<Holder, usize>)>,
+    most: usize,
+    /// The most that one holder has, however many are left.
+    each: usize,
+}
+
+impl Counted {
+    pub(super) fn new(most: usize) -> Self {
+        Self { state: Mutex::default(), most, each: usize::MAX }
+    }
+
+    pub(super) fn with_each(self, each: usize) -> Self {
+        Self { each, ..self }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (usize, HashMap<Holder, usize>)> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// One more of this holder's, if it may have it.
+    pub(super) fn take(&self, holder: &Holder) -> bool {
+        let (all, held) = &mut *self.lock();
+        let own = held.get(holder).copied().unwrap_or_default();
+        let left = self.most - (*all).min(self.most);
+        let share = left.max(ALWAYS).min(self.each);
+        let fits = left > 0 && (own < share || *holder == Holder::Unknown);
+        if fits {
+            *all += 1;
+            *held.entry(holder.clone()).or_default() += 1;
+        }
+        fits
+    }
+
+    /// One of this holder's is over.
+    pub(super) fn give_back(&self, holder: &Holder) {
+        let (all, held) = &mut *self.lock();
+        *all -= 1;
+        if let Some(own) = held.get_mut(holder) {
+            *own -= 1;
+            if *own == 0 {
+                held.remove(holder);
+            }
+        }
+        if held.len() * 8 < held.capacity() {
+            held.shrink_to(held.len() * 2);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.lock().0
+    }
+}
+
 /// A limit that is hit is said once a minute.
 #[derive(Debug, Default)]
 pub(super) struct Said(AtomicU64);
@@ -210,6 +269,19 @@ mod tests {
 
     fn gone(things: &[Arc<Thing>]) -> Vec<u64> {
         things.iter().filter(|thing| thing.gone.load(Ordering::Relaxed)).map(|thing| thing.since).collect()
+    }
+
+    #[test]
+    fn a_holder_leaves_as_many_as_it_has() {
+        let (all, eve, ada) = (Counted::new(100), at(9), at(1));
+        assert_eq!((0..100).filter(|_| all.take(&eve)).count(), 50);
+        assert_eq!((0..100).filter(|_| all.take(&ada)).count(), 32, "a few are always there");
+        assert_eq!((0..100).filter(|_| all.take(&Holder::Unknown)).count(), 18);
+        assert!(!all.take(&ada) && all.len() == 100);
+        (0..50).for_each(|_| all.give_back(&eve));
+        assert!(all.take(&eve) && all.len() == 51);
+        let few = Counted::new(2);
+        assert!(few.take(&eve) && few.take(&eve) && !few.take(&ada));
     }
 
     #[test]

@@ -44,10 +44,8 @@ impl Yielding for News {
 
 impl Inner {
     /// Room for one more stateless request, if there is any.
-    pub(super) fn ticket(self: &Arc<Self>) -> Option<Ticket> {
-        let before = self.stateless.fetch_add(1, Ordering::Relaxed);
-        let ticket = self.counted(Counts::Requests);
-        (before < self.options.max_connections).then_some(ticket)
+    pub(super) fn ticket(self: &Arc<Self>, holder: Holder) -> Option<Ticket> {
+        self.stateless.take(&holder).then(|| self.counted(Counts::Request(holder)))
     }
 
     /// Room for one more listen stream. They live long, so they leave half of the room to the others.
@@ -85,10 +83,9 @@ impl Inner {
 }
 
 /// What a ticket is for.
-#[derive(Clone, Copy)]
 enum Counts {
-    /// A stateless request.
-    Requests,
+    /// A stateless request of somebody.
+    Request(Holder),
     /// A listen stream.
     Listener(u64),
     /// A standalone stream.
@@ -135,10 +132,10 @@ impl Drop for Ticket {
         if self.joined {
             self.inner.server.shared.links.left();
         }
-        match self.counts {
-            Counts::Requests => drop(self.inner.stateless.fetch_sub(1, Ordering::Relaxed)),
-            Counts::Listener(key) => self.inner.listening.remove(key),
-            Counts::Stream(key) => self.inner.streams.remove(key),
+        match &self.counts {
+            Counts::Request(holder) => self.inner.stateless.give_back(holder),
+            Counts::Listener(key) => self.inner.listening.remove(*key),
+            Counts::Stream(key) => self.inner.streams.remove(*key),
         }
     }
 }

@@ -4,12 +4,15 @@ use std::sync::Arc;
 
 use tokio::time::timeout;
 
+use super::super::holder::Holder;
 use super::{Denied, Guard, invalid, lock, seconds};
 use crate::auth::fetch::Fetch;
 use crate::auth::resource::claims::{self, Expected};
 use crate::auth::resource::introspection;
 use crate::driver::now;
 use crate::model::Principal;
+
+const INACTIVE: &str = "the token is not active";
 
 impl Guard {
     /// Whose a token is; `key` stands for it, and for what it is good for.
@@ -18,12 +21,16 @@ impl Guard {
         key: [u8; 32],
         fetch: impl Fn() -> Fetch,
         expected: &Expected<'_>,
+        holder: &Holder,
     ) -> Result<Arc<Principal>, Denied> {
         let known = || lock(&self.known).get(&key, now());
         if let Some(principal) = known() {
             return Ok(principal);
         }
-        let _waiting = self.waits()?;
+        if lock(&self.known).is_inactive(&key, now()) {
+            return Err(invalid(INACTIVE));
+        }
+        let _waiting = self.waits(holder)?;
         let asked = async {
             let _turn = self.asking.acquire().await.map_err(|_| "it was closed".to_owned())?;
             match known() {
@@ -34,7 +41,10 @@ impl Guard {
         let claims = match timeout(self.auth.timeout, asked).await {
             Ok(Ok(Some(Ok(principal)))) => return Ok(principal),
             Ok(Ok(Some(Err(claims)))) => claims,
-            Ok(Ok(None)) => return Err(invalid("the token is not active")),
+            Ok(Ok(None)) => {
+                lock(&self.known).put_inactive(key, now());
+                return Err(invalid(INACTIVE));
+            }
             Ok(Err(why)) => {
                 let why: String = why;
                 return Err(self.unavailable(&format!("introspection: {why}")));

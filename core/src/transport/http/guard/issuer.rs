@@ -7,6 +7,7 @@ use futures_util::FutureExt;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
+use super::super::holder::Holder;
 use super::{Denied, Guard, invalid, lock};
 use crate::auth::fetch::Fetch;
 use crate::auth::jose::{self, Algorithm, KeySet, Refused};
@@ -57,7 +58,7 @@ impl Guard {
                     return Ok(keys);
                 }
                 Look::Fetch if !waited => {
-                    let _waiting = self.waits()?;
+                    let _waiting = self.waits(&Holder::Unknown)?;
                     match self.start_fetch(lacking) {
                         Some(task) => drop(task.await),
                         None => drop(self.fetching.lock().await),

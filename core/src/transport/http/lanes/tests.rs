@@ -5,7 +5,7 @@ const BOTH: Accepts = Accepts { json: true, events: true };
 
 fn lanes(events: usize) -> Lanes {
     let room = Room { events, bytes: 1000 };
-    let lanes = Lanes::new(2, (events > 0).then_some(Resumption { room, retry: Duration::from_secs(1) }));
+    let lanes = Lanes::new(2, (events > 0).then_some(Resumption { room, retry: Duration::from_secs(1) }), Owner::UNKNOWN);
     lanes.primes(true);
     lanes
 }
@@ -87,7 +87,7 @@ fn a_reader_that_is_too_slow_loses_its_stream() {
 #[test]
 fn each_answer_goes_its_own_way_and_is_lost_with_it() {
     let lanes = lanes(9);
-    let (one, two) = (Arc::new(Outlet::new(2)), Arc::new(Outlet::new(2)));
+    let (one, two) = (Arc::new(Outlet::new(2, Owner::UNKNOWN)), Arc::new(Outlet::new(2, Owner::UNKNOWN)));
     let (first, second) =
         (lanes.open(one.clone(), BOTH, Asked::One(1.into())), lanes.open(two.clone(), BOTH, Asked::One(1.into())));
     let (_, stream) = lanes.open_stream().expect("room");
@@ -109,7 +109,7 @@ fn each_answer_goes_its_own_way_and_is_lost_with_it() {
 #[test]
 fn an_answer_alone_is_not_kept() {
     let lanes = lanes(9);
-    let outlet = Arc::new(Outlet::new(2));
+    let outlet = Arc::new(Outlet::new(2, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("answer", Some(route), Sent::Response(None))]);
     assert_eq!(events(&outlet), ["answer"]);
@@ -119,7 +119,7 @@ fn an_answer_alone_is_not_kept() {
 #[test]
 fn a_request_finds_a_reader_where_its_own_stream_is_none() {
     let lanes = lanes(9);
-    let outlet = Arc::new(Outlet::new(0));
+    let outlet = Arc::new(Outlet::new(0, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), Accepts { json: true, events: false }, Asked::One(1.into()));
     let (_, stream) = lanes.open_stream().expect("room");
     lanes.send(vec![request("ask", route), outbound("progress", Some(route), Sent::Notification)]);
@@ -129,7 +129,7 @@ fn a_request_finds_a_reader_where_its_own_stream_is_none() {
 #[test]
 fn a_lost_stream_of_a_request_goes_on_where_it_was_lost() {
     let lanes = lanes(9);
-    let outlet = Arc::new(Outlet::new(9));
+    let outlet = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("a", Some(route), Sent::Notification), outbound("b", Some(route), Sent::Notification)]);
     assert_eq!(events(&outlet), ["r1-2 a", "r1-3 b"]);
@@ -157,7 +157,7 @@ fn a_lost_stream_of_a_request_goes_on_where_it_was_lost() {
 #[test]
 fn a_reader_that_is_still_there_gets_no_more() {
     let lanes = lanes(9);
-    let outlet = Arc::new(Outlet::new(9));
+    let outlet = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("a", Some(route), Sent::Notification)]);
     let (key, stream) = lanes.open_stream().expect("room");
@@ -200,7 +200,7 @@ fn a_standalone_stream_of_which_little_is_kept_goes_on() {
 #[test]
 fn an_answer_that_is_too_long_to_wait_says_so() {
     let lanes = lanes(9);
-    let outlet = Arc::new(Outlet::new(9));
+    let outlet = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.pause(route);
     lanes.leave(route, &outlet);
@@ -213,7 +213,7 @@ fn an_answer_that_is_too_long_to_wait_says_so() {
 #[test]
 fn a_paused_answer_waits_for_its_client() {
     let lanes = lanes(9);
-    let outlet = Arc::new(Outlet::new(9));
+    let outlet = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.pause(route);
     assert_eq!(ended(&outlet), Some(End::Paused));
@@ -221,11 +221,11 @@ fn a_paused_answer_waits_for_its_client() {
     lanes.send(vec![outbound("answer", Some(route), Sent::Response(None))]);
     assert_eq!(events(&resume(&lanes, "r1-1").expect("kept")), ["r1-2 answer"]);
     // Where the client would not come back, nothing happens.
-    let outlet = Arc::new(Outlet::new(9));
+    let outlet = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), Accepts { json: true, events: false }, Asked::One(1.into()));
     lanes.pause(route);
     lanes.primes(false);
-    let other = Arc::new(Outlet::new(9));
+    let other = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let second = lanes.open(other.clone(), BOTH, Asked::One(1.into()));
     lanes.pause(second);
     assert_eq!((ended(&outlet), ended(&other)), (None, None));
@@ -234,7 +234,7 @@ fn a_paused_answer_waits_for_its_client() {
 #[test]
 fn what_waits_goes_out_with_a_stream_that_takes_it_up_also_when_it_comes_back() {
     let lanes = lanes(9);
-    let outlet = Arc::new(Outlet::new(9));
+    let outlet = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let route = lanes.open(outlet.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![notification("a")]);
     lanes.take_up(route);
@@ -245,7 +245,7 @@ fn what_waits_goes_out_with_a_stream_that_takes_it_up_also_when_it_comes_back() 
     let resumed = resume(&lanes, "r1-2").expect("kept");
     assert_eq!((events(&resumed), lanes.is_read(route)), (vec!["r1-3 b".to_owned()], true));
     // Any other request's stream is for what belongs to it.
-    let other = Arc::new(Outlet::new(9));
+    let other = Arc::new(Outlet::new(9, Owner::UNKNOWN));
     let second = lanes.open(other.clone(), BOTH, Asked::One(1.into()));
     lanes.send(vec![outbound("own", Some(second), Sent::Notification)]);
     lanes.leave(second, &other);
@@ -261,7 +261,7 @@ fn what_was_taken_before_the_end_is_answered() {
         Some(Next::Answer(answer)) => String::from_utf8_lossy(&answer.text).into_owned(),
         other => format!("{other:?}"),
     };
-    let outlets: Vec<_> = (0..4).map(|_| Arc::new(Outlet::new(2))).collect();
+    let outlets: Vec<_> = (0..4).map(|_| Arc::new(Outlet::new(2, Owner::UNKNOWN))).collect();
     lanes.open(outlets[0].clone(), BOTH, Asked::One(7.into()));
     lanes.open(outlets[1].clone(), BOTH, Asked::Batch([1.into(), "a".into()].into()));
     lanes.open(outlets[2].clone(), BOTH, Asked::Nothing);
