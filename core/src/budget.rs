@@ -53,6 +53,8 @@ pub(crate) trait Reclaim: Send + Sync {
 /// What is used of a budget.
 struct Budget {
     max: AtomicUsize,
+    /// As in the state, to be read without its lock.
+    used: AtomicUsize,
     state: Mutex<State>,
     idle: Mutex<Idle>,
 }
@@ -79,7 +81,12 @@ pub(crate) fn set_max(bytes: usize) {
 
 /// What it holds, in bytes.
 pub(crate) fn used() -> usize {
-    PROCESS.lock().used
+    PROCESS.used.load(Ordering::Relaxed)
+}
+
+/// True if this owner has so much that it gets no more work done, although what is idle was given up for it.
+pub(crate) fn is_spent(owner: Owner) -> bool {
+    PROCESS.is_spent(owner) && !(PROCESS.make_room(STEP) && !PROCESS.is_spent(owner))
 }
 
 /// `idle` is asked for what can be done without, for as long as it lives.
@@ -91,7 +98,7 @@ pub(crate) fn reclaim_from(idle: &Arc<dyn Reclaim>) {
 
 impl Budget {
     fn new(max: usize) -> Self {
-        Self { max: AtomicUsize::new(max), state: Mutex::default(), idle: Mutex::default() }
+        Self { max: AtomicUsize::new(max), used: AtomicUsize::new(0), state: Mutex::default(), idle: Mutex::default() }
     }
 
     fn max(&self) -> usize {
@@ -118,9 +125,31 @@ impl Budget {
         let fits = bytes <= left && (owner == Owner::UNKNOWN || of_owner + bytes <= left - bytes);
         if fits {
             state.used += bytes;
+            self.used.store(state.used, Ordering::Relaxed);
             *state.by_owner.entry(owner).or_default() += bytes;
         }
         fits
+    }
+
+    /// Takes what is there already, whether it may or not.
+    fn take_anyway(&self, owner: Owner, bytes: usize) {
+        let mut state = self.lock();
+        state.used += bytes;
+        *state.by_owner.entry(owner).or_default() += bytes;
+        self.used.store(state.used, Ordering::Relaxed);
+    }
+
+    /// True if this owner has more than is left for others.
+    fn is_spent(&self, owner: Owner) -> bool {
+        let max = self.max();
+        // Nobody has then more than is left.
+        if self.used.load(Ordering::Relaxed) <= max / 2 {
+            return false;
+        }
+        let state = self.lock();
+        let left = max.saturating_sub(state.used);
+        let of_owner = state.by_owner.get(&owner).copied().unwrap_or_default();
+        left == 0 || (owner != Owner::UNKNOWN && of_owner > left)
     }
 
     fn give_back(&self, owner: Owner, bytes: usize) {
@@ -129,6 +158,7 @@ impl Budget {
         }
         let mut state = self.lock();
         state.used -= bytes;
+        self.used.store(state.used, Ordering::Relaxed);
         let left = state.by_owner.get_mut(&owner).map(|held| {
             *held -= bytes;
             *held
@@ -194,6 +224,16 @@ impl Charge {
     /// As [`try_grow`](Self::try_grow), at the cost of what is idle. Called without a lock.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         self.try_grow(bytes) || (self.budget.make_room(bytes) && self.try_grow(bytes))
+    }
+
+    /// Takes so many bytes more, whether there are so many left or not: of something that is there already.
+    pub(crate) fn force(&mut self, bytes: usize) {
+        self.wanted += bytes;
+        if self.wanted > self.held {
+            let more = (self.wanted - self.held).div_ceil(STEP) * STEP;
+            self.budget.take_anyway(self.owner, more);
+            self.held += more;
+        }
     }
 
     /// Takes or gives back what is missing to so many bytes. `false`: more cannot be had, and nothing has changed.
@@ -307,6 +347,21 @@ mod tests {
         drop((eve, mallory, ada, unknown));
         let state = budget.lock();
         assert_eq!((state.used, state.by_owner.len()), (0, 0));
+    }
+
+    #[test]
+    fn who_has_more_than_is_left_gets_nothing_done() {
+        let budget = of(8);
+        let (eve, ada) = (Owner::of(&"eve"), Owner::of(&"ada"));
+        let mut answers = charge(budget, eve);
+        answers.force(4 * STEP);
+        assert!(!budget.is_spent(eve));
+        answers.force(1);
+        assert!(budget.is_spent(eve) && !budget.is_spent(ada) && !budget.is_spent(Owner::UNKNOWN));
+        answers.force(8 * STEP);
+        assert!(budget.is_spent(ada) && budget.is_spent(Owner::UNKNOWN));
+        drop(answers);
+        assert!(!budget.is_spent(eve));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::jsonrpc::{ErrorObject, RawJson, code};
+use crate::report::Printable;
 
 /// What went wrong, and at whose fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -354,11 +355,13 @@ impl From<std::io::Error> for Error {
     }
 }
 
+/// The kind and the message, or the message and the code. Control characters but line breaks and tabs are escaped, and what
+/// is longer than 8,192 characters is cut: a peer may have written it.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code() {
-            Some(code) => write!(f, "{} (JSON-RPC error {code})", self.message()),
-            None => write!(f, "{}: {}", self.kind().as_str(), self.message()),
+            Some(code) => write!(f, "{} (JSON-RPC error {code})", Printable(self.message())),
+            None => write!(f, "{}: {}", self.kind().as_str(), Printable(self.message())),
         }
     }
 }

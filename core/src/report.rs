@@ -4,9 +4,33 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Writes a line to standard error, if there is one that takes it.
+/// Writes a line to standard error, if there is one that takes it. A text of several lines is indented from the second on,
+/// so that none of a peer's looks as if it were the engine's.
 pub(crate) fn say(message: impl fmt::Display) {
-    line(format_args!("tricorn: {message}"));
+    let text = message.to_string();
+    line(format_args!("tricorn: {}", Printable(text.trim_end()).to_string().replace('\n', "\n    ")));
+}
+
+/// The most characters of a text that are shown.
+const SHOWN: usize = 8192;
+
+/// A text that may be a peer's, as a terminal or a log can show it: line breaks and tabs are its only control characters,
+/// and it has an end.
+pub(crate) struct Printable<'a>(pub(crate) &'a str);
+
+impl fmt::Display for Printable<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write as _;
+        let cut = self.0.char_indices().nth(SHOWN).map_or(self.0.len(), |(at, _)| at);
+        for c in self.0[..cut].chars() {
+            if c.is_control() && c != '\n' && c != '\t' {
+                write!(f, "\\x{:02x}", u32::from(c))?;
+            } else {
+                f.write_char(c)?;
+            }
+        }
+        if cut < self.0.len() { write!(f, "… ({} bytes)", self.0.len()) } else { Ok(()) }
+    }
 }
 
 /// As [`say`], without the program's name.
@@ -110,4 +134,18 @@ pub(crate) fn guarded<T>(what: &str, f: impl FnOnce() -> T) -> Option<T> {
         say(format_args!("{what} panicked"));
     }
     outcome.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_peers_text_can_be_shown() {
+        let shown = |text: &str| Printable(text).to_string();
+        assert_eq!(shown("a\u{1b}]0;x\u{7}\r\n\tb\u{9b}é"), "a\\x1b]0;x\\x07\\x0d\n\tb\\x9bé");
+        let long = "é".repeat(SHOWN + 1);
+        assert!(shown(&long).ends_with("é… (16386 bytes)") && shown(&long).chars().count() < SHOWN + 20);
+        assert_eq!(shown(&long[2..]), long[2..]);
+    }
 }

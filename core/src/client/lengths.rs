@@ -1,6 +1,9 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 
@@ -33,7 +36,13 @@ impl Lengths {
 
     /// A page is asked for: the first, or another.
     pub(super) fn asked(&self, list: usize, params: Option<&RawJson>, now: Duration) {
-        let continues = params.is_some_and(|params| params.get().contains("\"cursor\""));
+        #[derive(Deserialize)]
+        struct Params<'a> {
+            #[serde(borrow, default)]
+            cursor: Option<&'a RawValue>,
+        }
+        let at = |params: &RawJson| params.borrow::<Params<'_>>().is_ok_and(|params| params.cursor.is_some());
+        let continues = params.is_some_and(at);
         if !continues {
             self.0.lock().unwrap_or_else(PoisonError::into_inner)[list] = Length { bytes: 0, since: now };
         }

@@ -29,7 +29,7 @@ pub(crate) fn own() -> Handle {
             let runtime = Builder::new_multi_thread()
                 .worker_threads(1)
                 .max_blocking_threads(64)
-                .thread_name("tricorn")
+                .thread_name(THREAD)
                 .enable_all()
                 .build()
                 .expect("the operating system gives a thread");
@@ -48,4 +48,15 @@ where
     F::Output: Send + 'static,
 {
     handle().spawn(future)
+}
+
+/// The threads of the engine's own runtime are called so.
+const THREAD: &str = "tricorn";
+
+/// Does something that takes a while. On the engine's own runtime another thread takes over what the one worker does; in a
+/// caller's runtime nothing is known of its threads, and it is done as it is.
+#[cfg(feature = "http")]
+pub(crate) fn beside_others<T>(work: impl FnOnce() -> T) -> T {
+    let is_own = std::thread::current().name() == Some(THREAD);
+    if is_own { tokio::task::block_in_place(work) } else { work() }
 }

@@ -118,6 +118,9 @@ fn time(claims: &Map<String, Value>, name: &str) -> Result<Option<u64>, &'static
     }
 }
 
+/// The most scopes of a token that count; no request needs more.
+const MAX_SCOPES: usize = 1000;
+
 /// `scope` (RFC 8693, section 4.2), or `scp`, as some authorization servers call it: words in a text, or an array.
 fn scopes(claims: &Map<String, Value>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
@@ -128,6 +131,9 @@ fn scopes(claims: &Map<String, Value>) -> Vec<String> {
             _ => continue,
         };
         for word in words.into_iter().filter(|word| !word.is_empty()) {
+            if found.len() >= MAX_SCOPES {
+                break;
+            }
             if !found.iter().any(|known| known == word) {
                 found.push(word.to_owned());
             }

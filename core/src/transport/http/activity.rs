@@ -29,13 +29,26 @@ pub(super) struct Activity {
     head: AtomicU64,
     /// Something has come.
     heard: AtomicBool,
+    /// The body of its request is still on its way.
+    arrives: AtomicBool,
     /// Since when its peer takes nothing, or 0 while writing goes on.
     blocked: AtomicU64,
+    /// How long its peer has taken nothing, in all, before that; and how many bytes it took for it.
+    stalled: AtomicU64,
+    written: AtomicU64,
+    /// When it took something again.
+    freed: AtomicU64,
     /// Another needs its place.
     yields: AtomicBool,
     /// Tells the socket to look whether it is due.
     pub(super) look: Notify,
 }
+
+/// The slowest that a peer may take what is written, in bytes a second.
+const SLOWEST: u64 = 4096;
+
+/// Pauses that are so long ago do not count: milliseconds.
+const FORGIVEN: u64 = 60_000;
 
 /// How long is waited for a socket's client.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +59,7 @@ pub(super) struct Patience {
     pub(super) head: Duration,
     /// For another request.
     pub(super) idle: Duration,
-    /// Until it takes something of what is written.
+    /// Until it takes something of what is written, and for all such pauses together beyond the slowest rate.
     pub(super) write: Duration,
 }
 
@@ -73,6 +86,30 @@ impl Activity {
         self.waits.store(true, Ordering::Release);
     }
 
+    /// The body of the request that is being answered is on its way, or has come.
+    pub(super) fn arrives(&self, arrives: bool) {
+        self.arrives.store(arrives, Ordering::Release);
+    }
+
+    /// Waits until the socket has to end.
+    pub(super) async fn is_to_end(&self, patience: &Patience) {
+        while !self.is_due(patience) {
+            self.look.notified().await;
+        }
+    }
+
+    /// True if its peer takes what is written more slowly than may be: of the time in which it takes nothing there is a
+    /// minute, and what its bytes take at the slowest rate.
+    fn is_slow(&self, patience: &Patience) -> bool {
+        let since = self.blocked.load(Ordering::Acquire);
+        if since == 0 {
+            return false;
+        }
+        let stalled = self.stalled.load(Ordering::Acquire) + millis().saturating_sub(since);
+        let allowed = self.written.load(Ordering::Acquire).saturating_mul(1000) / SLOWEST;
+        super::sessions::millis(patience.write).saturating_add(allowed) <= stalled
+    }
+
     /// True if the socket has to end: its client was waited for long enough, or another needs its place.
     pub(super) fn is_due(&self, patience: &Patience) -> bool {
         let long_ago = |then: &AtomicU64, limit| {
@@ -82,13 +119,30 @@ impl Activity {
         let idle = if self.heard.load(Ordering::Acquire) { patience.idle } else { patience.first };
         let is_idle =
             !self.busy.load(Ordering::Acquire) && (long_ago(&self.since, idle) || long_ago(&self.head, patience.head));
-        is_idle || long_ago(&self.blocked, patience.write) || self.yields.load(Ordering::Acquire)
+        is_idle || long_ago(&self.blocked, patience.write) || self.is_slow(patience) || self.yields.load(Ordering::Acquire)
     }
 
-    fn wrote<T>(&self, outcome: &Poll<T>) {
-        let is_blocked = self.blocked.load(Ordering::Relaxed) != 0;
-        if outcome.is_pending() != is_blocked {
-            self.blocked.store(if is_blocked { 0 } else { millis() }, Ordering::Release);
+    fn wrote(&self, outcome: &Poll<io::Result<usize>>) {
+        let since = self.blocked.load(Ordering::Relaxed);
+        if outcome.is_pending() && since == 0 {
+            let now = millis();
+            // After a minute without a pause all is forgotten.
+            if self.freed.load(Ordering::Relaxed).saturating_add(FORGIVEN) <= now {
+                self.stalled.store(0, Ordering::Release);
+                self.written.store(0, Ordering::Release);
+            }
+            self.blocked.store(now, Ordering::Release);
+        } else if !outcome.is_pending() && since != 0 {
+            let now = millis();
+            self.stalled.fetch_add(now.saturating_sub(since), Ordering::AcqRel);
+            self.freed.store(now, Ordering::Release);
+            self.blocked.store(0, Ordering::Release);
+        }
+        // Where nothing has stalled nothing is to be made up for.
+        if let Poll::Ready(Ok(bytes)) = outcome
+            && self.stalled.load(Ordering::Relaxed) != 0
+        {
+            self.written.fetch_add(*bytes as u64, Ordering::AcqRel);
         }
     }
 
@@ -106,6 +160,7 @@ impl Yielding for Activity {
         let used = match (self.busy.load(Ordering::Acquire), self.waits.load(Ordering::Acquire)) {
             (false, _) => Use::Idle,
             (true, true) => Use::Waiting,
+            (true, false) if self.arrives.load(Ordering::Acquire) => Use::Arriving,
             (true, false) => Use::Answering,
         };
         (used, self.since.load(Ordering::Acquire))
@@ -123,6 +178,7 @@ pub(super) struct Busy(Arc<Activity>);
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.waits.store(false, Ordering::Release);
+        self.0.arrives.store(false, Ordering::Release);
         self.0.since.store(millis(), Ordering::Release);
         self.0.busy.store(false, Ordering::Release);
     }

@@ -29,7 +29,7 @@ use super::sessions::Sessions;
 use super::shares::{Counted, Shares};
 use super::tickets::{LISTENERS_FULL, News, STREAMS_FULL};
 use super::uses::Begun;
-use super::{cors, ending, legacy, modern, pair};
+use super::{cors, ending, heavy, legacy, modern, pair};
 use crate::budget::{self, Reclaim};
 use crate::call::Link;
 use crate::driver::{Peer, now, runtime};
@@ -244,7 +244,11 @@ impl Inner {
     where
         B: HttpBody<Data = Bytes>,
     {
-        let body = match collect(&sender.headers, body, self.limits.max_message_bytes, sender.holder().owner()).await {
+        let owner = sender.holder().owner();
+        if budget::is_spent(owner) {
+            return Refusal::over_budget().into();
+        }
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes, owner).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
@@ -275,7 +279,11 @@ impl Inner {
     where
         B: HttpBody<Data = Bytes>,
     {
-        let body = match collect(&sender.headers, body, self.limits.max_message_bytes, sender.holder().owner()).await {
+        let owner = sender.holder().owner();
+        if budget::is_spent(owner) {
+            return Refusal::over_budget().into();
+        }
+        let body = match collect(&sender.headers, body, self.limits.max_message_bytes, owner).await {
             Ok(body) => body,
             Err(refusal) => return refusal.into(),
         };
@@ -287,7 +295,10 @@ impl Inner {
         if body.trim_ascii_start().first() == Some(&b'[') && (modern || !self.takes_batches(&sender)) {
             limits.max_batch = 0;
         }
-        let (decoded, head) = match protocol::decode(&body, &limits) {
+        let turn = heavy::turn(body.len()).await;
+        let read = heavy::at_length(body.len(), || protocol::decode(&body, &limits));
+        drop(turn);
+        let (decoded, head) = match read {
             Ok((decoded, head)) => (Ok(decoded), head),
             Err(error) => (Err(error), None),
         };

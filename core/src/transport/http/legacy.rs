@@ -9,6 +9,7 @@ use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
 use super::headers::{self, Accepts, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, Single};
+use super::heavy;
 use super::lanes::{Asked, Lanes, Refused, Resumed};
 use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
@@ -124,7 +125,13 @@ async fn ask(
     let transport = sender.into_transport(Some(&session.id));
     let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
     let opens = matches!(&input, Input::Received(message) if initializes(message));
-    session.peer.arrived(Arrival { route, transport, head }, input);
+    let size = match &input {
+        Input::Received(Message::Request { params: Some(params), .. }) => params.get().len(),
+        _ => 0,
+    };
+    let turn = heavy::turn(size).await;
+    heavy::at_length(size, || session.peer.arrived(Arrival { route, transport, head }, input));
+    drop(turn);
     if opens {
         session.lanes().primes(session.revision().rules().priming_event);
     }

@@ -20,6 +20,7 @@ mod forwarded;
 #[cfg(feature = "auth")]
 mod guard;
 mod headers;
+mod heavy;
 mod holder;
 mod incoming;
 mod lanes;

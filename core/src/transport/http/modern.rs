@@ -8,6 +8,7 @@ use super::Body;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
 use super::headers::{self, Accepts, METHOD, NAME, Single, Version};
+use super::heavy;
 use super::outlet::{Answer, End, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::Sender;
@@ -64,7 +65,12 @@ pub(super) async fn post(
         ticket.join(&link);
     }
     let arrival = Arrival { route: Route(0), transport, head: Some(head) };
-    peer.arrived(arrival, Input::Received(Message::Request { id: id.clone(), method, params }));
+    let size = params.as_ref().map_or(0, |params| params.get().len());
+    let turn = heavy::turn(size).await;
+    heavy::at_length(size, || {
+        peer.arrived(arrival, Input::Received(Message::Request { id: id.clone(), method, params }));
+    });
+    drop(turn);
     if !outlet.is_answered() {
         // Closing the server finds it.
         ticket.list(&outlet, &peer);

@@ -48,6 +48,15 @@ impl State {
         waiting <= STEP || self.charge.get_or_insert_with(|| Charge::new(owner)).fit(waiting)
     }
 
+    /// So many bytes more wait in any case.
+    fn pays_anyway(&mut self, more: usize, owner: Owner) {
+        let waiting = self.waiting + more;
+        if waiting > STEP {
+            let charge = self.charge.get_or_insert_with(|| Charge::new(owner));
+            charge.force(waiting.saturating_sub(charge.bytes()));
+        }
+    }
+
     /// So many bytes wait no more.
     fn read(&mut self, less: usize) {
         self.waiting -= less;
@@ -142,6 +151,9 @@ impl Outlet {
     /// A message before the answer, for somebody who holds a lock. `None`: it has no place any more, or too many wait.
     pub(super) fn put(&self, message: Event, droppable: bool) -> Option<Wake> {
         self.change(|state| {
+            if !droppable {
+                state.pays_anyway(message.text.len(), self.owner);
+            }
             let fits = !droppable || (state.has_room(self.limit) && state.is_paid(message.text.len(), self.owner));
             if fits {
                 state.waiting += message.text.len();
@@ -157,7 +169,13 @@ impl Outlet {
     }
 
     /// The answer; nothing comes after it.
-    pub(super) fn answer(&self, answer: Answer) {
+    pub(super) fn answer(&self, mut answer: Answer) {
+        if answer.text.len() > STEP {
+            // Until its reader has taken it.
+            let mut charge = Charge::new(self.owner);
+            charge.force(answer.text.len());
+            answer.text = charge.of(answer.text);
+        }
         let changed = self.change(|state| {
             state.answer = Some(answer);
             true

@@ -65,14 +65,14 @@ impl Refusal {
         self
     }
 
-    /// Says in how many seconds to come again, where it is 503.
-    #[cfg(feature = "auth")]
     /// The process holds as much for its peers as it may.
     pub(super) fn over_budget() -> Self {
         let message = "too much is kept for clients already, or too much for this one (max_memory): try again later";
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// Says in how many seconds to come again, where it is 503.
+    #[cfg(feature = "auth")]
     pub(super) fn retry_after(mut self, seconds: u32) -> Self {
         self.retry_after = seconds;
         self

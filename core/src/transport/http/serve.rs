@@ -13,7 +13,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 
 use super::access_log::Entry;
@@ -85,6 +85,31 @@ impl Server {
     }
 }
 
+/// How many connections may wait to be accepted, as far as the system lets them.
+const BACKLOG: u32 = 4096;
+
+/// Listens on the first address of a name that can be listened on.
+async fn listen(host: &str, port: u16) -> std::io::Result<TcpListener> {
+    let mut last = None;
+    for address in tokio::net::lookup_host((host, port)).await? {
+        match listen_at(address) {
+            Ok(listener) => return Ok(listener),
+            Err(error) => last = Some(error),
+        }
+    }
+    Err(last.unwrap_or_else(|| std::io::Error::new(std::io::ErrorKind::InvalidInput, "the name has no address")))
+}
+
+/// As [`TcpListener::bind`], with room for a crowd.
+fn listen_at(address: SocketAddr) -> std::io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    // On Windows it would let another program listen there, too.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
 /// The sockets of one port.
 struct Listeners {
     first: TcpListener,
@@ -97,7 +122,7 @@ impl Listeners {
         let failed = |host: &str, port: u16, e: &std::io::Error| {
             Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}"))
         };
-        let first = TcpListener::bind((host, port)).await.map_err(|e| failed(host, port, &e))?;
+        let first = listen(host, port).await.map_err(|e| failed(host, port, &e))?;
         let address = first.local_addr()?;
         if !host.eq_ignore_ascii_case("localhost") {
             return Ok(Self { first, other: None });
@@ -107,7 +132,7 @@ impl Listeners {
             IpAddr::V6(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
         };
         let other = SocketAddr::new(ip, address.port());
-        match TcpListener::bind(other).await {
+        match listen_at(other) {
             Ok(other) => Ok(Self { first, other: Some(other) }),
             // Clients would get to whoever has it.
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && port != 0 => {
@@ -239,8 +264,14 @@ async fn accept(
                             let Some(acceptor) = acceptor else {
                                 return connection(socket, from.ip(), endpoint, closing, activity, counted).await;
                             };
+                            let shaken = tokio::select! {
+                                shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)) => shaken,
+                                () = closing.wait() => return,
+                                // Another needs its place.
+                                () = activity.is_to_end(&PATIENCE) => return,
+                            };
                             // What speaks no TLS is told so by it.
-                            if let Ok(Ok(socket)) = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)).await {
+                            if let Ok(Ok(socket)) = shaken {
                                 connection(socket, from.ip(), endpoint, closing, activity, counted).await;
                             }
                         });
@@ -326,7 +357,10 @@ async fn connection(
         }
         let mut entry = logs.then(|| Entry::new(client, request.method(), request.uri(), request.version()));
         async move {
-            let response = endpoint.answer(request.map(Patient::new), Some(client)).await;
+            let request = request.map(|body| Patient::new(body, activity.clone()));
+            let response = endpoint.answer(request, Some(client)).await;
+            // Nobody reads the rest of it.
+            activity.arrives(false);
             if response.body().waits() {
                 activity.waits();
             }
@@ -365,11 +399,13 @@ struct Patient {
     body: hyper::body::Incoming,
     quiet: Quiet,
     pace: Pace,
+    activity: Arc<Activity>,
 }
 
 impl Patient {
-    fn new(body: hyper::body::Incoming) -> Self {
-        Self { body, quiet: Quiet::new(BODY_TIMEOUT), pace: Pace::default() }
+    fn new(body: hyper::body::Incoming, activity: Arc<Activity>) -> Self {
+        activity.arrives(!body.is_end_stream());
+        Self { body, quiet: Quiet::new(BODY_TIMEOUT), pace: Pace::default(), activity }
     }
 }
 
@@ -404,6 +440,9 @@ impl HttpBody for Patient {
         match Pin::new(&mut self.body).poll_frame(cx) {
             Poll::Ready(frame) => {
                 self.quiet.restart();
+                if frame.is_none() || self.body.is_end_stream() {
+                    self.activity.arrives(false);
+                }
                 let bytes = frame.iter().flatten().filter_map(Frame::data_ref).map(Bytes::len).sum();
                 if frame.is_some() && self.pace.is_slow(bytes, now) {
                     return Poll::Ready(Some(Err(BrokenOff)));

@@ -16,6 +16,8 @@ use crate::report;
 pub(super) enum Use {
     /// Nothing is asked or told.
     Idle,
+    /// A request is on its way, and may be so for long.
+    Arriving,
     /// A stream that waits for news. Its client opens it again.
     Waiting,
     /// A request is being answered.
