@@ -14,6 +14,8 @@ pub(crate) mod runtime;
 mod service;
 #[cfg(test)]
 mod tests;
+#[cfg(feature = "runtime")]
+pub(crate) mod trim;
 
 #[cfg(feature = "runtime")]
 pub(crate) use clock::Time;

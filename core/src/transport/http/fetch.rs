@@ -18,7 +18,7 @@ use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use tower_service::Service;
 
-use super::network::{Network, Way};
+use super::network::{Network, Way, advised};
 use super::reach::{Reach, Whereabouts};
 use crate::auth::fetch::{Fetch, Fetched, Unfetched};
 use crate::auth::url::{Parts, is_safe};
@@ -201,6 +201,7 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
     };
     // A proxy for what is in the clear is of no use: that stays on this machine.
     let tunnels = parts.is_https() && policy.network.is_proxied(&uri);
+    let via = policy.network.named_proxy(&uri).filter(|_| tunnels);
     let addresses = if policy.is_proxied(&uri, &parts) { Vec::new() } else { policy.addresses(&parts).await? };
     let mut request = Request::builder().method(fetch.method()).uri(uri);
     request = request.header(USER_AGENT, concat!("tricorn/", env!("CARGO_PKG_VERSION")));
@@ -222,23 +223,31 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
         http.set_nodelay(true);
         http.enforce_http(false);
         match policy.network.way(request.uri(), http)? {
-            Way::Tunnel(tunnel) => return asked(policy.network.secured(tunnel)?, request).await,
-            Way::Socks(socks) => return asked(policy.network.secured(socks)?, request).await,
+            Way::Tunnel(tunnel) => return asked(policy.network.secured(tunnel)?, request, via).await,
+            Way::Socks(socks) => return asked(policy.network.secured(socks)?, request, via).await,
             Way::Direct | Way::Forward(..) => {}
         }
     }
     let mut http = HttpConnector::new_with_resolver(Known(addresses));
     http.set_nodelay(true);
     http.enforce_http(false);
-    asked(policy.network.secured(http)?, request).await
+    asked(policy.network.secured(http)?, request, None).await
 }
 
-async fn asked<C>(connector: C, request: Request<Full<Bytes>>) -> Result<Response<Incoming>, String>
+/// `via` names the proxy that the connector goes through.
+async fn asked<C>(
+    connector: C,
+    request: Request<Full<Bytes>>,
+    via: Option<String>,
+) -> Result<Response<Incoming>, String>
 where
     C: Connect + Clone + Send + Sync + 'static,
 {
     let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build::<_, Full<Bytes>>(connector);
-    client.request(request).await.map_err(|e| super::client::causes(&e))
+    client.request(request).await.map_err(|e| {
+        let why = super::client::causes(&e);
+        advised(via.map_or_else(|| why.clone(), |proxy| super::client::through(&why, &proxy)))
+    })
 }
 
 async fn collected(answer: Response<Incoming>) -> Result<Fetched, Unfetched> {

@@ -24,6 +24,9 @@ pub(crate) struct Network {
     proxies: Arc<Matcher>,
     /// They are the environment's, which means other machines.
     of_environment: bool,
+    /// What is wrong with variables that name proxies. A proxy of such a name stands for it: nothing goes past a proxy
+    /// because nobody can read where that is.
+    broken: Arc<Vec<String>>,
     tls: Tls,
 }
 
@@ -49,7 +52,8 @@ pub(crate) enum Way {
 impl Network {
     /// As the environment has it.
     pub(crate) fn ordinary() -> Self {
-        Self { proxies: Arc::new(Matcher::from_env()), of_environment: true, tls: Tls::Ordinary }
+        let (proxies, broken) = environment(|name| std::env::var(name).ok());
+        Self { proxies: Arc::new(proxies), of_environment: true, broken: Arc::new(broken), tls: Tls::Ordinary }
     }
 
     /// As a client's options have it, which stand for what the environment says.
@@ -57,29 +61,28 @@ impl Network {
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) naming the option that is wrong.
     pub(crate) fn of(options: &ClientOptions) -> Result<Self> {
+        let mut broken = Vec::new();
         let proxies = match options.proxy.as_deref() {
-            None => Matcher::from_env(),
+            None => {
+                let (proxies, wrong) = environment(|name| std::env::var(name).ok());
+                broken = wrong;
+                proxies
+            }
             Some("") => Matcher::builder().build(),
             Some(proxy) => {
-                let matcher = Matcher::builder().all(proxy.to_owned()).build();
-                let intercept = matcher.intercept(&Uri::from_static("https://example.com/"));
-                let is_spoken = |way: &Intercept| matches!(way.uri().scheme_str(), Some("http" | "socks5" | "socks5h"));
-                if !intercept.as_ref().is_some_and(is_spoken) {
-                    let name = named("proxy");
-                    let message = format!(
-                        "option \"{name}\": expected a URL with http:// or socks5://, got {}",
-                        shown_url(proxy)
-                    );
-                    return Err(Error::misuse(message));
-                }
-                matcher
+                let is_https = proxy.trim().to_ascii_lowercase().starts_with("https://");
+                let Some(usable) = usable(proxy).filter(|_| !is_https) else {
+                    return Err(Error::misuse(format!("option \"{}\": {EXPECTED}, got {}", named("proxy"), shown_url(proxy))));
+                };
+                Matcher::builder().all(usable).build()
             }
         };
         let tls = match (&options.ca, &options.cert, &options.key) {
             (None, None, None) => Tls::Ordinary,
             (ca, cert, key) => Tls::Own(Arc::new(own(ca.as_deref(), cert.as_deref(), key.as_deref())?)),
         };
-        Ok(Self { proxies: Arc::new(proxies), of_environment: options.proxy.is_none(), tls })
+        let of_environment = options.proxy.is_none();
+        Ok(Self { proxies: Arc::new(proxies), of_environment, broken: Arc::new(broken), tls })
     }
 
     fn intercept(&self, to: &Uri) -> Option<Intercept> {
@@ -92,6 +95,11 @@ impl Network {
         self.intercept(to).is_some()
     }
 
+    /// The proxy through which a URL is asked for, as part of a sentence and without what it is shown.
+    pub(crate) fn named_proxy(&self, to: &Uri) -> Option<String> {
+        self.intercept(to).map(|proxy| shown_url(proxy.uri().to_string().trim_end_matches('/')))
+    }
+
     /// How this URL is reached; `direct` makes the connections.
     ///
     /// # Errors
@@ -99,6 +107,10 @@ impl Network {
     pub(crate) fn way(&self, to: &Uri, direct: HttpConnector) -> Result<Way, String> {
         let Some(proxy) = self.intercept(to) else { return Ok(Way::Direct) };
         let at = proxy.uri().clone();
+        let broken = at.host().and_then(|host| host.strip_suffix(BROKEN)?.parse::<usize>().ok());
+        if let Some(why) = broken.and_then(|number| self.broken.get(number)) {
+            return Err(why.clone());
+        }
         match (at.scheme_str(), to.scheme_str()) {
             (Some("http"), Some("https")) => {
                 let tunnel = Tunnel::new(at, direct);
@@ -144,6 +156,67 @@ impl Network {
     }
 }
 
+/// What such a name ends with that stands for a variable: no host has one (RFC 6761).
+const BROKEN: &str = ".proxy.invalid";
+
+const EXPECTED: &str = "expected a URL with http:// or socks5:// (what a user or a password has of \"/\", \"?\" and \"#\" has to \
+                        be percent-encoded)";
+
+/// The proxies that the environment names, and what is wrong with those variables that cannot be used.
+fn environment(read: impl Fn(&str) -> Option<String>) -> (Matcher, Vec<String>) {
+    let variable = |names: &[&'static str]| {
+        names.iter().find_map(|name| read(name).filter(|value| !value.trim().is_empty()).map(|value| (*name, value)))
+    };
+    let mut broken = Vec::new();
+    let mut proxy = |names: &[&'static str]| {
+        let (name, value) = variable(names)?;
+        Some(usable(&value).unwrap_or_else(|| {
+            broken.push(format!("the variable {name}: {EXPECTED}, got {}", shown_url(&value)));
+            format!("http://{}{BROKEN}", broken.len() - 1)
+        }))
+    };
+    // Whoever asks a CGI program sets HTTP_PROXY by the header `Proxy`.
+    let http: &[&str] = if read("REQUEST_METHOD").is_some() { &["http_proxy"] } else { &["http_proxy", "HTTP_PROXY"] };
+    let mut matcher = Matcher::builder();
+    if let Some(all) = proxy(&["all_proxy", "ALL_PROXY"]) {
+        matcher = matcher.all(all);
+    }
+    if let Some(http) = proxy(http) {
+        matcher = matcher.http(http);
+    }
+    if let Some(https) = proxy(&["https_proxy", "HTTPS_PROXY"]) {
+        matcher = matcher.https(https);
+    }
+    if let Some((_, none)) = variable(&["no_proxy", "NO_PROXY"]) {
+        let hosts = none.split(',').map(str::trim).map(|host| host.strip_prefix("*.").unwrap_or(host));
+        matcher = matcher.no(hosts.collect::<Vec<_>>().join(","));
+    }
+    (matcher.build(), broken)
+}
+
+/// A proxy's URL as it can be read, with what people write in passwords encoded; `None` where it is none.
+fn usable(given: &str) -> Option<String> {
+    const SPECIAL: percent_encoding::AsciiSet =
+        percent_encoding::CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'@').add(b'[').add(b'\\').add(b']').add(b'^')
+            .add(b'`').add(b'{').add(b'|').add(b'}');
+    let given = given.trim();
+    let (scheme, rest) = given.split_once("://").unwrap_or(("http", given));
+    let scheme = scheme.to_ascii_lowercase();
+    // Of the last one no way leads there, which is said when it is to be used.
+    if !matches!(scheme.as_str(), "http" | "socks5" | "socks5h" | "https") {
+        return None;
+    }
+    let (user, host) = match rest.rsplit_once('@') {
+        Some((user, host)) if !user.contains(['/', '?', '#']) => {
+            (format!("{}@", percent_encoding::utf8_percent_encode(user, &SPECIAL)), host)
+        }
+        Some(_) => return None,
+        None => (String::new(), rest),
+    };
+    let url: Uri = format!("{scheme}://{user}{}", host.trim_end_matches('/')).parse().ok()?;
+    url.host().filter(|host| !host.is_empty()).map(|_| url.to_string())
+}
+
 fn is_this_machine(uri: &Uri) -> bool {
     let host = uri.host().unwrap_or_default().trim_matches(['[', ']']);
     let is_loopback = |address: std::net::IpAddr| address.to_canonical().is_loopback();
@@ -157,6 +230,17 @@ pub(crate) fn with_port(uri: &Uri, port: u16) -> Uri {
     let mut parts = uri.clone().into_parts();
     parts.authority = Some(authority);
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
+}
+
+/// What helps where a certificate is not trusted, behind why a connection failed.
+pub(crate) fn advised(why: String) -> String {
+    if !why.contains("UnknownIssuer") {
+        return why;
+    }
+    let option = named("ca");
+    format!(
+        "{why}: nobody here trusts its authority; name that in the option \"{option}\", SSL_CERT_FILE or NODE_EXTRA_CA_CERTS"
+    )
 }
 
 /// Where a proxy is, as part of a sentence.
@@ -280,7 +364,7 @@ mod tests {
     #[test]
     fn the_environments_proxies_are_for_other_machines() {
         let matcher = Arc::new(Matcher::builder().all("http://p:3128").build());
-        let network = Network { proxies: matcher, of_environment: true, tls: Tls::Ordinary };
+        let network = Network { proxies: matcher, of_environment: true, broken: Arc::default(), tls: Tls::Ordinary };
         for (to, expected) in [
             ("http://localhost:8000/mcp", false),
             ("http://127.0.0.1/mcp", false),
@@ -328,6 +412,48 @@ mod tests {
             ("socks5h://p", "http://h/", "socks"),
         ] {
             assert_eq!(way(proxy, to), expected, "{proxy} {to}");
+        }
+    }
+
+    #[test]
+    fn variables_are_read_as_people_write_them() {
+        let said = |pairs: &[(&'static str, &'static str)], to: &str| {
+            let (matcher, broken) = environment(|name| {
+                pairs.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
+            });
+            let network =
+                Network { proxies: Arc::new(matcher), of_environment: true, broken: Arc::new(broken), tls: Tls::Ordinary };
+            let to: Uri = to.parse().expect("a URL");
+            match network.way(&to, HttpConnector::new()) {
+                Ok(Way::Direct) => "direct".to_owned(),
+                Ok(_) => {
+                    let proxy = network.intercept(&to).expect("a proxy");
+                    let auth = proxy.basic_auth().map(|auth| auth.to_str().expect("text").to_owned());
+                    format!("{} {}", network.named_proxy(&to).expect("a proxy"), auth.unwrap_or_default())
+                }
+                Err(why) => why,
+            }
+        };
+        for (pairs, to, expected) in [
+            (&[("HTTPS_PROXY", "http://p:1")][..], "https://h/", "\"http://p:1\" "),
+            (&[("https_proxy", "p:1")], "https://h/", "\"http://p:1\" "),
+            (&[("HTTPS_PROXY", "http://p:1")], "http://h/", "direct"),
+            (&[("HTTPS_PROXY", " ")], "https://h/", "direct"),
+            // ada:s@cret and ada:ä b
+            (&[("ALL_PROXY", "http://ada:s@cret@p:1")], "http://h/", "\"http://p:1\" Basic YWRhOnNAY3JldA=="),
+            (&[("ALL_PROXY", "http://ada:ä b@p:1")], "http://h/", "\"http://p:1\" Basic YWRhOsOkIGI="),
+            (&[("HTTP_PROXY", "http://p:1"), ("REQUEST_METHOD", "GET")], "http://h/", "direct"),
+            (&[("HTTPS_PROXY", "http://p:1"), ("REQUEST_METHOD", "GET")], "https://h/", "\"http://p:1\" "),
+            (&[("ALL_PROXY", "http://p:1"), ("NO_PROXY", "a, *.h.test")], "http://x.h.test/", "direct"),
+            (&[("ALL_PROXY", "http://p:1"), ("NO_PROXY", "a, *.h.test")], "http://x.test/", "\"http://p:1\" "),
+        ] {
+            assert_eq!(said(pairs, to), expected, "{pairs:?} {to}");
+        }
+        for value in ["ftp://p", "http://[::1:1", "http://ada:pa/ss@p", "http://ada:pa#@p", "http://"] {
+            let told = said(&[("HTTPS_PROXY", value)], "https://h/");
+            assert!(told.starts_with("the variable HTTPS_PROXY: expected a URL") && !told.contains("ada"), "{value}: {told}");
+            assert_eq!(said(&[("HTTPS_PROXY", value)], "http://h/"), "direct", "it is for others");
+            assert_eq!(said(&[("HTTPS_PROXY", value), ("NO_PROXY", "h")], "https://h/"), "direct", "{value}");
         }
     }
 }

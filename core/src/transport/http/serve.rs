@@ -25,7 +25,7 @@ use super::holder::Holder;
 use super::options::HttpOptions;
 use super::shares::Said;
 use super::tls::{HANDSHAKE, Tls};
-use crate::driver::{Use, now, runtime};
+use crate::driver::{Use, now, runtime, trim};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::Origin;
 use crate::server::Server;
@@ -38,6 +38,8 @@ const PATIENCE: Patience = Patience {
     idle: Duration::from_secs(60),
     write: Duration::from_secs(60),
 };
+/// About as much memory a socket uses, in bytes.
+const SOCKET: usize = 16 << 10;
 /// How often the sockets are looked at for that.
 const SWEEP: Duration = Duration::from_secs(5);
 /// How many clients are told at once that there is no room for them, and for how long each.
@@ -336,6 +338,7 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.sockets.remove(self.key);
+        trim::worked(SOCKET);
         self.server.shared.connections.fetch_sub(1, Ordering::Relaxed);
     }
 }

@@ -11,6 +11,7 @@ use super::head::Media;
 use super::pool::Answer;
 use super::stream::{self, Cursor, End};
 use super::{Shared, headers, pair};
+use crate::driver::trim;
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
 use crate::protocol::Input;
@@ -263,6 +264,7 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
     if let Media::Other(media) = media {
         return Err(no_answer(post, format!("HTTP {status} with a body of type {media:?}, expected a message")));
     }
+    trim::worked(body.len());
     let decoded = jsonrpc::decode_leniently(&body, &shared.limits).map_err(garbled)?;
     if on(addressed(post, decoded)) {
         return Ok(());
@@ -273,7 +275,11 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
 /// The answer as a stream; a legacy one that breaks off is taken up again where the server says that it can be.
 async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessage<'_>) -> Result<(), Fault> {
     let mut bad = None;
-    let mut on = |data: Bytes| match jsonrpc::decode_leniently(&data, &shared.limits) {
+    let read = |data: &Bytes| {
+        trim::worked(data.len());
+        jsonrpc::decode_leniently(data, &shared.limits)
+    };
+    let mut on = |data: Bytes| match read(&data) {
         Ok(decoded) => on(addressed(post, decoded)),
         Err(mut error) => {
             // One bad event is not the end, unless it was meant to be the answer.
@@ -333,6 +339,11 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
     let status = answer.head.status;
     let (challenge, location) = (text(answer.head.challenge()), text(answer.head.location()));
     let challenged = answer.head.challenge().is_some();
+    let proxy = answer.proxy().map(str::to_owned);
+    if let (StatusCode::PROXY_AUTHENTICATION_REQUIRED, Some(proxy)) = (status, &proxy) {
+        let why = format!("the proxy {proxy} wants a password, or another one (407): http://user:password@host:port");
+        return Fault::Failed(Error::new(ErrorKind::Transport, why));
+    }
     #[cfg(feature = "auth")]
     let shown = answer.shown.clone();
     let body = answer.collect(shared.limits.max_message_bytes).await.unwrap_or_default();
@@ -373,6 +384,11 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
         () => ErrorKind::Transport,
     };
     let mut message = if detail.is_empty() { format!("HTTP {status}") } else { format!("HTTP {status}: {detail}") };
+    if let Some(proxy) = &proxy
+        && (unauthorized || status.is_server_error())
+    {
+        message.push_str(&format!(" (through the proxy {proxy})"));
+    }
     if status == StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE {
         message.push_str(" (the request's headers are too long");
         if post.is_some_and(|post| post.is_modern("tools/call")) {

@@ -35,7 +35,7 @@ use self::exchange::Post;
 use self::mirror::Tools;
 use self::pool::Pool;
 #[cfg(feature = "auth")]
-pub(super) use self::pool::causes;
+pub(super) use self::pool::{causes, through};
 use self::target::Target;
 use crate::client::{ClientOptions, Closer};
 use crate::driver::{Peer, Service, Sink, runtime};

@@ -26,7 +26,7 @@ use tower_service::Service;
 use super::head::Head;
 use super::link::{Io, Link, Outgoing};
 use crate::error::{Error, ErrorKind, Result, named};
-use crate::transport::http::network::{Network, Way, with_port};
+use crate::transport::http::network::{Network, Way, advised, with_port};
 #[cfg(feature = "auth")]
 use crate::transport::http::reach::{Reach, Whereabouts};
 
@@ -75,13 +75,13 @@ impl Connector {
     async fn connect(self, to: Uri) -> Result<Io, String> {
         match self {
             Self::Direct(connector) => made(connector, to).await,
-            Self::Tunnel(connector) => made(connector, to).await.map_err(by_proxy),
+            Self::Tunnel(connector) => made(connector, to).await,
             Self::Socks(connector) => {
                 let port = if to.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
-                made(connector, with_port(&to, port)).await.map_err(by_proxy)
+                made(connector, with_port(&to, port)).await
             }
             Self::Forward(mut http, Forward { at, .. }) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
-                Ok(()) => http.call(at).await.map(Io::Http).map_err(|e| by_proxy(causes(&e))),
+                Ok(()) => http.call(at).await.map(Io::Http).map_err(|e| causes(&e)),
                 Err(e) => Err(causes(&e)),
             },
         }
@@ -104,8 +104,16 @@ where
     }
 }
 
-fn by_proxy(why: String) -> String {
-    format!("{why} (through a proxy)")
+/// Why a connection through a proxy failed, in words that say more than those of whoever made it.
+pub(in crate::transport::http) fn through(why: &str, proxy: &str) -> String {
+    let why = if why.contains("proxy authorization required") {
+        "it wants a password, or another one (407): http://user:password@host:port".to_owned()
+    } else if why.contains("unsuccessful") {
+        "it does not lead there: it refuses to, or cannot get there".to_owned()
+    } else {
+        why.to_owned()
+    };
+    format!("through the proxy {proxy}: {why}")
 }
 
 /// An error and what caused it, as one text.
@@ -131,6 +139,8 @@ struct Resting {
 pub(super) struct Pool {
     origin: Uri,
     connector: Connector,
+    /// The proxy that it goes through, as part of a sentence.
+    via: Option<String>,
     resting: Mutex<Vec<Resting>>,
     sweeping: AtomicBool,
     closed: AtomicBool,
@@ -142,14 +152,16 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(network: &Network, origin: Uri) -> Result<Arc<Self>> {
         let connector = Connector::new(network, &origin)?;
-        Ok(Self::over(connector, origin))
+        let via = network.named_proxy(&origin);
+        Ok(Self::over(connector, via, origin))
     }
 
-    fn over(connector: Connector, origin: Uri) -> Arc<Self> {
+    fn over(connector: Connector, via: Option<String>, origin: Uri) -> Arc<Self> {
         let (sweeping, closed) = (AtomicBool::new(false), AtomicBool::new(false));
         Arc::new(Self {
             origin,
             connector,
+            via,
             resting: Mutex::default(),
             sweeping,
             closed,
@@ -205,6 +217,21 @@ impl Pool {
         request
     }
 
+    /// True if whoever is connected to keeps the connection. A proxy for requests in the clear may pass on the words of the
+    /// server, and close its own: it has to say that it does not.
+    fn is_kept(&self, head: &Head) -> bool {
+        let says = |name: &str| {
+            let values = head.headers.get_all(name).iter();
+            values.filter_map(|value| value.to_str().ok()).any(|value| value.to_ascii_lowercase().contains("keep-alive"))
+        };
+        !matches!(self.connector, Connector::Forward(..)) || says("connection") || says("proxy-connection")
+    }
+
+    /// The proxy that answers are of, or come through, where requests are not secret to it.
+    pub(super) fn forwarded_by(&self) -> Option<&str> {
+        self.via.as_deref().filter(|_| matches!(self.connector, Connector::Forward(..)))
+    }
+
     /// Opens a connection that will be needed soon.
     pub(super) async fn warm(self: &Arc<Self>) {
         if let Ok(mut link) = self.connect().await {
@@ -234,9 +261,16 @@ impl Pool {
                 Err(error) => causes(&error),
             },
             Ok(Err(why)) => why,
-            Err(_) => return Err(self.failed(&format!("no connection within {} s", CONNECT.as_secs()))),
+            Err(_) => {
+                let through = self.via.as_ref().map_or(String::new(), |proxy| format!(" through the proxy {proxy}"));
+                return Err(self.failed(&format!("no connection{through} within {} s", CONNECT.as_secs())));
+            }
         };
-        Err(self.failed(&format!("cannot connect: {why}")))
+        let why = match &self.via {
+            Some(proxy) => through(&why, proxy),
+            None => why,
+        };
+        Err(self.failed(&format!("cannot connect: {}", advised(why))))
     }
 
     async fn begun(&self, io: Io) -> hyper::Result<Link> {
@@ -337,6 +371,11 @@ pub(super) struct Shown {
 }
 
 impl Answer {
+    /// The proxy that may have answered in place of the server.
+    pub(super) fn proxy(&self) -> Option<&str> {
+        self.pool.forwarded_by()
+    }
+
     /// The next piece of the body.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
         let Some(link) = &mut self.link else { return Poll::Ready(None) };
@@ -359,6 +398,7 @@ impl Answer {
     fn release(&mut self, cx: &mut Context<'_>) {
         if let Some(mut link) = self.link.take()
             && link.is_reusable(cx)
+            && self.pool.is_kept(&self.head)
         {
             self.pool.put(link);
         }

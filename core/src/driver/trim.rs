@@ -1,0 +1,56 @@
+//! Memory that was freed goes back to the system. The allocator of glibc keeps what lies below something that is still in
+//! use: after one long message a process would be as large as that for ever.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::runtime;
+
+/// A message that is shorter leaves nothing worth giving back, in bytes.
+const SHORT: usize = 16 << 10;
+
+/// So much has to be worked on before anything is given back. Its values take several times that.
+const MUCH: usize = 512 << 10;
+
+/// How long nothing may be worked on before that, and how often it is waited for.
+const QUIET: (Duration, usize) = (Duration::from_millis(400), 5);
+
+/// What was worked on since something was given back, in bytes.
+static WORKED: AtomicUsize = AtomicUsize::new(0);
+/// Somebody waits to give back.
+static WAITS: AtomicBool = AtomicBool::new(false);
+
+/// A message with so many bytes is worked on, or as much memory is used for something else.
+pub(crate) fn worked(bytes: usize) {
+    if bytes < SHORT {
+        return;
+    }
+    let all = WORKED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    if all < MUCH || WAITS.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    runtime::spawn(async {
+        for _ in 0..QUIET.1 {
+            let before = WORKED.load(Ordering::Relaxed);
+            tokio::time::sleep(QUIET.0).await;
+            if WORKED.load(Ordering::Relaxed) == before {
+                break;
+            }
+        }
+        WORKED.store(0, Ordering::Relaxed);
+        WAITS.store(false, Ordering::Release);
+        // It walks through all that is free.
+        let _ = tokio::task::spawn_blocking(give_back).await;
+    });
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn give_back() {
+    #[expect(unsafe_code, reason = "nothing safe tells glibc to; see ADR 0017")]
+    // SAFETY: it takes a number, touches memory that is free alone, and may be called from any thread.
+    let _ = unsafe { libc::malloc_trim(0) };
+}
+
+/// Others give back by themselves, or keep little.
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn give_back() {}
