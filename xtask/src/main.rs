@@ -5,9 +5,11 @@ mod bench;
 mod conformance;
 mod demo;
 mod guides;
+mod hostile;
 mod interop;
 mod place;
 mod process;
+mod proxies;
 mod report;
 mod setup;
 mod stamp;
@@ -64,6 +66,10 @@ enum Task {
     },
     /// Run our clients and servers against programs that others wrote.
     Wild(wild::Options),
+    /// Run our clients through proxies that others wrote.
+    Proxies(proxies::Options),
+    /// Send hostile input to our programs, and measure what it costs them.
+    Hostile(hostile::Options),
     /// Write the wire types of Python, Node and Swift and the corpus index from the pinned schemas.
     GenTypes {
         /// Write nothing; fail when a file is not up to date
@@ -115,6 +121,8 @@ fn run(task: Task) -> anyhow::Result<bool> {
         }
         Task::Interop { langs, control } => interop::main(&Lang::list(&langs)?, control),
         Task::Wild(options) => wild::main(&options),
+        Task::Proxies(options) => proxies::main(&options),
+        Task::Hostile(options) => hostile::main(&options),
         Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
         Task::Test(options) => test::main(&options),
         Task::Guides => guides::write().map(|_| true),

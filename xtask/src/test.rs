@@ -8,7 +8,7 @@ use crate::conformance::{self, Plan, Role};
 use crate::place::{self, Lang};
 use crate::report::{self, Counts};
 use crate::setup::{self, State};
-use crate::{demo, guides, interop, process, tidy, tool, wild};
+use crate::{demo, guides, hostile, interop, process, proxies, tidy, tool, wild};
 use anyhow::Result;
 use parse::Read;
 use std::collections::VecDeque;
@@ -115,11 +115,18 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             all.push(interop(ready.clone()));
         }
         all.push(wild(ready.clone()));
+        if ready.contains(&Lang::Rust) {
+            all.extend(ready.iter().map(|lang| proxied(*lang)));
+        }
     }
     if ready.contains(&Lang::Rust) {
         all.push(platforms());
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
+    // Its figures are of a machine that does nothing else.
+    if ready.contains(&Lang::Rust) {
+        session.side_by_side(vec![hostile(Lang::Rust)]);
+    }
     session.side_by_side(all);
     Ok(session.end())
 }
@@ -164,6 +171,26 @@ fn wild(langs: Vec<Lang>) -> Job {
     let what = move || {
         let (counts, failures, skips) = wild::core(&langs)?;
         Ok(Read { counts, failures, skips })
+    };
+    Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
+}
+
+/// Our client of a language through proxies that others wrote.
+fn proxied(lang: Lang) -> Job {
+    let name = format!("{lang} proxies");
+    let what = move || {
+        let (counts, failures, skips) = proxies::run(lang)?;
+        Ok(Read { counts, failures, skips })
+    };
+    Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
+}
+
+/// Hostile input that tells most, and what it costs.
+fn hostile(lang: Lang) -> Job {
+    let name = format!("{lang} hostile");
+    let what = move || {
+        let (counts, failures) = hostile::core(lang)?;
+        Ok(Read { counts, failures, skips: Vec::new() })
     };
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }

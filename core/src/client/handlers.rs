@@ -233,6 +233,10 @@ impl Handlers {
     /// # Errors
     /// −32602 for what was not declared and for messages that do not fit together.
     fn acceptable(&self, rules: &Rules, method: &str, params: &RawJson) -> Result<()> {
+        if method == ELICITATION && params.get().len() > form::MAX_BYTES {
+            let (bytes, most) = (params.get().len(), form::MAX_BYTES);
+            return Err(Error::invalid_params(format!("{method}: a form of {bytes} bytes, at most {most}")));
+        }
         if !matches!(method, SAMPLING | ELICITATION) {
             return Ok(());
         }

@@ -4,8 +4,6 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::runtime;
-
 /// A message that is shorter leaves nothing worth giving back, in bytes.
 const SHORT: usize = 16 << 10;
 
@@ -29,10 +27,11 @@ pub(crate) fn worked(bytes: usize) {
     if all < MUCH || WAITS.swap(true, Ordering::AcqRel) {
         return;
     }
-    runtime::spawn(async {
+    // A thread of its own: a task would end with the runtime of whoever calls, and wait for it.
+    let waiting = std::thread::Builder::new().name("tricorn-trim".into()).stack_size(128 << 10).spawn(|| {
         for _ in 0..QUIET.1 {
             let before = WORKED.load(Ordering::Relaxed);
-            tokio::time::sleep(QUIET.0).await;
+            std::thread::sleep(QUIET.0);
             if WORKED.load(Ordering::Relaxed) == before {
                 break;
             }
@@ -40,8 +39,11 @@ pub(crate) fn worked(bytes: usize) {
         WORKED.store(0, Ordering::Relaxed);
         WAITS.store(false, Ordering::Release);
         // It walks through all that is free.
-        let _ = tokio::task::spawn_blocking(give_back).await;
+        give_back();
     });
+    if waiting.is_err() {
+        WAITS.store(false, Ordering::Release);
+    }
 }
 
 #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -10,6 +10,8 @@ use crate::error::shortened;
 
 /// The most properties of a form.
 const MAX_PROPERTIES: usize = 1_000;
+/// The most bytes of a question with its form that a client takes.
+pub(crate) const MAX_BYTES: usize = 256 << 10;
 /// The most choices of one property.
 const MAX_CHOICES: usize = 10_000;
 /// The formats that a string may have.
@@ -225,6 +227,9 @@ fn distinct<'a>(choices: impl Iterator<Item = &'a str>) -> Result<usize, String>
 /// # Errors
 /// The problems in one line, such as `answer "age": expected integer, got "x"`.
 pub(crate) fn check_answer(schema: &Value, content: &Value) -> Result<(), String> {
+    if let Some(members) = content.as_object().map(Map::len).filter(|members| *members > MAX_PROPERTIES) {
+        return Err(format!("answer: {members} members, at most {MAX_PROPERTIES}"));
+    }
     check("answer", &plain(schema, true), content)
 }
 

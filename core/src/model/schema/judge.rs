@@ -1,6 +1,7 @@
 //! Whether a value fits a schema, in steps that are counted as they are taken: each one is a rule at a place of the value.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -394,16 +395,20 @@ impl<'r> Run<'r> {
     /// Numbers that differ may have one digest, so comparisons are steps as well.
     fn is_unique(&mut self, here: Here<'_>, items: &[Value]) -> Judged {
         let keys = RandomState::new();
-        let mut known: HashMap<u64, Vec<&Value>> = HashMap::new();
+        // Nearly all have a digest of their own.
+        let mut known: HashMap<u64, (&Value, Vec<&Value>)> = HashMap::with_capacity(items.len());
         for item in items {
-            let alike = known.entry(digest(&keys, item)).or_default();
-            if !alike.is_empty() {
-                self.spend(here, alike.len().saturating_mul(weight(item)))?;
+            match known.entry(digest(&keys, item)) {
+                Entry::Vacant(place) => drop(place.insert((item, Vec::new()))),
+                Entry::Occupied(mut place) => {
+                    let (first, others) = place.get_mut();
+                    self.spend(here, (others.len() + 1).saturating_mul(weight(item)))?;
+                    if equal(first, item) || others.iter().any(|one| equal(one, item)) {
+                        return Ok(false);
+                    }
+                    others.push(item);
+                }
             }
-            if alike.iter().any(|one| equal(one, item)) {
-                return Ok(false);
-            }
-            alike.push(item);
         }
         Ok(true)
     }

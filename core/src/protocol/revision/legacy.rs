@@ -24,6 +24,9 @@ struct InitializeParams {
 /// The most bytes that a client may say of itself: a session keeps them for as long as it lives.
 const MAX_PEER_FACTS: usize = 64 << 10;
 
+/// The most bytes that a server may say of itself besides its instructions. Icons may be in it.
+pub(super) const MAX_SERVER_FACTS: usize = 256 << 10;
+
 /// Answers `initialize`: the revision asked for when it is served, else the newest legacy one that is.
 ///
 /// # Errors
@@ -132,6 +135,12 @@ pub(crate) fn read_answer(facts: &Facts, result: &RawJson) -> Result<Answer> {
     }
     let read: InitializeResult<'_> =
         result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("answer to initialize: {e}")))?;
+    let kept = [read.capabilities, read.server_info].into_iter().flatten().map(|raw| raw.get().len()).sum::<usize>();
+    if kept > MAX_SERVER_FACTS {
+        let message =
+            format!("answer to initialize: \"capabilities\" and \"serverInfo\": {kept} bytes, at most {MAX_SERVER_FACTS}");
+        return Err(Error::new(ErrorKind::PeerMisbehaved, message));
+    }
     let revision = Revision::parse(&read.protocol_version)
         .filter(|r| r.era() == Era::Legacy && facts.revisions.contains(r))
         .ok_or_else(|| {

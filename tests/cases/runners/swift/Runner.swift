@@ -243,6 +243,8 @@ actor Runner {
             case "max_message_bytes": options.maxMessageBytes = value.intValue
             case "max_nesting": options.maxNesting = value.intValue
             case "max_decoded_bytes": options.maxDecodedBytes = value.intValue
+            case "proxy": options.proxy = value.stringValue
+            case "ca": options.ca = value.stringValue
             case "max_in_flight": options.maxInFlight = value.intValue
             case "headers": options.headers = value.objectValue.map(texts)
             case "capabilities": options.capabilities = value
