@@ -12,7 +12,7 @@ import { type Logger, loggable, logger } from "./logger.js";
 import { checkNames, checkTypes } from "./options.js";
 import type { Principal } from "./principal.js";
 import { type Asked, heardOf, Question } from "./question.js";
-import { answering, own } from "./received.js";
+import { own } from "./received.js";
 import { RequestContext } from "./request-context.js";
 import { REQUEST_OPTIONS, type RequestOptions, requested } from "./requesting.js";
 import type { Whole } from "./result.js";
@@ -361,7 +361,6 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
       );
     } catch (error) {
       own(error, this.#key);
-      answering(error);
       if (error instanceof InputRequired) this.stopped = true;
       throw error;
     }

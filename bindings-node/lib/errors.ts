@@ -288,10 +288,19 @@ export interface ErrorRecord {
   readonly data?: unknown;
   /** Of a question that was not sent: its number. */
   readonly refusal?: number | undefined;
+  readonly answer?: boolean | undefined;
 }
 
 /** Numbers of questions that were not sent, by their errors. */
 const refusals = new WeakMap<object, number>();
+
+/** Errors with which a peer answered a question of a handler. */
+const answers = new WeakSet<object>();
+
+/** True if a peer answered a question with an error: it says nothing of the request that the handler is for. */
+export function isAnswer(error: object): boolean {
+  return answers.has(error);
+}
 
 /** How far causes are followed. */
 const MAX_CAUSES = 16;
@@ -353,18 +362,23 @@ function camel(name: string): string {
   return name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase());
 }
 
+function rpcErrorFrom({ code = -32603, message, data }: ErrorRecord): RpcError {
+  const { elicitations, uri } = (data ?? {}) as {
+    readonly elicitations?: readonly UrlElicitation[] | undefined;
+    readonly uri?: unknown;
+  };
+  if (code === NOT_FOUND) return new ResourceNotFoundError(typeof uri === "string" ? uri : "", message, data ?? null);
+  return code === -32042 && Array.isArray(elicitations)
+    ? new UrlElicitationRequiredError(elicitations, message, data)
+    : Object.assign(new RpcError(0, message, data), { code }); // A peer's code may be any number.
+}
+
 /** @internal */
 export function errorFrom(record: ErrorRecord): TricornError {
   if (record.kind === "rpc") {
-    const { code = -32603, message, data } = record;
-    const { elicitations, uri } = (data ?? {}) as {
-      readonly elicitations?: readonly UrlElicitation[] | undefined;
-      readonly uri?: unknown;
-    };
-    if (code === NOT_FOUND) return new ResourceNotFoundError(typeof uri === "string" ? uri : "", message, data ?? null);
-    return code === -32042 && Array.isArray(elicitations)
-      ? new UrlElicitationRequiredError(elicitations, message, data)
-      : Object.assign(new RpcError(0, message, data), { code }); // A peer's code may be any number.
+    const error = rpcErrorFrom(record);
+    if (record.answer === true) answers.add(error);
+    return error;
   }
   if (record.kind === "input_required") return new InputRequired();
   if (record.kind === "auth") return new AuthError(namedHere(record.message));

@@ -9,6 +9,7 @@ import {
   MisuseError,
   PeerMisbehavedError,
   RpcError,
+  isAnswer,
   refusalOf,
   TimeoutError,
   ToolError,
@@ -19,7 +20,7 @@ import { addon, bridge, calls, type Handler, handle, type Origin, say } from "./
 import { toJson } from "./json.js";
 import { toEngine } from "./options.js";
 import { passingThrough } from "./passing.js";
-import { isAnswer, isForeign } from "./received.js";
+import { isForeign } from "./received.js";
 import type { RequestContext } from "./request-context.js";
 import { describe, isStandard, judge, type Schema, type StandardResult } from "./schema.js";
 import { stringify } from "./unicode.js";

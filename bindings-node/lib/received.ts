@@ -1,7 +1,5 @@
 /** Errors that came from a peer, and to whom: those of other connections are not for the client of a call. */
 
-import { RpcError } from "./errors.js";
-
 /** What a peer sent, or what became of a request to it, and the call that it belongs to. */
 const owners = new WeakMap<object, number | undefined>();
 
@@ -14,19 +12,6 @@ export function received<E>(error: E): E {
 /** Says that the call `key` asked for it: it may be let pass there. */
 export function own(error: unknown, key: number): void {
   if (typeof error === "object" && error !== null && owners.has(error)) owners.set(error, key);
-}
-
-/** Errors with which a peer answered a question of a call. */
-const answers = new WeakSet<object>();
-
-/** Says that it is the answer to a question, and says nothing of the request that the question was asked for. */
-export function answering(error: unknown): void {
-  if (error instanceof RpcError) answers.add(error);
-}
-
-/** True if an error is the answer to a question. */
-export function isAnswer(error: object): boolean {
-  return answers.has(error);
 }
 
 /** True if an error came from a peer to somebody else than the call `key`. */

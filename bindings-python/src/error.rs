@@ -13,6 +13,9 @@ pub(crate) fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'p
     if let Some(number) = error.refusal() {
         exception.setattr("refusal", number)?;
     }
+    if error.is_answer() {
+        exception.setattr("is_answer", true)?;
+    }
     Ok(exception)
 }
 

@@ -275,9 +275,12 @@ async def test_errors_that_a_handler_lets_pass(app: Server, caplog: pytest.LogCa
         assert caught.value.code == -32603
     async with testing.connect(app, revision=LEGACY, sampling=refuse) as client:
         for name in ("tool", "plain"):
-            with pytest.raises(RpcError) as caught:
-                await client.call_tool(name)
-            assert (caught.value.code, caught.value.message, caught.value.data) == (-1, "the user said no", {"why": 1})
+            result = await client.call_tool(name)
+            assert result.is_error
+            assert result.text == "the question was answered with error -1: the user said no"
+        with pytest.raises(RpcError, match="the question was answered with error -1: the user said no") as caught:
+            await client.get_prompt("prompt")
+        assert caught.value.code == -32603
     async with testing.connect(app, revision=LEGACY, sampling=never) as client:
         assert (await client.call_tool("tool")).is_error
     assert not caplog.records

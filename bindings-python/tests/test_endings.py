@@ -337,16 +337,10 @@ CLIENT_THAT_IS_STOPPED = """
     import asyncio, os, signal, subprocess, sys
     from tricorn import connect
 
-    SERVER = '''
-import time
-from tricorn import Server
-app = Server("slow")
-@app.tool
-def late() -> str:
-    time.sleep(0.3)
-    return "there"
-app.run()
-'''
+    SERVER = (
+        "import time\\nfrom tricorn import Server\\napp = Server('slow')\\n"
+        "@app.tool\\ndef late() -> str:\\n    time.sleep(0.3)\\n    return 'there'\\napp.run()\\n"
+    )
 
     async def main():
         async with connect([sys.executable, "-c", SERVER]) as client:

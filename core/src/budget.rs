@@ -301,7 +301,9 @@ fn memory() -> Option<usize> {
         let (controllers, path) = (fields.next().unwrap_or_default(), fields.next().unwrap_or_default());
         let (root, file) = match controllers {
             "" => ("/sys/fs/cgroup", "memory.max"),
-            names if names.split(',').any(|name| name == "memory") => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+            names if names.split(',').any(|name| name == "memory") => {
+                ("/sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
             _ => ("", ""),
         };
         let path = Path::new(root).join(path.trim_start_matches('/'));

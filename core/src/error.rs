@@ -174,6 +174,12 @@ impl Error {
         self
     }
 
+    /// True if the peer answered a question of a handler with it: it says nothing of the request that the handler is for.
+    #[must_use]
+    pub fn is_answer(&self) -> bool {
+        self.0.answer
+    }
+
     /// The text of a call that failed because of this answer to its question; `None` for all other errors.
     pub(crate) fn as_answer(&self) -> Option<String> {
         let code = self.0.code.filter(|_| self.0.answer)?;
@@ -271,7 +277,7 @@ impl Error {
         self.0.data.as_ref()
     }
 
-    /// `{"kind","message","code"?,"data"?,"refusal"?}`: how errors cross to other languages.
+    /// `{"kind","message","code"?,"data"?,"refusal"?,"answer"?}`: how errors cross to other languages.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
         #[derive(serde::Serialize)]
@@ -284,6 +290,8 @@ impl Error {
             data: Option<&'a RawJson>,
             #[serde(skip_serializing_if = "Option::is_none")]
             refusal: Option<u64>,
+            #[serde(skip_serializing_if = "std::ops::Not::not")]
+            answer: bool,
         }
         RawJson::from_value(&Wire {
             kind: self.kind().as_str(),
@@ -291,6 +299,7 @@ impl Error {
             code: self.code(),
             data: self.data(),
             refusal: self.refusal(),
+            answer: self.is_answer(),
         })
     }
 

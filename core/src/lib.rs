@@ -15,6 +15,8 @@ mod call;
 pub mod client;
 mod driver;
 mod error;
+#[cfg(all(test, feature = "http", feature = "auth"))]
+mod fuzz;
 pub mod jsonrpc;
 #[cfg(feature = "runtime")]
 mod loopback;

@@ -569,8 +569,9 @@ async def _(stage: Stage) -> None:
 async def _(stage: Stage) -> None:
     proxy = there(stage.squid, "squid")
     env = {"HTTPS_PROXY": f"http://{proxy.place}", "HTTP_PROXY": f"http://{proxy.place}"}
-    for url in ("https://blocked.test/mcp", "http://blocked.test/mcp"):
-        await refused(stage, url, {}, env, [proxy.place, "403"], kinds=("transport", "auth"))
+    # Of an answer to CONNECT nobody is told more than that it is a refusal.
+    for url, words in (("https://blocked.test/mcp", []), ("http://blocked.test/mcp", ["403"])):
+        await refused(stage, url, {}, env, [proxy.place, *words], kinds=("transport", "auth"))
 
 
 @case("squid: plain, calls in a row")

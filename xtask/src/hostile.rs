@@ -130,12 +130,7 @@ fn play(lang: Lang, names: &[String], core: bool) -> Result<Vec<Row>> {
     let log = place::log(&format!("hostile {lang}"));
     let done = process::run(command, LIMIT, Some(&log))?;
     let rows = read(&out).with_context(|| format!("{} (all of it: {})", done.why(), place::short(&log)))?;
-    anyhow::ensure!(
-        done.ok() || rows.iter().any(|row| !row.ok),
-        "{} (all of it: {})",
-        done.why(),
-        place::short(&log)
-    );
+    anyhow::ensure!(done.ok() || rows.iter().any(|row| !row.ok), "{} (all of it: {})", done.why(), place::short(&log));
     Ok(rows)
 }
 

@@ -116,7 +116,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         }
         all.push(wild(ready.clone()));
         if ready.contains(&Lang::Rust) {
-            all.extend(ready.iter().map(|lang| proxied(*lang)));
+            all.extend(ready.iter().map(|lang| through_proxies(*lang)));
         }
     }
     if ready.contains(&Lang::Rust) {
@@ -176,7 +176,7 @@ fn wild(langs: Vec<Lang>) -> Job {
 }
 
 /// Our client of a language through proxies that others wrote.
-fn proxied(lang: Lang) -> Job {
+fn through_proxies(lang: Lang) -> Job {
     let name = format!("{lang} proxies");
     let what = move || {
         let (counts, failures, skips) = proxies::run(lang)?;

@@ -14,7 +14,7 @@ from . import checks
 from .decoding import decode
 from .deprecation import deprecated
 from .encoding import encode
-from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError, RpcError, unicode
+from .errors import CancelledError, ClosedError, Error, InputRequired, MisuseError, unicode
 from .host import AROUND, NO_STATE
 from .info import RequestInfo
 from .trace import TraceContext, TraceLike, told
@@ -308,8 +308,6 @@ class Context(RequestContext, Generic[State]):
             return question.read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
         except Error as error:
             error.asked = (host, key)
-            if isinstance(error, RpcError):
-                error.is_answer = True
             raise
         except InputRequired:
             host.ends_at_question(key)

@@ -84,7 +84,7 @@ class RpcError(Error):
     """True when the peer sent it. A handler that lets it pass fails like with any other exception. With what its own
     client answered to a question, the failure says code and message."""
     is_answer = False
-    """True when it is the answer to a question that a handler asked."""
+    """True when the peer answered a question of a handler with it."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         if isinstance(code, bool) or not isinstance(cast("object", code), int) or abs(code) > _MAX_CODE:

@@ -5,6 +5,8 @@ use std::fmt;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
+use crate::error::shortened;
+
 /// What is to be fetched: a document, or the answer to a form.
 pub(crate) struct Fetch {
     /// As it was given to us; never normalised.
@@ -77,7 +79,7 @@ pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
         _ => {
             // RFC 8259, section 8.1: a byte order mark may be passed over.
             let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-            serde_json::from_slice(body).map_err(|e| e.to_string())
+            serde_json::from_slice(body).map_err(|e| shortened(&e.to_string(), 200).into_owned())
         }
     }
 }

@@ -14,8 +14,7 @@ const MAX_BYTES: usize = 128 << 20;
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// What comes in pages.
-const LISTS: [&str; 5] =
-    ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
+const LISTS: [&str; 5] = ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
 /// How much of each list a server has sent since its first page was asked for last. A server whose lists have no end
 /// would otherwise fill the memory of whoever reads them whole, in any language.

@@ -191,14 +191,24 @@ pub(crate) fn too_heavy(bytes: usize, limits: &Limits) -> String {
 }
 
 fn no_json(e: &serde_json::Error, text: &str) -> DecodeError {
-    DecodeError::parse(format!("message is not JSON: {e}")).concerning(&Outline::of(text.as_bytes()))
+    DecodeError::parse(format!("message is not JSON: {}", shortened(&e.to_string(), 300)))
+        .concerning(&Outline::of(text.as_bytes()))
 }
 
 fn one(frame: &ByteString, text: &str) -> Result<Message, DecodeError> {
+    // An array would be read by the order of its elements.
+    if text.trim_ascii_start().starts_with('[') {
+        let outline = Outline::of(text.as_bytes());
+        return Err(DecodeError::of(
+            &outline,
+            format!("message is not valid: expected an object, got {}", shown(text)),
+        ));
+    }
     let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|e| match e.classify() {
-        serde_json::error::Category::Data => {
-            DecodeError::of(&Outline::of(text.as_bytes()), format!("message is not valid: {e}"))
-        }
+        serde_json::error::Category::Data => DecodeError::of(
+            &Outline::of(text.as_bytes()),
+            format!("message is not valid: {}", shortened(&e.to_string(), 300)),
+        ),
         _ => no_json(&e, text),
     })?;
     message(frame, &envelope)
@@ -295,9 +305,13 @@ fn message(frame: &ByteString, e: &Envelope<'_>) -> Result<Message, DecodeError>
             }
             Ok(Message::Response { id, result: raw(result) })
         }
+        // An array would be read by the order of its elements.
+        (None, Some(error)) if !error.starts_with('{') => {
+            Err(DecodeError::response(id, format!("\"error\": expected an object, got {}", shown(error))))
+        }
         (None, Some(error)) => match serde_json::from_str::<ErrorObject>(error) {
             Ok(error) => Ok(Message::Error { id, error }),
-            Err(e) => Err(DecodeError::response(id, format!("\"error\": {e}"))),
+            Err(e) => Err(DecodeError::response(id, format!("\"error\": {}", shortened(&e.to_string(), 200)))),
         },
         (None, None) => Err(DecodeError::invalid(id, "message has no \"method\", \"result\" or \"error\"")),
     }

@@ -117,6 +117,8 @@ impl Schema {
         if let Some(dialect) = source.get("$schema") {
             let name = dialect.as_str().unwrap_or_default();
             if draft(name).is_none() {
+                let dialect = dialect.to_string();
+                let dialect = shortened(&dialect, 100);
                 return Err(format!(
                     "\"$schema\": dialect {dialect} is not supported, use \"https://json-schema.org/draft/2020-12/schema\""
                 ));

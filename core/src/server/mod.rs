@@ -19,7 +19,7 @@ mod listed;
 mod listening;
 mod offer;
 mod options;
-mod paging;
+pub(crate) mod paging;
 mod permits;
 mod prompts;
 mod question;

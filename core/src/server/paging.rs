@@ -22,7 +22,7 @@ const MAX_NAME: usize = 256;
 const MAX_BEGINNING: usize = 224;
 
 /// What a list is in order of: the name, of a long one its beginning and a digest, the same in every process.
-pub(super) fn key(name: &str) -> Cow<'_, str> {
+pub(crate) fn key(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_NAME {
         return Cow::Borrowed(name);
     }
@@ -39,12 +39,12 @@ pub(super) fn key(name: &str) -> Cow<'_, str> {
 }
 
 /// The key as a cursor holds it.
-pub(super) fn sealed(key: &str) -> String {
+pub(crate) fn sealed(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key)
 }
 
 /// What [`sealed`] made of a key.
-pub(super) fn unsealed(text: &str) -> Option<String> {
+pub(crate) fn unsealed(text: &str) -> Option<String> {
     let key = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok())?;
     (!key.is_empty() && key.len() <= MAX_NAME).then_some(key)
 }

@@ -137,8 +137,9 @@ pub(crate) fn read_answer(facts: &Facts, result: &RawJson) -> Result<Answer> {
         result.borrow().map_err(|e| Error::new(ErrorKind::PeerMisbehaved, format!("answer to initialize: {e}")))?;
     let kept = [read.capabilities, read.server_info].into_iter().flatten().map(|raw| raw.get().len()).sum::<usize>();
     if kept > MAX_SERVER_FACTS {
-        let message =
-            format!("answer to initialize: \"capabilities\" and \"serverInfo\": {kept} bytes, at most {MAX_SERVER_FACTS}");
+        let message = format!(
+            "answer to initialize: \"capabilities\" and \"serverInfo\": {kept} bytes, at most {MAX_SERVER_FACTS}"
+        );
         return Err(Error::new(ErrorKind::PeerMisbehaved, message));
     }
     let revision = Revision::parse(&read.protocol_version)

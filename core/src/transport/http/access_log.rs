@@ -43,7 +43,11 @@ impl fmt::Display for Entry {
         write!(f, "{} - - [{}] \"{method} ", self.from, date(self.at))?;
         for c in self.path.chars() {
             // A line is one request's.
-            if c.is_control() || c == '"' || c == '\\' { write!(f, "{}", c.escape_default())? } else { f.write_char(c)? }
+            if c.is_control() || c == '"' || c == '\\' {
+                write!(f, "{}", c.escape_default())?
+            } else {
+                f.write_char(c)?
+            }
         }
         let status = self.status.map_or(0, |status| status.as_u16());
         let took = now().saturating_sub(self.began).as_millis();
@@ -62,8 +66,7 @@ impl Drop for Entry {
 
 /// As the format wants it: `27/Nov/2026:06:41:00 +0000`.
 fn date(at: SystemTime) -> String {
-    const MONTHS: [&str; 12] =
-        ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+    const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let text = humantime::format_rfc3339_seconds(at).to_string();
     let part = |from: usize, to: usize| text.get(from..to).unwrap_or_default();
     let month = part(5, 7).parse().ok().and_then(|month: usize| MONTHS.get(month.checked_sub(1)?)).unwrap_or(&"-");
@@ -82,7 +85,10 @@ mod tests {
         entry.bytes = 42;
         entry.path = "/a\n\"b".into();
         let line = entry.to_string();
-        assert!(line.starts_with("192.0.2.1 - - [") && line.contains("+0000] \"POST /a\\n\\\"b HTTP/1.1\" 200 42 "), "{line}");
+        assert!(
+            line.starts_with("192.0.2.1 - - [") && line.contains("+0000] \"POST /a\\n\\\"b HTTP/1.1\" 200 42 "),
+            "{line}"
+        );
         assert!(!line.contains("secret") && line.ends_with("ms"), "{line}");
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_761_660);
         assert_eq!(date(at), "27/Nov/2026:06:41:00 +0000");

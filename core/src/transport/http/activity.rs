@@ -119,7 +119,10 @@ impl Activity {
         let idle = if self.heard.load(Ordering::Acquire) { patience.idle } else { patience.first };
         let is_idle =
             !self.busy.load(Ordering::Acquire) && (long_ago(&self.since, idle) || long_ago(&self.head, patience.head));
-        is_idle || long_ago(&self.blocked, patience.write) || self.is_slow(patience) || self.yields.load(Ordering::Acquire)
+        is_idle
+            || long_ago(&self.blocked, patience.write)
+            || self.is_slow(patience)
+            || self.yields.load(Ordering::Acquire)
     }
 
     fn wrote(&self, outcome: &Poll<io::Result<usize>>) {

@@ -11,7 +11,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
 /// The proxies whose word counts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Proxies(Vec<Network>);
+pub(crate) struct Proxies(Vec<Network>);
 
 /// Addresses that begin alike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,7 +51,7 @@ impl Proxies {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) with the text that is neither.
-    pub(super) fn parse(names: &[String]) -> Result<Self> {
+    pub(crate) fn parse(names: &[String]) -> Result<Self> {
         let network = |name: &String| {
             Network::parse(name).ok_or_else(|| {
                 let expected = "expected an address, or a network as 10.0.0.0/8";
@@ -68,7 +68,7 @@ impl Proxies {
     /// The address that a request comes from: of its connection, or where a trusted proxy is there the last one that it,
     /// or a trusted one before it, names and does not trust. Where the two headers for that say different things, one of
     /// them is the client's own invention, and neither counts.
-    pub(super) fn client(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
+    pub(crate) fn client(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
         if self.0.is_empty() || !self.trusts(from) {
             return from;
         }

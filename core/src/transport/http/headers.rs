@@ -104,14 +104,14 @@ impl<'a> Version<'a> {
 
 /// The answers that a client can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Accepts {
-    pub(super) json: bool,
-    pub(super) events: bool,
+pub(crate) struct Accepts {
+    pub(crate) json: bool,
+    pub(crate) events: bool,
 }
 
 impl Accepts {
     /// Reads `Accept`. Without it, anything goes.
-    pub(super) fn of(headers: &HeaderMap) -> Self {
+    pub(crate) fn of(headers: &HeaderMap) -> Self {
         let mut accepts = Self { json: false, events: false };
         const BOTH: Accepts = Accepts { json: true, events: true };
         let mut values = headers.get_all(ACCEPT).iter().peekable();
@@ -141,7 +141,7 @@ impl Accepts {
 }
 
 /// True if a body is JSON, as its sender says.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is = |one: &str| one.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
     // `fetch` joins a header that its caller has set once more.
@@ -166,7 +166,7 @@ fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
 ///
 /// # Errors
 /// What is wrong, naming the header.
-pub(super) fn mirrors(
+pub(crate) fn mirrors(
     headers: &HeaderMap,
     header: &HeaderName,
     shown: &str,
@@ -203,7 +203,7 @@ pub(super) fn quoted(text: &str) -> String {
 ///
 /// # Errors
 /// What is wrong, naming the header.
-pub(super) fn mirrors_arguments(
+pub(crate) fn mirrors_arguments(
     headers: &HeaderMap,
     mirrored: &[Mirror],
     arguments: Option<&RawJson>,

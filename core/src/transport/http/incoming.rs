@@ -143,7 +143,8 @@ mod tests {
     }
 
     async fn read(body: Trickle, limit: usize) -> Option<usize> {
-        let reading = async { collect(&HeaderMap::new(), body, limit, Owner::UNKNOWN).await.ok().map(|body| body.len()) };
+        let reading =
+            async { collect(&HeaderMap::new(), body, limit, Owner::UNKNOWN).await.ok().map(|body| body.len()) };
         tokio::time::timeout(Duration::from_secs(20), reading).await.expect("an end")
     }
 

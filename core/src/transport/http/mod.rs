@@ -16,10 +16,10 @@ mod endpoint;
 mod exchange;
 #[cfg(feature = "auth")]
 pub(crate) mod fetch;
-mod forwarded;
+pub(crate) mod forwarded;
 #[cfg(feature = "auth")]
 mod guard;
-mod headers;
+pub(crate) mod headers;
 mod heavy;
 mod holder;
 mod incoming;
@@ -40,7 +40,7 @@ mod sender;
 mod serve;
 mod sessions;
 mod shares;
-mod sse;
+pub(crate) mod sse;
 mod stateless;
 mod tickets;
 mod tls;

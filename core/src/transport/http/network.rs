@@ -72,7 +72,11 @@ impl Network {
             Some(proxy) => {
                 let is_https = proxy.trim().to_ascii_lowercase().starts_with("https://");
                 let Some(usable) = usable(proxy).filter(|_| !is_https) else {
-                    return Err(Error::misuse(format!("option \"{}\": {EXPECTED}, got {}", named("proxy"), shown_url(proxy))));
+                    return Err(Error::misuse(format!(
+                        "option \"{}\": {EXPECTED}, got {}",
+                        named("proxy"),
+                        shown_url(proxy)
+                    )));
                 };
                 Matcher::builder().all(usable).build()
             }
@@ -196,9 +200,20 @@ fn environment(read: impl Fn(&str) -> Option<String>) -> (Matcher, Vec<String>) 
 
 /// A proxy's URL as it can be read, with what people write in passwords encoded; `None` where it is none.
 fn usable(given: &str) -> Option<String> {
-    const SPECIAL: percent_encoding::AsciiSet =
-        percent_encoding::CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'@').add(b'[').add(b'\\').add(b']').add(b'^')
-            .add(b'`').add(b'{').add(b'|').add(b'}');
+    const SPECIAL: percent_encoding::AsciiSet = percent_encoding::CONTROLS
+        .add(b' ')
+        .add(b'"')
+        .add(b'<')
+        .add(b'>')
+        .add(b'@')
+        .add(b'[')
+        .add(b'\\')
+        .add(b']')
+        .add(b'^')
+        .add(b'`')
+        .add(b'{')
+        .add(b'|')
+        .add(b'}');
     let given = given.trim();
     let (scheme, rest) = given.split_once("://").unwrap_or(("http", given));
     let scheme = scheme.to_ascii_lowercase();
@@ -418,11 +433,14 @@ mod tests {
     #[test]
     fn variables_are_read_as_people_write_them() {
         let said = |pairs: &[(&'static str, &'static str)], to: &str| {
-            let (matcher, broken) = environment(|name| {
-                pairs.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned())
-            });
-            let network =
-                Network { proxies: Arc::new(matcher), of_environment: true, broken: Arc::new(broken), tls: Tls::Ordinary };
+            let (matcher, broken) =
+                environment(|name| pairs.iter().find(|(own, _)| *own == name).map(|(_, value)| (*value).to_owned()));
+            let network = Network {
+                proxies: Arc::new(matcher),
+                of_environment: true,
+                broken: Arc::new(broken),
+                tls: Tls::Ordinary,
+            };
             let to: Uri = to.parse().expect("a URL");
             match network.way(&to, HttpConnector::new()) {
                 Ok(Way::Direct) => "direct".to_owned(),
@@ -451,7 +469,10 @@ mod tests {
         }
         for value in ["ftp://p", "http://[::1:1", "http://ada:pa/ss@p", "http://ada:pa#@p", "http://"] {
             let told = said(&[("HTTPS_PROXY", value)], "https://h/");
-            assert!(told.starts_with("the variable HTTPS_PROXY: expected a URL") && !told.contains("ada"), "{value}: {told}");
+            assert!(
+                told.starts_with("the variable HTTPS_PROXY: expected a URL") && !told.contains("ada"),
+                "{value}: {told}"
+            );
             assert_eq!(said(&[("HTTPS_PROXY", value)], "http://h/"), "direct", "it is for others");
             assert_eq!(said(&[("HTTPS_PROXY", value), ("NO_PROXY", "h")], "https://h/"), "direct", "{value}");
         }

@@ -11,8 +11,8 @@ use super::Body;
 use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
-use super::holder::Holder;
 use super::headers::Accepts;
+use super::holder::Holder;
 use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::{Sender, is_same};
@@ -206,7 +206,8 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
     let until = AtomicU64::new(0);
-    let pair = Arc::new(Pair { id: id.clone(), peer, principal, holder: holder.clone(), outlet: outlet.clone(), until });
+    let pair =
+        Arc::new(Pair { id: id.clone(), peer, principal, holder: holder.clone(), outlet: outlet.clone(), until });
     pair.goes_on(patience);
     if !inner.room_for_pair(&holder) {
         let message = format!("there are {} sessions already (max_sessions)", inner.options.max_sessions);

@@ -20,7 +20,7 @@ pub(super) const KEEP_ALIVE: Bytes = Bytes::from_static(b":\n\n");
 const ID: usize = 48;
 
 /// One message as an event, in chunks. The message is one line of JSON, so it needs one `data` field.
-pub(super) fn event(id: Option<EventId>, message: Bytes) -> SmallVec<[Bytes; 3]> {
+pub(crate) fn event(id: Option<EventId>, message: Bytes) -> SmallVec<[Bytes; 3]> {
     let large = message.len() > SMALL;
     let mut text = BytesMut::with_capacity(ID + START.len() + END.len() + if large { 0 } else { message.len() });
     if let Some(id) = id {
@@ -47,7 +47,7 @@ pub(super) fn endpoint(target: &str) -> Bytes {
 }
 
 /// A comment with a reason, for people who look at the stream.
-pub(super) fn comment(text: &str) -> Bytes {
+pub(crate) fn comment(text: &str) -> Bytes {
     Bytes::from(format!(": {}\n\n", text.replace(['\r', '\n'], " ")))
 }
 

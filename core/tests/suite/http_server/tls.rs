@@ -77,7 +77,8 @@ async fn clients_that_know_the_authority_call_over_tls() {
     let _ = within("the end", plain.read_to_end(&mut text)).await;
     assert!(!String::from_utf8_lossy(&text).contains("HTTP/1.1"), "{text:?}");
     let options = ClientOptions::new().ca(authority.pem());
-    let client = within("connecting", Client::connect(&Target::from_text(serving.url()).unwrap(), &options)).await.unwrap();
+    let client =
+        within("connecting", Client::connect(&Target::from_text(serving.url()).unwrap(), &options)).await.unwrap();
     assert_eq!(client.call_tool("add", json!({"a": 2, "b": 2})).await.unwrap().text(), "4");
 }
 

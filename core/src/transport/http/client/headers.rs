@@ -42,7 +42,7 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
 
 /// A text as a header's value. What is not plain printable ASCII, or could be taken for the encoded form, is encoded:
 /// `=?base64?…?=`.
-pub(super) fn encode(text: &str) -> Cow<'_, str> {
+pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let plain = bytes.iter().all(|b| matches!(b, b' '..=b'~'))
         && bytes.first() != Some(&b' ')

@@ -9,13 +9,13 @@
 mod authorize;
 mod exchange;
 mod head;
-mod headers;
+pub(crate) mod headers;
 mod link;
 mod mirror;
 mod out;
 mod pair;
 mod pool;
-mod stream;
+pub(crate) mod stream;
 mod target;
 
 use std::collections::{HashMap, VecDeque};

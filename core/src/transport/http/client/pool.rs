@@ -109,7 +109,7 @@ pub(in crate::transport::http) fn through(why: &str, proxy: &str) -> String {
     let why = if why.contains("proxy authorization required") {
         "it wants a password, or another one (407): http://user:password@host:port".to_owned()
     } else if why.contains("unsuccessful") {
-        "it does not lead there: it refuses to, or cannot get there".to_owned()
+        "it does not lead there: it refuses to, cannot get there, or wants another password".to_owned()
     } else {
         why.to_owned()
     };
@@ -222,7 +222,9 @@ impl Pool {
     fn is_kept(&self, head: &Head) -> bool {
         let says = |name: &str| {
             let values = head.headers.get_all(name).iter();
-            values.filter_map(|value| value.to_str().ok()).any(|value| value.to_ascii_lowercase().contains("keep-alive"))
+            values
+                .filter_map(|value| value.to_str().ok())
+                .any(|value| value.to_ascii_lowercase().contains("keep-alive"))
         };
         !matches!(self.connector, Connector::Forward(..)) || says("connection") || says("proxy-connection")
     }

@@ -44,7 +44,7 @@ const MAX_SEEN: usize = 1024;
 
 /// Where a stream can be taken up again.
 #[derive(Debug, Default)]
-pub(super) struct Cursor {
+pub(crate) struct Cursor {
     last_id: Option<HeaderValue>,
     retry: Option<Duration>,
     /// How often it was taken up.
@@ -55,7 +55,7 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    pub(super) fn is_resumable(&self) -> bool {
+    pub(crate) fn is_resumable(&self) -> bool {
         self.last_id.is_some()
     }
 
@@ -228,7 +228,7 @@ pub(super) async fn events(mut answer: Answer, limit: usize, on: &mut (dyn FnMut
 }
 
 /// One event; `true`: the reader has what it wanted.
-fn take(event: Sse, cursor: &mut Cursor, on: &mut (dyn FnMut(Bytes) -> bool + Send)) -> bool {
+pub(crate) fn take(event: Sse, cursor: &mut Cursor, on: &mut (dyn FnMut(Bytes) -> bool + Send)) -> bool {
     if let Some(retry) = event.retry {
         cursor.retry = Some(Duration::from_millis(retry));
     }

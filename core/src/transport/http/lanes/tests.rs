@@ -5,7 +5,8 @@ const BOTH: Accepts = Accepts { json: true, events: true };
 
 fn lanes(events: usize) -> Lanes {
     let room = Room { events, bytes: 1000 };
-    let lanes = Lanes::new(2, (events > 0).then_some(Resumption { room, retry: Duration::from_secs(1) }), Owner::UNKNOWN);
+    let lanes =
+        Lanes::new(2, (events > 0).then_some(Resumption { room, retry: Duration::from_secs(1) }), Owner::UNKNOWN);
     lanes.primes(true);
     lanes
 }
