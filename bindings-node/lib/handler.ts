@@ -6,10 +6,10 @@ import { Context } from "./context.js";
 import {
   CancelledError,
   InputRequired,
+  isAnswer,
   MisuseError,
   PeerMisbehavedError,
   RpcError,
-  isAnswer,
   refusalOf,
   TimeoutError,
   ToolError,

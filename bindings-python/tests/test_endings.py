@@ -356,5 +356,7 @@ CLIENT_THAT_IS_STOPPED = """
 
 def test_an_answer_that_came_while_the_process_was_stopped_is_read_before_its_timeout() -> None:
     program = textwrap.dedent(CLIENT_THAT_IS_STOPPED)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
     assert (done.returncode, done.stdout) == (0, "there\n"), done.stderr

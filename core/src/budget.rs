@@ -86,7 +86,7 @@ pub(crate) fn used() -> usize {
 
 /// True if this owner has so much that it gets no more work done, although what is idle was given up for it.
 pub(crate) fn is_spent(owner: Owner) -> bool {
-    PROCESS.is_spent(owner) && !(PROCESS.make_room(STEP) && !PROCESS.is_spent(owner))
+    PROCESS.is_spent(owner) && (!PROCESS.make_room(STEP) || PROCESS.is_spent(owner))
 }
 
 /// `idle` is asked for what can be done without, for as long as it lives.
@@ -385,7 +385,7 @@ mod tests {
         impl Reclaim for Kept {
             fn reclaim(&self, _: usize) -> usize {
                 self.1.fetch_add(1, Ordering::Relaxed);
-                self.0.lock().unwrap().take().map_or(0, |charge| charge.held())
+                self.0.lock().expect("a lock").take().map_or(0, |charge| charge.held())
             }
         }
         let budget = of(8);
@@ -393,7 +393,7 @@ mod tests {
         assert!(old.grow(8 * STEP));
         let kept = Arc::new(Kept(Mutex::new(Some(old)), AtomicUsize::new(0)));
         let known: Arc<dyn Reclaim> = kept.clone();
-        budget.idle.lock().unwrap().all.push(Arc::downgrade(&known));
+        budget.idle.lock().expect("a lock").all.push(Arc::downgrade(&known));
         let mut new = charge(budget, Owner::UNKNOWN);
         assert!(!new.try_grow(1) && new.grow(8 * STEP));
         assert!(!new.grow(1) && !new.grow(1));

@@ -164,7 +164,7 @@ fn page(langs: &[Lang]) -> Result<()> {
         let some = cells.values().next().context("a row")?;
         write!(text, "| {name} | {} | {} |", some.source, some.sent)?;
         for column in &columns {
-            write!(text, " {} |", cells.get(column).map_or("–".to_owned(), Row::cell))?;
+            write!(text, " {} |", cells.get(column).map_or_else(|| "–".to_owned(), Row::cell))?;
         }
         text.push('\n');
     }

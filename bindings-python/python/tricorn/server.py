@@ -113,10 +113,10 @@ class ServerOptions(Identity, total=False):
     max_decoded_bytes: int | None
     """Memory that a message's values may take once decoded, in bytes and by estimate; 64 MiB."""
     max_memory: int | None
-    """Bytes that the whole process keeps for its peers at most: long bodies and what is in them, events for clients that
-    lose a stream, notifications for slow readers. One client has at most as much as is left for others; beyond that new
-    work is refused (503). A quarter of the memory of the machine or its control group. The server that is made last
-    decides."""
+    """Bytes that the whole process keeps for its peers at most: long bodies and what is in them, events for clients
+    that lose a stream, notifications for slow readers. One client has at most as much as is left for others; beyond
+    that new work is refused (503). A quarter of the memory of the machine or its control group. The server that is
+    made last decides."""
     max_in_flight: int | None
     """Requests of one connection worked on at once; 256."""
     max_queued_notifications: int | None
@@ -509,9 +509,8 @@ class Server(Offer):
         return middleware
 
     def metrics(self) -> dict[str, Any]:
-        """Gauges: connections, sessions, calls in flight, listen streams (`listeners`), queued messages, `memory` (bytes
-        that the process keeps for its peers), `timing` when
-        that middleware is there.
+        """Gauges: connections, sessions, calls in flight, listen streams (`listeners`), queued messages, `memory`
+        (bytes that the process keeps for its peers), `timing` when that middleware is there.
         """
         metrics: dict[str, Any] = msgspec.json.decode(self._core.metrics())
         return metrics

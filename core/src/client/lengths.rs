@@ -78,7 +78,8 @@ mod tests {
     #[test]
     fn a_list_has_an_end_in_bytes_and_in_time() {
         let (lengths, second) = (Lengths::default(), Duration::from_secs(1));
-        let (tools, prompts) = (Lengths::place("tools/list").unwrap(), Lengths::place("prompts/list").unwrap());
+        let (tools, prompts) =
+            (Lengths::place("tools/list").expect("a list"), Lengths::place("prompts/list").expect("a list"));
         assert_eq!(Lengths::place("tools/call"), None);
         let next = RawJson::trusted(r#"{"cursor":"2"}"#);
         lengths.asked(tools, None, second);
@@ -87,11 +88,11 @@ mod tests {
             assert!(lengths.came(tools, page(MAX_BYTES / 4), second).is_ok());
         }
         assert!(lengths.came(prompts, page(2), second).is_ok());
-        let error = lengths.came(tools, page(2), second).unwrap_err();
+        let error = lengths.came(tools, page(2), second).expect_err("too much");
         assert_eq!(error.message(), "tools/list never ends: its pages have more than 128 MiB");
         lengths.asked(tools, None, second);
         assert!(lengths.came(tools, page(2), second + MAX_TIME).is_ok());
-        let error = lengths.came(tools, page(2), second * 2 + MAX_TIME).unwrap_err();
+        let error = lengths.came(tools, page(2), second * 2 + MAX_TIME).expect_err("too much");
         assert_eq!(error.message(), "tools/list never ends: its pages take more than 600 s");
     }
 }

@@ -121,7 +121,7 @@ fn insert(out: &mut Vec<u8>, at: usize, part: &[u8]) {
 }
 
 fn word<'a>(random: &mut Random, words: &[&'a str]) -> &'a str {
-    if words.is_empty() { "\0" } else { *random.pick(words) }
+    if words.is_empty() { "\0" } else { random.pick::<&str>(words) }
 }
 
 fn change_bytes(random: &mut Random, out: &mut Vec<u8>, other: &[u8], words: &[&str]) {
@@ -292,8 +292,8 @@ fn change_value(random: &mut Random, root: &mut Value, donor: Option<&Value>, wo
                 _ => json!({}),
             };
         }
-        1 | 2 => *node = raw(*random.pick::<&str>(TEXTS), raws),
-        3 => *node = raw(*random.pick::<&str>(NUMBERS), raws),
+        1 | 2 => *node = raw(random.pick::<&str>(TEXTS), raws),
+        3 => *node = raw(random.pick::<&str>(NUMBERS), raws),
         4 => {
             let part = word(random, words);
             let times = 1 + random.below(6000 / part.len().max(1));

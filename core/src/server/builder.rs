@@ -11,8 +11,8 @@ use super::registry::Registry;
 use super::session::Links;
 use super::usage::Meter;
 use super::{CacheOptions, Router, ServerOptions};
-#[cfg(feature = "runtime")]
 use crate::budget;
+#[cfg(feature = "runtime")]
 use crate::call::Context;
 #[cfg(feature = "runtime")]
 use crate::call::rounds::Principal;

@@ -65,7 +65,21 @@ VALUES: dict[str, tuple[Callable[[], bytes], str, bool]] = {
     "zeros": (lambda: b"[" + b"0," * (MOST // 2) + b"0]", "HO-3", False),
 }
 BOTH = {"ones", "members", "deep-arrays", "small-objects", "number-4m", "escapes"}
-TO_CLIENT = ["ones", "empty-arrays", "small-objects", "short-texts", "members", "number-4m", "number-5000", "deep-arrays", "escapes", "lone-surrogates", "exponent-huge", "same-key", "wide-letters"]
+TO_CLIENT = [
+    "ones",
+    "empty-arrays",
+    "small-objects",
+    "short-texts",
+    "members",
+    "number-4m",
+    "number-5000",
+    "deep-arrays",
+    "escapes",
+    "lone-surrogates",
+    "exponent-huge",
+    "same-key",
+    "wide-letters",
+]
 
 
 def as_argument(attack: Any, make: Callable[[], bytes]) -> None:

@@ -28,7 +28,7 @@ impl Source {
 
     /// Rust code that is no test.
     pub(super) fn is_rust_code(&self) -> bool {
-        let tests = self.path.ends_with("/tests.rs") || self.path.contains("/tests/");
+        let tests = self.path.ends_with("/tests.rs") || self.path.contains("/tests/") || self.path.contains("/fuzz/");
         self.extension() == "rs" && !tests
     }
 
