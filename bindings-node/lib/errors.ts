@@ -297,9 +297,15 @@ const refusals = new WeakMap<object, number>();
 /** Errors with which a peer answered a question of a handler. */
 const answers = new WeakSet<object>();
 
-/** True if a peer answered a question with an error: it says nothing of the request that the handler is for. */
-export function isAnswer(error: object): boolean {
-  return answers.has(error);
+/**
+ * The text of a call that failed because a peer answered its question with an error, which says nothing of the call
+ * itself; undefined for all other errors.
+ *
+ * @internal
+ */
+export function ofAnswer(error: unknown): string | undefined {
+  if (!(error instanceof RpcError) || !answers.has(error)) return undefined;
+  return `the question was answered with error ${error.code}: ${error.message}`;
 }
 
 /** How far causes are followed. */

@@ -6,8 +6,8 @@ import { Context } from "./context.js";
 import {
   CancelledError,
   InputRequired,
-  isAnswer,
   MisuseError,
+  ofAnswer,
   PeerMisbehavedError,
   RpcError,
   refusalOf,
@@ -161,13 +161,13 @@ export abstract class Runner implements Handler {
     if (isByHand && error === undefined) return undefined;
     // What another peer said is no more for this one than any other error.
     const hidden = error instanceof TricornError && !this.#proxy && isForeign(error, key);
+    const answered = ofAnswer(error);
     if (!hidden && error instanceof UnsupportedError) {
       addon.answerUnsupported(handle, key, error.message, refusalOf(error));
     } else if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
       addon.answerFailed(handle, key, error.message);
-    } else if (!hidden && !this.#proxy && error instanceof RpcError && isAnswer(error)) {
-      // It is about the question, and not about the request that is answered here.
-      addon.answerFailed(handle, key, `the question was answered with error ${error.code}: ${error.message}`);
+    } else if (!hidden && !this.#proxy && answered !== undefined) {
+      addon.answerFailed(handle, key, answered);
     } else if (!hidden && error instanceof RpcError) {
       const data = error.data === undefined ? undefined : toJson(error.data);
       addon.answerError(handle, key, error.code, error.message, data);

@@ -2,7 +2,7 @@
 
 import type { CacheUsage } from "./cache.js";
 import type { AnyState, Context } from "./context.js";
-import { MisuseError, ToolError } from "./errors.js";
+import { MisuseError, ofAnswer, ToolError } from "./errors.js";
 import { type Home, Runner, typeName, type Untold } from "./handler.js";
 import { addon, bridge, handle, register, say, thrownHere, wait } from "./host.js";
 import { toJson } from "./json.js";
@@ -210,9 +210,10 @@ class Around<C extends RequestContext> extends Runner {
   }
 
   protected override fail(key: number, ctx: RequestContext, error: unknown): Untold | undefined {
-    if (error instanceof ToolError && !ctx.cancelled && ctx.request.method === "tools/call") {
+    const text = error instanceof ToolError ? `${error.message}` : ofAnswer(error);
+    if (text !== undefined && !ctx.cancelled && ctx.request.method === "tools/call") {
       // For the model, as from the tool itself.
-      addon.answerResult(handle, key, toJson({ content: [{ type: "text", text: `${error.message}` }], isError: true }));
+      addon.answerResult(handle, key, toJson({ content: [{ type: "text", text }], isError: true }));
       return undefined;
     }
     return super.fail(key, ctx, error);

@@ -762,7 +762,9 @@ async def _(stage: Stage) -> None:
         env = {"SSL_CERT_FILE": stage.ca}
         await briefly(stage, proxy, url, wanted, {**env, kind: f"http://{USER}:{PLAIN_WORD}@{proxy.place}"})
         wrong = {**env, kind: f"http://{USER}:wrong-word@{proxy.place}"}
-        await refused(stage, url, {}, wrong, [proxy.place], any_of=("407", "401", "password", "credentials"))
+        # It answers with 401, which is the server's word.
+        words = ("407", "401", "password", "credentials")
+        await refused(stage, url, {}, wrong, [proxy.place], any_of=words, kinds=("transport", "auth"))
 
 
 @case("mitmproxy: nobody knows its authority")
