@@ -7,8 +7,18 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Writes a line to standard error, if there is one that takes it. A text of several lines is indented from the second on,
 /// so that none of a peer's looks as if it were the engine's.
 pub(crate) fn say(message: impl fmt::Display) {
-    let text = message.to_string();
-    line(format_args!("tricorn: {}", Printable(text.trim_end()).to_string().replace('\n', "\n    ")));
+    let text = Printable(message.to_string().trim_end()).to_string();
+    let mut out = String::with_capacity(text.len());
+    for (at, line) in text.split('\n').enumerate() {
+        let is_flush = at > 0 && !line.starts_with(' ');
+        out.push_str(match (at, is_flush) {
+            (0, _) => "",
+            (_, true) => "\n    ",
+            (_, false) => "\n",
+        });
+        out.push_str(line);
+    }
+    line(format_args!("tricorn: {out}"));
 }
 
 /// The most characters of a text that are shown.

@@ -1,6 +1,6 @@
 // Elicitation: a tool asks the user, by a form or a page.
 import { EventEmitter, once } from "node:events";
-import { connect, RpcError, Server, UrlElicitationRequiredError } from "tricorn";
+import { connect, Server, UrlElicitationRequiredError } from "tricorn";
 import { z } from "zod";
 
 const app = new Server("restaurant");
@@ -63,11 +63,7 @@ const client = await connect(app, {
 
 console.log("book:", (await client.callTool("book")).text);
 console.log("book:", (await client.callTool("book")).text);
-try {
-  await client.callTool("book");
-} catch (error) {
-  if (error instanceof RpcError) console.log("book: the answer did not fit");
-}
+if ((await client.callTool("book")).isError) console.log("book: the answer did not fit");
 const completed = once(pages, "complete");
 console.log("sign_in:", (await client.callTool("sign_in")).text);
 console.log("complete:", (await completed)[0].elicitationId);

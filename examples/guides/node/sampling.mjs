@@ -37,11 +37,8 @@ let result = await client.callTool("summarize", { text: "The quick brown fox jum
 console.log("summary:", result.text);
 result = await client.callTool("translate", { text: "The quick brown fox jumps." });
 console.log("translation:", result.text);
-try {
-  await client.callTool("summarize", { text: "secret" });
-} catch (error) {
-  if (error instanceof RpcError) console.log(`refused: error ${error.code}, ${error.message}`);
-}
+result = await client.callTool("summarize", { text: "secret" });
+console.log("refused:", result.text);
 await client.close();
 
 const other = await connect(app, { revision: "2025-11-25" });

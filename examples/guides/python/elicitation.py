@@ -4,7 +4,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from tricorn import Context, RpcError, Server, UrlElicitation, UrlElicitationRequiredError, connect
+from tricorn import Context, Server, UrlElicitation, UrlElicitationRequiredError, connect
 
 app = Server("restaurant")
 
@@ -74,9 +74,7 @@ async def main() -> None:
     ) as client:
         print("book:", (await client.call_tool("book")).text)
         print("book:", (await client.call_tool("book")).text)
-        try:
-            await client.call_tool("book")
-        except RpcError:
+        if (await client.call_tool("book")).is_error:
             print("book: the answer did not fit")
         print("sign_in:", (await client.call_tool("sign_in")).text)
         print("complete:", await completed.get())

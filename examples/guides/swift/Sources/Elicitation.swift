@@ -83,11 +83,7 @@ enum ElicitationExample {
 
         print("book:", try await client.callTool("book").text)
         print("book:", try await client.callTool("book").text)
-        do {
-            _ = try await client.callTool("book")
-        } catch TricornError.rpc {
-            print("book: the answer did not fit")
-        }
+        if try await client.callTool("book").isError { print("book: the answer did not fit") }
         print("sign_in:", try await client.callTool("sign_in").text)
         var completed = visits.makeAsyncIterator()
         print("complete:", await completed.next() ?? "")
