@@ -27,7 +27,9 @@ pub(crate) async fn open(url: &str, no_browser: bool) -> Result<()> {
             _ => Some("no browser could be opened; "),
         }
     };
-    crate::report::say(format_args!("{}to log in, open this address in a browser:\n{url}", why.unwrap_or_default()));
+    crate::report::say(format_args!("{}to log in, open this address in a browser:", why.unwrap_or_default()));
+    // A line of its own, for programs that look for it.
+    crate::report::line(url);
     Ok(())
 }
 
