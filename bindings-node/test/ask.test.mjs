@@ -227,7 +227,7 @@ test("a refusal that nobody catches is the tool's", async () => {
   const sampling = () => {
     throw new RpcError(-1, "no");
   };
-  app.prompt("ask", async (ctx) => (await ctx.sample("?", { maxTokens: 1 })).text);
+  app.prompt("ask", async (_, ctx) => (await ctx.sample("?", { maxTokens: 1 })).text);
   app.tool("around", () => "x");
   app.middleware(async (request, ctx, next) => {
     if (request.params?.name === "around") await ctx.ask("sampling/createMessage", { messages: [], maxTokens: 1 });
