@@ -50,7 +50,7 @@ pub(crate) trait Reclaim: Send + Sync {
     fn reclaim(&self, bytes: usize) -> usize;
 }
 
-/// What is used of a budget.
+/// A budget and its use.
 struct Budget {
     max: AtomicUsize,
     /// As in the state, to be read without its lock.
@@ -79,7 +79,7 @@ pub(crate) fn set_max(bytes: usize) {
     PROCESS.max.store(bytes, Ordering::Relaxed);
 }
 
-/// What it holds, in bytes.
+/// Bytes that it holds.
 pub(crate) fn used() -> usize {
     PROCESS.used.load(Ordering::Relaxed)
 }
@@ -105,7 +105,7 @@ impl Budget {
         match self.max.load(Ordering::Relaxed) {
             0 => {
                 let max = memory().map_or(UNKNOWN, |bytes| bytes / 4).max(LEAST);
-                // What was set meanwhile stays.
+                // A value that was set meanwhile stays.
                 let _ = self.max.compare_exchange(0, max, Ordering::Relaxed, Ordering::Relaxed);
                 self.max.load(Ordering::Relaxed)
             }

@@ -74,7 +74,7 @@ async fn one_client_leaves_as_much_as_it_has() {
     for _ in 0..6 {
         let mut socket = from(9, port).await;
         let request = call(port, "length", 3 * MIB);
-        // Where it is refused the server does not read to the end.
+        // The server does not read a refused body to the end.
         let sent = socket.write_all(&request.as_bytes()[..request.len() - 10]).await;
         let answered = tokio::time::timeout(Duration::from_millis(300), socket.readable()).await.is_ok();
         if sent.is_err() || answered {

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// All inputs of a language.
 const LIMIT: Duration = Duration::from_secs(30 * 60);
 
-/// Which inputs are sent.
+/// Choice of inputs.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only inputs whose name contains one of these
@@ -29,7 +29,7 @@ pub(crate) struct Options {
     page: bool,
 }
 
-/// What one input has cost.
+/// The cost of one input.
 #[derive(Clone, Deserialize)]
 struct Row {
     name: String,
@@ -90,7 +90,7 @@ pub(crate) fn core(lang: Lang) -> Result<(Counts, Vec<String>)> {
     Ok((counts, rows.iter().filter(|row| !row.is_bounded()).map(Row::line).collect()))
 }
 
-/// What an input may cost on a machine of which nothing is known, in seconds of CPU and in bytes. Without a bound each of
+/// The most that an input may cost on an unknown machine, in seconds of CPU and in bytes. Without a bound each of
 /// them costs ten times that.
 const BOUNDED: (f64, u64) = (1.5, 160 << 20);
 

@@ -171,13 +171,13 @@ class HttpOptions(TypedDict, total=False):
     path: str | None
     """Where the endpoint is when a port is listened on; `/mcp`."""
     cert: str | None
-    """Where a port is listened on: the certificate of the server, and those between it and its authority, as PEM or as
+    """The certificate of the server that listens on a port, and those between it and its authority, as PEM or as
     the path of a file with that, which is read again when it changes. Clients speak https then. None."""
     key: str | None
     """The private key of `cert`, in the same way; it may be in `cert`."""
     access_log: bool | None
-    """Where a port is listened on: whether each request is written to standard error when its answer is over, in the
-    Common Log Format with the milliseconds that it took; without queries, headers and bodies. No."""
+    """A line on standard error for each request to a port, when its answer is over, in the Common Log Format with the
+    milliseconds that it took; without queries, headers and bodies. No."""
     allowed_hosts: Sequence[str] | None
     """Values of the Host header accepted; by default the loopback names of the port."""
     allowed_origins: Sequence[str] | None

@@ -13,7 +13,7 @@ public struct HTTPOptions: Sendable, Hashable {
     public var port: Int?
     /// The endpoint's path where a port is listened on (`/mcp`).
     public var path: String?
-    /// Where a port is listened on: the certificate of the server, and those between it and its authority, as PEM or as the
+    /// The certificate of the server that listens on a port, and those between it and its authority, as PEM or as the
     /// path of a file with that, which is read again when it changes. Clients speak https then (none).
     public var cert: String?
     /// The private key of `cert`, in the same way; it may be in `cert`.

@@ -96,7 +96,7 @@ pub trait TokenStore: Send + Sync + 'static {
     }
 }
 
-/// What the right to ask a user is kept under.
+/// The key of the right to ask a user.
 fn of_login(key: &TokenKey) -> TokenKey {
     TokenKey::new(format!("{}#login", key.issuer), key.server.clone())
 }

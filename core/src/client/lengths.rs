@@ -13,7 +13,7 @@ const MAX_BYTES: usize = 128 << 20;
 /// The longest that reading one list may take, from the request for its first page on.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
-/// What comes in pages.
+/// Methods whose results come in pages.
 const LISTS: [&str; 5] = ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
 /// How much of each list a server has sent since its first page was asked for last. A server whose lists have no end

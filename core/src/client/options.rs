@@ -617,7 +617,7 @@ fn is_address(text: &str) -> bool {
 #[cfg(feature = "client-process")]
 fn split(line: &str) -> Result<Vec<String>> {
     shlex::split(line).ok_or_else(|| {
-        // What follows the program may be secret.
+        // The rest of the line may be secret.
         let program = shortened(line.split_whitespace().next().unwrap_or_default(), 60);
         Error::misuse(format!("target: a quote is opened and not closed in the arguments of {program:?}"))
     })

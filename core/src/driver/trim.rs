@@ -13,7 +13,7 @@ const MUCH: usize = 512 << 10;
 /// How long nothing may be worked on before that, and how often it is waited for.
 const QUIET: (Duration, usize) = (Duration::from_millis(400), 5);
 
-/// What was worked on since something was given back, in bytes.
+/// Bytes worked on since something was given back.
 static WORKED: AtomicUsize = AtomicUsize::new(0);
 /// Somebody waits to give back.
 static WAITS: AtomicBool = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! What authorization servers, and those who pretend to be ones, send.
+//! Documents and headers of authorization servers, and of those who pretend to be ones.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -40,7 +40,7 @@ fn challenges() {
     run(&Target { name: "challenges", property: challenged, mutate: mutate::bytes, words, slowest: SLOWEST });
 }
 
-/// What is read of `WWW-Authenticate` is bounded, and what is written of that reads as the same. Each line is a header.
+/// Challenges read from `WWW-Authenticate` are bounded, and read the same once written. Each line is a header.
 fn challenged(input: &[u8]) -> u64 {
     let text = String::from_utf8_lossy(input);
     let lines: Vec<&str> = text.split('\n').take(64).collect();
@@ -123,7 +123,7 @@ fn described(input: &[u8]) -> u64 {
     sort(&[text(server.as_ref().map(|_| ())), text(resource.as_ref().map(|_| ()))].join(" "))
 }
 
-/// What is asked for instead of a URL is asked of nobody else.
+/// Well-known documents are asked of the URL's own origin.
 fn same_origin(url: &str, others: &[String]) {
     let own = Parts::of(url);
     assert_eq!(own.is_none(), others.is_empty(), "{url:?}: {others:?}");

@@ -190,7 +190,7 @@ struct Drive {
     /// How often we have asked to subscribe: a new session is told so many things at most.
     subscribed: usize,
     closed: bool,
-    /// What has happened, in short.
+    /// A summary of the events.
     told: BTreeSet<String>,
 }
 
@@ -507,7 +507,7 @@ impl Drive {
         }
     }
 
-    /// What is kept stays within its limits.
+    /// Kept things stay within their limits.
     fn check(&self) {
         let connection = &self.connection;
         assert!(connection.in_flight() <= MAX_IN_FLIGHT, "{} in flight", connection.in_flight());

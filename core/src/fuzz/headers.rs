@@ -71,7 +71,7 @@ fn carried(input: &[u8]) -> u64 {
     let any = headers.get_all(ACCEPT).iter().any(|value| value.as_bytes() == b"*/*");
     assert!(!any || (accepts.json && accepts.events), "{}", shown(input));
     let json = is_json(&headers);
-    // What the client writes of any text, the server reads as that text.
+    // The server reads any text as the client has written it.
     let name = HeaderName::from_static("mcp-name");
     let text = String::from_utf8_lossy(input);
     let mut own = HeaderMap::new();

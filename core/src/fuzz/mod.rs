@@ -38,10 +38,10 @@ const SLOWEST: Duration = Duration::from_secs(2);
 struct Target {
     /// The folder of its corpus.
     name: &'static str,
-    /// What has to hold. Gives what sort of outcome it was: inputs with new ones are worth changing further.
+    /// The property that has to hold. Gives what sort of outcome it was: inputs with new ones are worth changing further.
     property: fn(&[u8]) -> u64,
     mutate: Mutate,
-    /// What means something to it.
+    /// Words that mean something to it.
     words: &'static [&'static str],
     slowest: Duration,
 }

@@ -1,4 +1,4 @@
-//! What is described by one side and filled in by the other: schemas, forms and URI templates.
+//! Descriptions by one side that the other fills in: schemas, forms and URI templates.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a client connects to, as people and their hosts write it.
+//! Targets of a client, as people and their hosts write them.
 
 use std::collections::BTreeMap;
 
@@ -72,7 +72,7 @@ fn configured(input: &[u8]) -> u64 {
             let is_name = |name: &String| !name.is_empty() && !name.contains(['=', '\0']);
             assert!(env.keys().all(is_name), "{env:?}: {}", shown(input));
         }
-        // What is said begins with the path of the file.
+        // The message begins with the path of the file.
         let why = target.as_ref().err().map_or("taken", Error::message);
         said.push_str(why.split_once(".json").map_or(why, |(_, why)| why));
     }

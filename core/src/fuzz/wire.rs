@@ -59,7 +59,7 @@ fn codec() {
     run(&Target { name: "codec", property: decoded, mutate: mutate::json_text, words: MESSAGES, slowest: SLOWEST });
 }
 
-/// What is decoded and encoded again decodes to the same. An error has one of two codes, and little text.
+/// Messages that are decoded and encoded again decode to the same. An error has one of two codes, and little text.
 fn decoded(input: &[u8]) -> u64 {
     let (frame, limits) = (Bytes::copy_from_slice(input), Limits::default());
     let read = jsonrpc::decode(&frame, &limits);

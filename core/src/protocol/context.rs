@@ -93,7 +93,7 @@ pub struct Transport {
     pub(crate) beside: Option<Arc<dyn Any + Send + Sync>>,
     /// What caused all that comes in this way.
     pub(crate) origin: Option<Origin>,
-    /// Whose requests count together, where somebody could have many connections: a principal, or an address.
+    /// The number by which requests count together, where somebody could have many connections: a principal, or an address.
     pub(crate) share: Option<u64>,
     /// Cancelling means closing the response stream and not a notification (modern HTTP).
     pub(crate) cancel_by_closing: bool,

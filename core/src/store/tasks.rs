@@ -54,7 +54,7 @@ pub(crate) enum Full {
     Holder,
 }
 
-/// Whose tasks count together, whatever sessions they are of: a principal, or where it comes from.
+/// The number by which tasks count together, whatever sessions they are of: a principal, or where it comes from.
 pub(crate) type Holder = u64;
 
 /// So many tasks a holder has in any case.

@@ -258,7 +258,7 @@ impl Place {
         let length = usize::try_from(length.min(MAX_FILE_BYTES)).unwrap_or_default() + SPARE;
         let new = self.path(&lock.stem, ".new");
         write_whole(&new, &vec![b' '; length]).map_err(|error| {
-            // What could be written is no room.
+            // A part of it is no room.
             let _ = fs::remove_file(&new);
             failed("make room for another token in", &new, &error)
         })?;

@@ -26,7 +26,7 @@ impl Holder {
         }
     }
 
-    /// Whose part of the budget its bytes take.
+    /// The owner in the budget that its bytes count for.
     pub(super) fn owner(&self) -> Owner {
         if *self == Self::Unknown { Owner::UNKNOWN } else { Owner::of(self) }
     }

@@ -34,7 +34,7 @@ pub(super) struct Lanes {
     state: Mutex<LaneState>,
     max_queued: usize,
     resumption: Option<Resumption>,
-    /// Whose bytes it keeps.
+    /// The owner of the bytes that it keeps.
     owner: Owner,
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Network {
     proxies: Arc<Matcher>,
     /// They are the environment's, which means other machines.
     of_environment: bool,
-    /// What is wrong with variables that name proxies. A proxy of such a name stands for it: nothing goes past a proxy
+    /// Faults of the variables that name proxies. A proxy of such a name stands for it: nothing goes past a proxy
     /// because nobody can read where that is.
     broken: Arc<Vec<String>>,
     tls: Tls,
@@ -160,7 +160,7 @@ impl Network {
     }
 }
 
-/// What such a name ends with that stands for a variable: no host has one (RFC 6761).
+/// The end of a name that stands for a variable: no host has one (RFC 6761).
 const BROKEN: &str = ".proxy.invalid";
 
 const EXPECTED: &str = "expected a URL with http:// or socks5:// (what a user or a password has of \"/\", \"?\" and \"#\" has to \
@@ -247,7 +247,7 @@ pub(crate) fn with_port(uri: &Uri, port: u16) -> Uri {
     Uri::from_parts(parts).unwrap_or_else(|_| uri.clone())
 }
 
-/// What helps where a certificate is not trusted, behind why a connection failed.
+/// Advice where a certificate is not trusted, behind why a connection failed.
 pub(crate) fn advised(why: String) -> String {
     if !why.contains("UnknownIssuer") {
         return why;

@@ -20,12 +20,12 @@ pub struct HttpOptions {
     pub port: u16,
     /// The endpoint's path where a port is listened on. Default `/mcp`.
     pub path: String,
-    /// Where a port is listened on: the certificate that the server shows, with those between it and its authority, as PEM
+    /// The certificate that a server on a port shows, with those between it and its authority, as PEM
     /// or as the path of a file with that, which is read again when it changes. Clients speak https then. Default: none.
     pub cert: Option<String>,
     /// The private key of `cert`, in the same way. Default: it is in `cert`.
     pub key: Option<String>,
-    /// Where a port is listened on: true if each request is written to standard error when its answer is over, in the
+    /// True if a server on a port writes each request to standard error when its answer is over, in the
     /// Common Log Format with the milliseconds that it took; without queries, headers and bodies. Default no.
     pub access_log: bool,
     /// The `Host` values that are answered: `name` (any port), `name:port`, or `*` for all. Default: the loopback names

@@ -21,7 +21,7 @@ pub(super) struct Outlet {
     state: Mutex<State>,
     /// The most notifications that wait for a slow reader.
     limit: usize,
-    /// Whose bytes wait.
+    /// The owner of the bytes that wait.
     owner: Owner,
 }
 

@@ -272,7 +272,7 @@ async fn accept(
                                 // Another needs its place.
                                 () = activity.is_to_end(&PATIENCE) => return,
                             };
-                            // What speaks no TLS is told so by it.
+                            // The handshake itself refuses a client without TLS.
                             if let Ok(Ok(socket)) = shaken {
                                 connection(socket, from.ip(), endpoint, closing, activity, counted).await;
                             }
