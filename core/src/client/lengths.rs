@@ -10,7 +10,8 @@ use crate::jsonrpc::RawJson;
 /// The most bytes of one list, over all of its pages.
 const MAX_BYTES: usize = 128 << 20;
 
-/// The longest that reading one list may take, from the request for its first page on.
+/// The longest that a server may take for one list: for all of its pages, without the time between them, which is the
+/// caller's.
 const MAX_TIME: Duration = Duration::from_secs(600);
 
 /// Methods whose results come in pages.
@@ -24,7 +25,9 @@ pub(crate) struct Lengths(Mutex<[Length; LISTS.len()]>);
 #[derive(Debug, Default, Clone, Copy)]
 struct Length {
     bytes: usize,
-    since: Duration,
+    took: Duration,
+    /// When the last page was asked for.
+    asked: Duration,
 }
 
 impl Lengths {
@@ -42,9 +45,8 @@ impl Lengths {
         }
         let at = |params: &RawJson| params.borrow::<Params<'_>>().is_ok_and(|params| params.cursor.is_some());
         let continues = params.is_some_and(at);
-        if !continues {
-            self.0.lock().unwrap_or_else(PoisonError::into_inner)[list] = Length { bytes: 0, since: now };
-        }
+        let length = &mut self.0.lock().unwrap_or_else(PoisonError::into_inner)[list];
+        *length = if continues { Length { asked: now, ..*length } } else { Length { asked: now, ..Length::default() } };
     }
 
     /// A page has come.
@@ -55,9 +57,10 @@ impl Lengths {
         let mut lengths = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let length = &mut lengths[list];
         length.bytes = length.bytes.saturating_add(page.get().len());
+        length.took = length.took.saturating_add(now.saturating_sub(length.asked));
         let why = if length.bytes > MAX_BYTES {
             format!("its pages have more than {} MiB", MAX_BYTES >> 20)
-        } else if now.saturating_sub(length.since) > MAX_TIME {
+        } else if length.took > MAX_TIME {
             format!("its pages take more than {} s", MAX_TIME.as_secs())
         } else {
             return Ok(page);
@@ -90,9 +93,14 @@ mod tests {
         assert!(lengths.came(prompts, page(2), second).is_ok());
         let error = lengths.came(tools, page(2), second).expect_err("too much");
         assert_eq!(error.message(), "tools/list never ends: its pages have more than 128 MiB");
+        // The time between two pages is the caller's.
         lengths.asked(tools, None, second);
-        assert!(lengths.came(tools, page(2), second + MAX_TIME).is_ok());
-        let error = lengths.came(tools, page(2), second * 2 + MAX_TIME).expect_err("too much");
+        assert!(lengths.came(tools, page(2), second + MAX_TIME / 2).is_ok());
+        let later = second + MAX_TIME * 3;
+        lengths.asked(tools, Some(&next), later);
+        assert!(lengths.came(tools, page(2), later + MAX_TIME / 2).is_ok());
+        lengths.asked(tools, Some(&next), later);
+        let error = lengths.came(tools, page(2), later + second).expect_err("too much");
         assert_eq!(error.message(), "tools/list never ends: its pages take more than 600 s");
     }
 }

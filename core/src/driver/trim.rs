@@ -1,7 +1,7 @@
 //! Memory that was freed goes back to the system. The allocator of glibc keeps what lies below something that is still in
 //! use: after one long message a process would be as large as that for ever.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
 /// A message that is shorter leaves nothing worth giving back, in bytes.
@@ -15,8 +15,8 @@ const QUIET: (Duration, usize) = (Duration::from_millis(400), 5);
 
 /// Bytes worked on since something was given back.
 static WORKED: AtomicUsize = AtomicUsize::new(0);
-/// Somebody waits to give back.
-static WAITS: AtomicBool = AtomicBool::new(false);
+/// The process in which a thread waits to give back, or 0: a fork takes the number with it, and not the thread.
+static WAITS: AtomicU32 = AtomicU32::new(0);
 
 /// A message with so many bytes is worked on, or as much memory is used for something else.
 pub(crate) fn worked(bytes: usize) {
@@ -24,7 +24,8 @@ pub(crate) fn worked(bytes: usize) {
         return;
     }
     let all = WORKED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
-    if all < MUCH || WAITS.swap(true, Ordering::AcqRel) {
+    let own = std::process::id();
+    if all < MUCH || WAITS.swap(own, Ordering::AcqRel) == own {
         return;
     }
     // A thread of its own: a task would end with the runtime of whoever calls, and wait for it.
@@ -37,12 +38,12 @@ pub(crate) fn worked(bytes: usize) {
             }
         }
         WORKED.store(0, Ordering::Relaxed);
-        WAITS.store(false, Ordering::Release);
+        WAITS.store(0, Ordering::Release);
         // It walks through all that is free.
         give_back();
     });
     if waiting.is_err() {
-        WAITS.store(false, Ordering::Release);
+        WAITS.store(0, Ordering::Release);
     }
 }
 
