@@ -1,0 +1,75 @@
+"""A server in the open: TLS, the log of requests, the budget of memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tricorn import MisuseError, Server, TransportError, connect
+
+from .conftest import PATIENCE
+
+TLS = Path(__file__).resolve().parents[2] / "tests" / "tls"
+CERT, KEY, AUTHORITY = (str(TLS / name) for name in ("cert.pem", "key.pem", "authority.pem"))
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_tls(revision: str) -> None:
+    app = Server("tls")
+
+    @app.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    async with app.listen(port=0, cert=CERT, key=KEY) as url:
+        assert url.startswith("https://127.0.0.1:")
+        async with connect(url, ca=AUTHORITY, revision=revision) as client:
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+        with pytest.raises(TransportError, match='authority; name that in the option "ca", SSL_CERT_FILE'):
+            async with connect(url, revision=revision):
+                pass
+
+
+async def test_what_is_no_certificate() -> None:
+    app = Server("tls")
+    with pytest.raises(MisuseError, match='"key": expected "cert" besides'):
+        async with app.listen(port=0, key=KEY):
+            pass
+    with pytest.raises(MisuseError, match='"cert": expected PEM or the path of a file'):
+        async with app.listen(port=0, cert="/nowhere/cert.pem"):
+            pass
+    with pytest.raises(MisuseError, match='"max_memory": expected at least 1, got 0'):
+        async with Server("none", max_memory=0).listen(port=0):
+            pass
+
+
+PROGRAM = """
+    import asyncio
+    from tricorn import Server, connect
+
+    app = Server("log", max_memory=8 << 20)
+
+    @app.tool
+    def length(text: str) -> int:
+        return len(text)
+
+    async def main():
+        async with app.listen(port=0, access_log=True) as url:
+            async with connect(url, revision="2026-07-28") as client:
+                print((await client.call_tool("length", {"text": "x" * (2 << 20)})).text)
+            assert isinstance(app.metrics()["memory"], int)
+
+    asyncio.run(main())
+"""
+
+
+def test_requests_are_written_to_standard_error() -> None:
+    program = [sys.executable, "-c", textwrap.dedent(PROGRAM)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=PATIENCE, check=False)
+    assert (done.returncode, done.stdout) == (0, "2097152\n"), done.stderr
+    lines = [line for line in done.stderr.splitlines() if line.startswith("127.0.0.1 - - [")]
+    assert any('"POST /mcp HTTP/1.1" 200 ' in line and line.endswith("ms") for line in lines), done.stderr
