@@ -145,6 +145,7 @@ async def test_those_that_are_given_up_are_bounded(
     dropped = asyncio.create_task(answered(pool, lambda: pytest.fail("nobody wants it")))
     await asyncio.sleep(0)
     dropped.cancel()
+    await asyncio.wait([dropped])  # else a thread may have taken it before it is told
     assert pool._shared.workers == 2
     assert (gate.waiting, last.done()) == (5, False)
     gate.opens.set()
