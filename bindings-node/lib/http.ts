@@ -42,7 +42,10 @@ export interface MountOptions {
 
 /** Where to listen, and what may reach it. All optional. */
 export interface HttpOptions extends MountOptions {
-  /** Default 127.0.0.1. */
+  /**
+   * Default 127.0.0.1. `unix:/run/mcp.sock` is a Unix socket, which has no port: its file has the
+   * permissions that the umask leaves, and its clients count as 127.0.0.1.
+   */
   readonly host?: string | undefined;
   /** Default 8000; 0 takes any that is free. */
   readonly port?: number | undefined;

@@ -24,6 +24,7 @@ export function askedFor(args: readonly string[]): boolean | string {
 export function address(what: string, http: true | number | string | HttpOptions): HttpOptions {
   if (http === true || http === "") return {};
   if (typeof http === "object" && http !== null) return http;
+  if (typeof http === "string" && /^unix:.*\//i.test(http)) return { host: http };
   const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(String(http)) ?? [];
   if (port === undefined)
     throw new MisuseError(`${what}: expected a port, "host:port" or options, got ${String(http)}`);

@@ -325,7 +325,7 @@ export class Server<State = unknown> extends Offer<State> {
   /**
    * Serves until the client or the user ends it: over stdin and stdout, unless HTTP is asked for.
    *
-   * HTTP is asked for here (true, a port, `"host:port"`, options) or on the command line by
+   * HTTP is asked for here (true, a port, `"host:port"`, `"unix:/run/mcp.sock"`, options) or on the command line by
    * `--http [HOST:PORT]`; `ready <url>` then appears on stderr. SIGTERM and Ctrl-C close the server
    * and settle this; the exit status after Ctrl-C is 130. A handler that goes on although it was
    * cancelled keeps the program for half a second only, and whatever else of it is alive for a
@@ -374,7 +374,7 @@ export class Server<State = unknown> extends Offer<State> {
    * const { url, close } = await app.listen({ port: 8000 });
    * ```
    *
-   * A port alone, or `"host:port"`, will do: `app.listen(8000)`.
+   * A port alone, `"host:port"` or `"unix:/run/mcp.sock"` will do: `app.listen(8000)`.
    *
    * The program goes on as long as it listens. The signals are the program's: {@link run} sees to them by itself.
    *

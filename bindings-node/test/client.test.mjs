@@ -204,7 +204,7 @@ test("targets: a command line, an object, an mcp.json", async (t) => {
   ]) {
     await assert.rejects(connect(text), {
       name: "MisuseError",
-      message: new RegExp(`the scheme is "${scheme}", expected http:// or https://`),
+      message: new RegExp(`the scheme is "${scheme}", expected http://, https:// or unix:`),
     });
   }
   await assert.rejects(connect(program, { revison: "x" }), /revison.*revision/);

@@ -1,6 +1,11 @@
 // A server in the open: TLS, the log of requests, the budget of memory.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { request } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
@@ -24,6 +29,26 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
       assert.match(error.message, advice);
       return true;
     });
+  });
+}
+
+for (const revision of ["2025-11-25", "2026-07-28"]) {
+  test(`Unix sockets, ${revision}`, { skip: process.platform === "win32" }, async (t) => {
+    const folder = await mkdtemp(join(tmpdir(), "tricorn "));
+    t.after(() => rm(folder, { recursive: true }));
+    const socketPath = join(folder, "app.sock");
+    const app = new Server("local").tool("add", ({ a, b }) => a + b);
+    const listener = await app.listen(`unix:${socketPath}`);
+    assert.equal(listener.url, `unix://${encodeURI(socketPath)}`);
+    const client = await connect(listener.url, { revision });
+    assert.equal((await client.callTool("add", { a: 1, b: 2 })).text, "3");
+    await client.close();
+    const others = request({ socketPath, path: "/mcp", method: "PUT" }).end();
+    const [answer] = await once(others, "response");
+    assert.equal(answer.resume().statusCode, 405);
+    await listener.close();
+    await assert.rejects(connect(listener.url, { revision }), /cannot connect: No such file/);
+    await assert.rejects(connect("unix://app.sock"), /expected the path of a socket/);
   });
 }
 

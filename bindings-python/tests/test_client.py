@@ -105,7 +105,7 @@ async def test_targets_that_cannot_be_reached() -> None:
         with pytest.raises(MisuseError, match=re.escape(f"cannot connect to {nothing!r}: expected a URL")):
             connect(nothing)  # type: ignore[arg-type]
     for text, scheme in (("htps://x/mcp", "htps"), ("ftp://x/mcp.json", "ftp"), ("file:///mcp.json", "file")):
-        with pytest.raises(MisuseError, match=f'the scheme is "{scheme}", expected http:// or https://'):
+        with pytest.raises(MisuseError, match=f'the scheme is "{scheme}", expected http://, https:// or unix:'):
             connect(text)
     with pytest.raises(MisuseError, match="revisoin"):
         connect("x", revisoin="2025-11-25")  # type: ignore[call-arg]

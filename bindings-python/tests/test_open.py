@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
 import textwrap
@@ -32,6 +33,44 @@ async def test_tls(revision: str) -> None:
         with pytest.raises(TransportError, match='authority; name that in the option "ca", SSL_CERT_FILE'):
             async with connect(url, revision=revision):
                 pass
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+async def test_unix_sockets(revision: str, tmp_path: Path) -> None:
+    app = Server("local")
+
+    @app.tool
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    socket = tmp_path / "my app.sock"
+    async with app.listen(f"unix:{socket}") as url:
+        assert url == f"unix://{str(socket).replace(' ', '%20')}"
+        async with connect(url, revision=revision) as client:
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
+        reader, writer = await asyncio.open_unix_connection(socket)
+        writer.write(b"PUT /mcp HTTP/1.1\r\nHost: any.example.com\r\nConnection: close\r\n\r\n")
+        assert (await reader.read()).startswith(b"HTTP/1.1 405 ")
+        writer.close()
+    assert not socket.exists()
+    with pytest.raises(TransportError, match="cannot connect: No such file"):
+        await connect(url)
+    with pytest.raises(MisuseError, match="expected the path of a socket"):
+        await connect("unix://app.sock")
+    program = """
+        from tricorn import Server
+        Server("local").run()
+    """
+    arguments = [sys.executable, "-c", textwrap.dedent(program), "--http", f"unix:{socket}"]
+    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as started:
+        assert started.stderr is not None
+        assert started.stderr.readline().strip() == f"ready {url}"
+        async with connect(url, revision=revision) as client:
+            assert client.server_info.name == "local"
+        started.terminate()
+        assert started.wait(PATIENCE) == 0
+    assert not socket.exists()
 
 
 async def test_what_is_no_certificate() -> None:

@@ -66,7 +66,7 @@ async fn one_client_leaves_as_much_as_it_has() {
         .tool("length", "", |given: Text| async move { Ok(given.text.len().to_string()) })
         .tool("wait", "", |_: Text| async { std::future::pending::<Result<String, HandlerError>>().await });
     let serving = server.serve_http(HttpOptions::new().port(0)).await.unwrap();
-    let port = serving.local_addr().port();
+    let port = serving.local_addr().expect("a port").port();
     assert_eq!(memory_kept(), 0);
 
     // Six bodies of 3 MiB without their last bytes: 8 MiB of 16 are this client's.

@@ -361,7 +361,11 @@ class Server(Offer):
         on_listening: Callable[[str], None] | None = None,
         **options: Unpack[HttpOptions],
     ) -> None:
-        """Serves HTTP until cancelled or closed. Port 0 takes any free one; `on_listening` is told the URL."""
+        """Serves HTTP until cancelled or closed. Port 0 takes any free one; `on_listening` is told the URL.
+
+        The host `unix:/run/mcp.sock` is a Unix socket, which has no port: its file has the permissions that the umask
+        leaves, and its clients count as 127.0.0.1.
+        """
         warn_options(options)
         await self._serve_http(host, port, on_listening, _http_options("serve_http", options))
 
@@ -428,8 +432,8 @@ class Server(Offer):
     def run(self, http: str | int | bool | None = None, **options: Unpack[HttpOptions]) -> None:
         """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.
 
-        HTTP is asked for by `http` (`True`, a port, `"host:port"`) or on the command line by `--http [HOST:PORT]`;
-        `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130, SIGHUP with 129;
+        HTTP is asked for by `http` (`True`, a port, `"host:port"`, `"unix:/run/mcp.sock"`) or on the command line by
+        `--http [HOST:PORT]`; `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130, SIGHUP with 129;
         SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is called then, and decides
         that instead; one for SIGHUP is left alone, and what is ignored is ignored. After either, and after the end of
         input, other threads keep the process for a second only.
@@ -565,6 +569,8 @@ def _address(http: str | int | bool | None) -> tuple[str, int] | None:
         return None
     if http is True or http == "":
         return "127.0.0.1", 8000
+    if isinstance(http, str) and _is_socket(http):
+        return http, 8000
     host, _, port = str(http).rpartition(":")
     try:
         return host.strip("[]") or "127.0.0.1", int(port)
@@ -572,11 +578,15 @@ def _address(http: str | int | bool | None) -> tuple[str, int] | None:
         raise MisuseError(f"http: expected a port or host:port, got {http!r}") from None
 
 
+def _is_socket(host: str) -> bool:
+    return host[:5].lower() == "unix:" and "/" in host
+
+
 def _check_host(host: object, port: object) -> None:
     """`MisuseError` for what `run` takes in one argument, with what to write where they are two."""
     if isinstance(host, int):
         raise MisuseError(f"host: expected a name or an address, got {host}: a port is given as port={host}")
-    if not isinstance(host, str):
+    if not isinstance(host, str) or _is_socket(host):
         return
     if "/" in host:
         raise MisuseError(f"host: expected a name or an address, got the URL {host!r}")

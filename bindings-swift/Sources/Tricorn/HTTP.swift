@@ -7,7 +7,8 @@ internal import TricornCore
 
 /// How a server is offered over Streamable HTTP; every option has the core's default.
 public struct HTTPOptions: Sendable, Hashable {
-    /// The address to bind (`127.0.0.1`).
+    /// The address to bind (`127.0.0.1`). `unix:/run/mcp.sock` is a Unix socket, which has no port: its file has the
+    /// permissions that the umask leaves, and its clients count as 127.0.0.1.
     public var host: String?
     /// The port (8000); 0 takes any free one.
     public var port: Int?
@@ -89,8 +90,12 @@ public struct HTTPOptions: Sendable, Hashable {
         self.maxConnections = maxConnections
     }
 
-    /// From `[HOST:]PORT`. Throws `TricornError.misuse` when it is something else.
+    /// From `[HOST:]PORT` or `unix:PATH`. Throws `TricornError.misuse` when it is something else.
     public init(address: String) throws {
+        if address.lowercased().hasPrefix("unix:"), address.contains("/") {
+            self.init(host: address)
+            return
+        }
         let parts = address.split(separator: ":", omittingEmptySubsequences: false)
         guard let port = parts.last.flatMap({ UInt16($0) }) else {
             throw TricornError.misuse("expected [HOST:]PORT, got \"\(address)\"")

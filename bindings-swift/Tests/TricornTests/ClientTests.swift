@@ -71,7 +71,7 @@ import Testing
             var refused = ""
             do { _ = try await connect(text) } catch { refused = "\(error)" }
             let scheme = String(text.prefix { $0 != ":" })
-            #expect(refused.contains("the scheme is \"\(scheme)\", expected http:// or https://"), "\(refused)")
+            #expect(refused.contains("the scheme is \"\(scheme)\", expected http://, https:// or unix:"), "\(refused)")
         }
     }
 

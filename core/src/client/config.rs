@@ -36,7 +36,7 @@ pub(super) type Variables = BTreeMap<String, String>;
 
 /// True if a text is meant as the path of such a file: a URL or a command line may end in one, too.
 pub(super) fn is_path(text: &str) -> bool {
-    !super::options::is_http(text)
+    !super::options::is_url(text)
         && text.ends_with(".json")
         && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
 }

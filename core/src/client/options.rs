@@ -378,7 +378,8 @@ impl<'de> Deserialize<'de> for InheritEnv {
 pub enum Target {
     /// A Streamable HTTP endpoint.
     Url {
-        /// `http://…` or `https://…`.
+        /// `http://…` or `https://…`, or the socket of a server on this machine and the endpoint's path:
+        /// `unix:///run/mcp.sock#/mcp`, `http+unix://%2Frun%2Fmcp.sock/mcp`. Without a path it is `/mcp`.
         url: String,
         /// Sent with every request.
         headers: BTreeMap<String, String>,
@@ -419,7 +420,7 @@ impl Target {
 
     pub(super) fn from_given(text: &str, variables: &BTreeMap<String, String>) -> Result<Self> {
         let text = text.trim();
-        if is_http(text) {
+        if is_url(text) {
             return Ok(Self::Url { url: text.to_owned(), headers: BTreeMap::new() });
         }
         check_scheme(text)?;
@@ -534,12 +535,12 @@ impl Target {
             }
         }
         match (wire.url, wire.command) {
-            (Some(url), None) if is_http(&url) => {
+            (Some(url), None) if is_url(&url) => {
                 let headers = wire.headers;
                 Ok(if sse { Self::Sse { url, headers } } else { Self::Url { url, headers } })
             }
             (Some(url), None) => {
-                Err(Error::misuse(format!("target \"url\": expected http:// or https://, got {}", shown_url(&url))))
+                Err(Error::misuse(format!("target \"url\": expected http://, https:// or unix:, got {}", shown_url(&url))))
             }
             (None, Some(line)) => {
                 // Without an argument list the command may be a whole command line.
@@ -581,13 +582,14 @@ fn check_type(name: &Value, has_url: bool, has_command: bool) -> Result<()> {
 }
 
 /// True if it is a URL that can be connected to.
-pub(super) fn is_http(text: &str) -> bool {
-    text.split_once("://").is_some_and(|(scheme, _)| is_known(scheme))
+pub(super) fn is_url(text: &str) -> bool {
+    let of_socket = || text.split_once(":/").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("unix"));
+    text.split_once("://").is_some_and(|(scheme, _)| is_known(scheme)) || of_socket()
 }
 
 /// Schemes have no case.
 fn is_known(scheme: &str) -> bool {
-    scheme.eq_ignore_ascii_case("http") || scheme.eq_ignore_ascii_case("https")
+    ["http", "https", "unix", "http+unix"].iter().any(|known| scheme.eq_ignore_ascii_case(known))
 }
 
 /// Refuses what begins like a URL, and is neither http nor https: no program is called like that. One letter is a drive.
@@ -599,7 +601,7 @@ pub(super) fn check_scheme(text: &str) -> Result<()> {
     match is_scheme && !is_known(scheme) {
         // The rest may hold a password.
         true => Err(Error::misuse(format!(
-            "target: the scheme is {:?}, expected http:// or https://",
+            "target: the scheme is {:?}, expected http://, https:// or unix:",
             shortened(scheme, 30)
         ))),
         false => Ok(()),

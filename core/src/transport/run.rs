@@ -20,8 +20,8 @@ struct Address {
 
 impl Server {
     /// Serves until the client or the user ends it: over standard streams, or over HTTP (path `/mcp`) when the program
-    /// was started with `--http [HOST:PORT]`, where either part may be missing: `127.0.0.1:8000` else. `ready <url>` on
-    /// standard error then says where.
+    /// was started with `--http [HOST:PORT]`, where either part may be missing: `127.0.0.1:8000` else; `--http unix:PATH` is a
+    /// Unix socket. `ready <url>` on standard error then says where.
     ///
     /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129) close the server: running calls
     /// are cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP
@@ -113,10 +113,18 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Option<Address>> {
     Ok(None)
 }
 
-/// `HOST:PORT`, `PORT` or nothing.
+/// True for the path of a Unix socket.
+fn is_socket(given: &str) -> bool {
+    given.split_once(':').is_some_and(|(scheme, path)| scheme.eq_ignore_ascii_case("unix") && path.contains('/'))
+}
+
+/// `HOST:PORT`, `PORT`, `unix:PATH` or nothing.
 fn address(given: &str) -> Result<Address> {
     if given.is_empty() {
         return Ok(Address::default());
+    }
+    if is_socket(given) {
+        return Ok(Address { host: Some(given.to_owned()), port: None });
     }
     let (host, port) = given.rsplit_once(':').unwrap_or(("", given));
     let host = (!host.is_empty()).then(|| host.trim_matches(['[', ']']).to_owned());
@@ -206,6 +214,7 @@ mod tests {
             ("--http :9000", Some((None, Some(9000)))),
             ("--http 0.0.0.0:0", Some((Some("0.0.0.0"), Some(0)))),
             ("--http [::1]:80", Some((Some("::1"), Some(80)))),
+            ("--http unix:/run/mcp.sock", Some((Some("unix:/run/mcp.sock"), None))),
         ] {
             let found = asked(line).expect(line);
             assert_eq!(found.as_ref().map(|a| (a.host.as_deref(), a.port)), expected, "{line}");

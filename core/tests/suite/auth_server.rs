@@ -300,7 +300,7 @@ async fn a_server_on_the_loopback_interface_knows_its_own_url() {
     let anywhere = HttpOptions::new().port(0).allowed_hosts(["*"]);
     assert!(server.serve_http(anywhere).await.is_err(), "anybody could say what it is called");
     let serving = server.serve_http(HttpOptions::new().port(0)).await.unwrap();
-    let address = serving.local_addr();
+    let address = serving.local_addr().unwrap();
     let exchange = async |head: String| {
         let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();
         socket.write_all(format!("{head}\r\nConnection: close\r\n\r\n").as_bytes()).await.unwrap();

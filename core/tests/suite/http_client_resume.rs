@@ -86,7 +86,7 @@ async fn a_call_survives_a_network_that_breaks_again_and_again() {
     let options = HttpOptions::parse(r#"{"port": 0, "sse_retry": 0.1, "allowed_hosts": ["*"]}"#).unwrap();
     let serving = within("listening", server.serve_http(options)).await.unwrap();
     // Each stream is cut after so many bytes, in the middle of whatever is there.
-    let proxy = cut::Proxy::new(serving.local_addr(), &[300, 777, 1500]).await;
+    let proxy = cut::Proxy::new(serving.local_addr().unwrap(), &[300, 777, 1500]).await;
     let (client, heard) = connect(&proxy.url()).await;
     let seen = Arc::new(Mutex::new(Vec::new()));
     let told = seen.clone();

@@ -44,7 +44,7 @@ async fn the_two_sides_of_this_crate_understand_each_other() {
     };
     let options = HttpOptions::parse(r#"{"port": 0, "sse": true}"#).unwrap();
     let serving = within("listening", server.serve_http(options)).await.unwrap();
-    let url = format!("http://{}/sse", serving.local_addr());
+    let url = format!("http://{}/sse", serving.local_addr().unwrap());
     // Found out, remembered, and said.
     for target in [format!("{url:?}"), format!("{url:?}"), json!({"type": "sse", "url": url}).to_string()] {
         let client = connect(&target).await.unwrap_or_else(|e| panic!("{target}: {e}"));

@@ -8,6 +8,7 @@ pub(crate) mod reader;
 mod sessions;
 mod socket;
 mod tls;
+mod unix;
 
 use fixture::*;
 use serde_json::{Value, json};

@@ -190,8 +190,8 @@ async fn a_port_has_paths_for_it() {
     let serving = within("listening", it.server.serve_http(options)).await.unwrap();
     let exchange = async |verb: &str, path: &str| {
         use tokio::io::{AsyncReadExt, AsyncWriteExt};
-        let mut socket = tokio::net::TcpStream::connect(serving.local_addr()).await.unwrap();
-        let host = serving.local_addr();
+        let mut socket = tokio::net::TcpStream::connect(serving.local_addr().unwrap()).await.unwrap();
+        let host = serving.local_addr().unwrap();
         let head = format!("{verb} {path} HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n");
         let body = if verb == "POST" { "{}" } else { "" };
         let request = format!("{head}Content-Length: {}\r\n\r\n{body}", body.len());

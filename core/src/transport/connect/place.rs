@@ -9,6 +9,9 @@ use crate::loopback::is_loopback;
 
 /// A URL without what does not say which server it is. The path does: one origin may be the gateway to many servers.
 pub(super) fn endpoint(url: &str) -> String {
+    if is_socket(url) {
+        return url.to_owned();
+    }
     let url = url.split('#').next().unwrap_or(url);
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -19,6 +22,12 @@ pub(super) fn endpoint(url: &str) -> String {
     format!("{scheme}://{host}{slash}{path}")
 }
 
+/// True if a URL names a socket of this machine.
+fn is_socket(url: &str) -> bool {
+    let scheme = url.split(':').next().unwrap_or_default();
+    scheme.eq_ignore_ascii_case("unix") || scheme.eq_ignore_ascii_case("http+unix")
+}
+
 /// Which server is meant: at an address that only this machine has, another than on any other machine.
 fn meant(url: &str) -> Arc<str> {
     let endpoint = endpoint(url);
@@ -26,7 +35,7 @@ fn meant(url: &str) -> Arc<str> {
     let port = place.rfind(':').filter(|at| !place[*at..].contains(']'));
     let host = &place[..port.unwrap_or(place.len())];
     // No address to connect to elsewhere means this machine, too.
-    let is_own = is_loopback(host) || ["0.0.0.0", "[::]"].contains(&host);
+    let is_own = is_socket(url) || is_loopback(host) || ["0.0.0.0", "[::]"].contains(&host);
     if !is_own {
         return digest("url", [endpoint.as_str()]);
     }

@@ -44,6 +44,7 @@ pub(crate) mod sse;
 mod stateless;
 mod tickets;
 mod tls;
+mod unix;
 mod uses;
 
 pub use body::Body;

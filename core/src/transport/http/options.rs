@@ -5,6 +5,7 @@ use serde::Deserialize;
 
 use super::forwarded::Proxies;
 use super::lanes::Resumption;
+use super::unix;
 use crate::error::{Error, Result};
 use crate::options::setters;
 use crate::store::Room;
@@ -14,7 +15,9 @@ use crate::store::Room;
 #[serde(default)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Name or address to listen on. Default `127.0.0.1`: this machine only.
+    /// Name or address to listen on, or `unix:/run/mcp.sock`: a Unix-domain socket at this path, which has no port and whose
+    /// clients count as `127.0.0.1`. Who may connect is up to the permissions of the file (the umask) and of its folder; any
+    /// `Host` is answered unless `allowed_hosts` names some. Default `127.0.0.1`: this machine only.
     pub host: String,
     /// Port to listen on; 0 is any free one. Default 8000.
     pub port: u16,
@@ -177,9 +180,17 @@ impl HttpOptions {
     }
 
     pub(super) fn check(&self) -> Result<()> {
+        let socket = unix::named(&self.host);
+        if cfg!(not(unix)) && socket.is_some() {
+            return Err(Error::misuse("HTTP option \"host\": there are no Unix sockets on this platform"));
+        }
+        if socket.is_some_and(|path| path.as_os_str().is_empty()) {
+            return Err(Error::misuse("HTTP option \"host\": expected the path of a socket, as unix:/run/mcp.sock"));
+        }
         let host = self.host.trim_matches(['[', ']']);
         let address = host.split('%').next().unwrap_or_default();
-        if host.is_empty() || host.contains('/') || (host.contains(':') && address.parse::<Ipv6Addr>().is_err()) {
+        let is_one = !host.contains('/') && (!host.contains(':') || address.parse::<Ipv6Addr>().is_ok());
+        if socket.is_none() && (host.is_empty() || !is_one) {
             return Err(Error::misuse(format!(
                 "HTTP option \"host\": expected a name or an address without a port, such as \"0.0.0.0\", got {host:?} (the \
                  port is an option of its own: \"port\")",
@@ -267,6 +278,7 @@ mod tests {
         let refuse = |text: &str| HttpOptions::parse(text).expect_err("wrong").message().to_owned();
         assert!(refuse(r#"{"prot": 1}"#).contains("\"port\""));
         assert!(refuse(r#"{"port": 70000}"#).contains("\"port\""));
+        assert!(refuse(r#"{"host": "unix:"}"#).contains("path of a socket"));
         assert!(refuse(r#"{"path": "mcp"}"#).contains("\"path\""));
         assert!(refuse(r#"{"sse_message_path": "/a?b"}"#).contains("\"sse_message_path\""));
         assert!(refuse(r#"{"stateless": true, "sse": true}"#).contains("\"stateless\""));

@@ -2,6 +2,7 @@
 
 use super::headers::quoted;
 use super::options::HttpOptions;
+use super::unix;
 
 /// The `Host` and `Origin` values that are answered.
 #[derive(Debug)]
@@ -30,6 +31,8 @@ impl Allowed {
     pub(super) fn new(options: &HttpOptions, port: Option<u16>) -> Self {
         let listed = |names: &[String]| names.iter().map(|n| n.to_ascii_lowercase()).collect::<Vec<_>>();
         let hosts = match options.allowed_hosts.as_slice() {
+            // No page reaches a socket, but by a proxy that has a name of its own.
+            [] if unix::named(&options.host).is_some() => Names::Any,
             [] => Names::Own { host: bare(&options.host).to_ascii_lowercase() },
             names if names.iter().any(|n| n == "*") => Names::Any,
             names => Names::Listed(listed(names)),

@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,6 +16,7 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
+use tokio_rustls::TlsAcceptor;
 
 use super::access_log::Entry;
 use super::activity::{Activity, Metered, Patience, Sockets, Watched};
@@ -25,6 +27,7 @@ use super::holder::Holder;
 use super::options::HttpOptions;
 use super::shares::Said;
 use super::tls::{HANDSHAKE, Tls};
+use super::unix;
 use crate::driver::{Use, now, runtime, trim};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::Origin;
@@ -69,21 +72,24 @@ impl Server {
         self.check()?;
         options.check()?;
         let uses = Use::begin(self).await?;
-        let (host, port) = (options.host.trim_matches(['[', ']']).to_owned(), options.port);
-        let listeners = Listeners::bind(&host, port).await?;
+        let listeners = Listeners::bind(&options.host, options.port).await?;
         let address = listeners.address()?;
         let path = options.path.clone();
         let max = descriptors::most(options.max_connections);
         let tls = Tls::of(&options)?;
-        let scheme = if tls.is_some() { "https" } else { "http" };
-        let endpoint = Endpoint::new(self, options, Some(address.port()), origin)?;
+        let url = match (address, unix::named(&options.host)) {
+            (Some(address), _) => url(if tls.is_some() { "https" } else { "http" }, address, &path),
+            (None, socket) => unix::url(socket.unwrap_or(Path::new("")), &path),
+        };
+        let port = address.map_or(0, |address| address.port());
+        let endpoint = Endpoint::new(self, options, Some(port), origin)?;
         let closing = Arc::new(Signal::default());
         let serving = accept(listeners, endpoint, self.clone(), tls, closing.clone(), max);
         let task = runtime::spawn(async move {
             serving.await;
             uses.end().await;
         });
-        Ok(HttpServer { url: url(scheme, address, &path), address, closing, task: Some(task) })
+        Ok(HttpServer { url, address, closing, task: Some(task) })
     }
 }
 
@@ -112,22 +118,43 @@ fn listen_at(address: SocketAddr) -> std::io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// The sockets of one port.
-struct Listeners {
-    first: TcpListener,
-    /// Of `localhost` the other one of its two addresses: clients try either first.
-    other: Option<TcpListener>,
+/// The sockets that are listened on.
+enum Listeners {
+    Port {
+        first: TcpListener,
+        /// Of `localhost` the other one of its two addresses: clients try either first.
+        other: Option<TcpListener>,
+    },
+    #[cfg(unix)]
+    Unix(unix::Listener),
+}
+
+/// A client that was let in.
+enum Accepted {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(tokio::net::UnixStream),
 }
 
 impl Listeners {
     async fn bind(host: &str, port: u16) -> Result<Self> {
+        #[cfg(unix)]
+        if let Some(path) = unix::named(host) {
+            let bound = unix::Listener::bind(path).await;
+            let failed = |e| Error::new(ErrorKind::Transport, format!("cannot listen on {host} (host): {e}"));
+            return bound.map(Self::Unix).map_err(failed);
+        }
+        Self::bind_port(host.trim_matches(['[', ']']), port).await
+    }
+
+    async fn bind_port(host: &str, port: u16) -> Result<Self> {
         let failed = |host: &str, port: u16, e: &std::io::Error| {
             Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}"))
         };
         let first = listen(host, port).await.map_err(|e| failed(host, port, &e))?;
         let address = first.local_addr()?;
         if !host.eq_ignore_ascii_case("localhost") {
-            return Ok(Self { first, other: None });
+            return Ok(Self::Port { first, other: None });
         }
         let ip = match address.ip() {
             IpAddr::V4(_) => IpAddr::V6(Ipv6Addr::LOCALHOST),
@@ -135,28 +162,40 @@ impl Listeners {
         };
         let other = SocketAddr::new(ip, address.port());
         match listen_at(other) {
-            Ok(other) => Ok(Self { first, other: Some(other) }),
+            Ok(other) => Ok(Self::Port { first, other: Some(other) }),
             // Clients would get to whoever has it.
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && port != 0 => {
                 Err(failed(&format!("{host}, {ip}"), port, &e))
             }
-            Err(_) => Ok(Self { first, other: None }),
+            Err(_) => Ok(Self::Port { first, other: None }),
         }
     }
 
-    /// The one that the endpoint's URL names.
-    fn address(&self) -> Result<SocketAddr> {
-        Ok(self.first.local_addr()?)
+    /// The one that the endpoint's URL names; `None` for a Unix socket.
+    fn address(&self) -> Result<Option<SocketAddr>> {
+        match self {
+            Self::Port { first, .. } => Ok(Some(first.local_addr()?)),
+            #[cfg(unix)]
+            Self::Unix(_) => Ok(None),
+        }
     }
 
-    async fn accept(&self) -> std::io::Result<(TcpStream, SocketAddr)> {
-        match &self.other {
-            None => self.first.accept().await,
-            Some(other) => tokio::select! {
-                accepted = self.first.accept() => accepted,
-                accepted = other.accept() => accepted,
+    /// The next client, and where it is.
+    async fn accept(&self) -> std::io::Result<(Accepted, IpAddr)> {
+        let (stream, from) = match self {
+            #[cfg(unix)]
+            Self::Unix(listener) => {
+                return Ok((Accepted::Unix(listener.accept().await?), IpAddr::V4(Ipv4Addr::LOCALHOST)));
+            }
+            Self::Port { first, other: None } => first.accept().await?,
+            Self::Port { first, other: Some(other) } => tokio::select! {
+                accepted = first.accept() => accepted?,
+                accepted = other.accept() => accepted?,
             },
-        }
+        };
+        // Without it the second of two small writes waits for the client.
+        let _ = stream.set_nodelay(true);
+        Ok((Accepted::Tcp(stream), from.ip()))
     }
 }
 
@@ -164,21 +203,21 @@ impl Listeners {
 #[derive(Debug)]
 pub struct HttpServer {
     url: String,
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     closing: Arc<Signal>,
     task: Option<tokio::task::JoinHandle<()>>,
 }
 
 impl HttpServer {
-    /// Where the endpoint is, such as `http://127.0.0.1:8000/mcp`.
+    /// Where the endpoint is, such as `http://127.0.0.1:8000/mcp` or `unix:///run/mcp.sock`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The address listened on.
+    /// The address listened on; `None` for a Unix socket.
     #[must_use]
-    pub fn local_addr(&self) -> SocketAddr {
+    pub fn local_addr(&self) -> Option<SocketAddr> {
         self.address
     }
 
@@ -254,37 +293,29 @@ async fn accept(
         match accepted {
             Ok((stream, from)) => {
                 let activity = Activity::new();
-                match sockets.add(Holder::of(None, Some(from.ip())), activity.clone()) {
+                match sockets.add(Holder::of(None, Some(from)), activity.clone()) {
                     Some(key) => {
                         let counted = Counted::new(server.clone(), sockets.clone(), key, alive.clone());
                         let acceptor = tls.as_ref().map(Tls::acceptor);
-                        let (endpoint, closing) = (endpoint.clone(), closing.clone());
-                        // Without it the second of two small writes waits for the client.
-                        let _ = stream.set_nodelay(true);
-                        runtime::spawn(async move {
-                            let socket = Metered { socket: stream, activity: activity.clone() };
-                            let Some(acceptor) = acceptor else {
-                                return connection(socket, from.ip(), endpoint, closing, activity, counted).await;
-                            };
-                            let shaken = tokio::select! {
-                                shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)) => shaken,
-                                () = closing.wait() => return,
-                                // Another needs its place.
-                                () = activity.is_to_end(&PATIENCE) => return,
-                            };
-                            // The handshake itself refuses a client without TLS.
-                            if let Ok(Ok(socket)) = shaken {
-                                connection(socket, from.ip(), endpoint, closing, activity, counted).await;
-                            }
-                        });
+                        let client = Client { from, endpoint: endpoint.clone(), closing: closing.clone(), activity, counted };
+                        match stream {
+                            Accepted::Tcp(stream) => drop(runtime::spawn(client.served(stream, acceptor))),
+                            #[cfg(unix)]
+                            Accepted::Unix(stream) => drop(runtime::spawn(client.served(stream, acceptor))),
+                        }
                     }
                     // Everything answers somebody.
                     None => {
                         if let Ok(permit) = turned_away.clone().try_acquire_owned() {
-                            runtime::spawn(async move {
-                                let _ = tokio::time::timeout(TURNING, turn_away(stream)).await;
+                            let turned = async move {
+                                let _ = match stream {
+                                    Accepted::Tcp(stream) => tokio::time::timeout(TURNING, turn_away(stream)).await,
+                                    #[cfg(unix)]
+                                    Accepted::Unix(stream) => tokio::time::timeout(TURNING, turn_away(stream)).await,
+                                };
                                 drop(permit);
-                            });
+                            };
+                            runtime::spawn(turned);
                         }
                     }
                 }
@@ -307,7 +338,7 @@ async fn accept(
 }
 
 /// Tells a client that there is no room for it, whatever it asks.
-async fn turn_away(mut stream: TcpStream) {
+async fn turn_away(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let body = r#"{"jsonrpc":"2.0","error":{"code":-32603,"message":"too many connections (max_connections)"}}"#;
     let head =
         "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\nRetry-After: 1\r\nConnection: close\r\n";
@@ -343,14 +374,35 @@ impl Drop for Counted {
     }
 }
 
-async fn connection(
-    socket: impl AsyncRead + AsyncWrite + Unpin,
+/// Somebody who has connected.
+struct Client {
     from: IpAddr,
     endpoint: Endpoint,
     closing: Arc<Signal>,
     activity: Arc<Activity>,
     counted: Counted,
-) {
+}
+
+impl Client {
+    /// Answers it until one of the two ends.
+    async fn served(self, stream: impl AsyncRead + AsyncWrite + Unpin, acceptor: Option<TlsAcceptor>) {
+        let socket = Metered { socket: stream, activity: self.activity.clone() };
+        let Some(acceptor) = acceptor else { return connection(socket, self).await };
+        let shaken = tokio::select! {
+            shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)) => shaken,
+            () = self.closing.wait() => return,
+            // Another needs its place.
+            () = self.activity.is_to_end(&PATIENCE) => return,
+        };
+        // The handshake itself refuses a client without TLS.
+        if let Ok(Ok(socket)) = shaken {
+            connection(socket, self).await;
+        }
+    }
+}
+
+async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client) {
+    let Client { from, endpoint, closing, activity, counted } = client;
     let logs = endpoint.inner.options.access_log;
     let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
         let (endpoint, activity, busy) = (&endpoint, &activity, activity.begin());

@@ -10,7 +10,7 @@ async fn who_comes_by_the_streams_url_is_led_to_a_login_for_it() {
     let server = Server::new("local").auth(authority.fetched_by(Auth::issuer(ISSUER).required_scopes(["base"])));
     let options = HttpOptions::parse(r#"{"port": 0, "sse": true}"#).unwrap();
     let serving = server.serve_http(options).await.unwrap();
-    let address = serving.local_addr();
+    let address = serving.local_addr().unwrap();
     let exchange = async |head: &str, token: Option<&str>| {
         let token = token.map(|token| format!("Authorization: Bearer {token}\r\n")).unwrap_or_default();
         let mut socket = tokio::net::TcpStream::connect(address).await.unwrap();

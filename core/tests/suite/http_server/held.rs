@@ -16,7 +16,7 @@ async fn listening(server: &Server, options: &str) -> HttpServer {
 }
 
 async fn connect(serving: &HttpServer) -> TcpStream {
-    within("connecting", TcpStream::connect(serving.local_addr())).await.unwrap()
+    within("connecting", TcpStream::connect(serving.local_addr().unwrap())).await.unwrap()
 }
 
 async fn write(socket: &mut TcpStream, verb: &str, changes: &[(&str, &str)], body: &Value) {

@@ -13,11 +13,11 @@ async fn listening(server: &Server) -> HttpServer {
 }
 
 async fn connect(serving: &HttpServer) -> TcpStream {
-    within("connecting", TcpStream::connect(serving.local_addr())).await.unwrap()
+    within("connecting", TcpStream::connect(serving.local_addr().unwrap())).await.unwrap()
 }
 
 async fn write(socket: &mut TcpStream, serving: &HttpServer, body: &Value) {
-    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", serving.local_addr());
+    let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", serving.local_addr().unwrap());
     let text = body.to_string();
     for (name, value) in correct(&[], body) {
         head += &format!("{name}: {value}\r\n");
@@ -44,7 +44,7 @@ async fn localhost_is_both_of_its_addresses() {
     let it = Fixture::new();
     let options = HttpOptions::new().host("localhost").port(0);
     let serving = within("listening", it.server.serve_http(options.clone())).await.unwrap();
-    let port = serving.local_addr().port();
+    let port = serving.local_addr().unwrap().port();
     // Where the machine has both.
     let has_ipv6 = tokio::net::TcpListener::bind(("::1", 0)).await.is_ok();
     for address in ["127.0.0.1", "::1"].into_iter().take(1 + usize::from(has_ipv6)) {
@@ -78,7 +78,7 @@ async fn an_address_that_is_none_is_named() {
 async fn requests_come_over_one_connection_until_the_server_closes() {
     let it = Fixture::new();
     let serving = listening(&it.server).await;
-    assert_eq!(serving.url(), format!("http://{}/mcp", serving.local_addr()));
+    assert_eq!(serving.url(), format!("http://{}/mcp", serving.local_addr().unwrap()));
     let mut socket = connect(&serving).await;
     for id in 0..3 {
         write(&mut socket, &serving, &modern(id, "tools/call", tool("add", json!({"a": id, "b": 2})))).await;
@@ -89,13 +89,13 @@ async fn requests_come_over_one_connection_until_the_server_closes() {
     write(&mut socket, &serving, &initialize("2025-11-25")).await;
     assert!(read_until(&mut socket, "serverInfo").await.contains("mcp-session-id: "));
     for path in ["/", "/elsewhere", "/mcp/more"] {
-        let get = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", serving.local_addr());
+        let get = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", serving.local_addr().unwrap());
         within("writing", socket.write_all(get.as_bytes())).await.unwrap();
         let answer = read_until(&mut socket, "}").await;
         assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("path is /mcp"), "{path}: {answer}");
     }
     assert_eq!((it.server.usage().connections, it.server.usage().sessions), (1, 1));
-    let address = serving.local_addr();
+    let address = serving.local_addr().unwrap();
     it.server.close();
     within("the end", serving.join()).await;
     assert_eq!(read_until(&mut socket, "\0").await, "");
@@ -158,9 +158,9 @@ async fn a_body_that_is_too_long_does_not_cost_the_connection() {
 async fn an_address_that_is_taken_is_named() {
     let it = Fixture::new();
     let serving = listening(&it.server).await;
-    let options = HttpOptions::parse(&format!("{{\"port\": {}}}", serving.local_addr().port())).unwrap();
+    let options = HttpOptions::parse(&format!("{{\"port\": {}}}", serving.local_addr().unwrap().port())).unwrap();
     let error = it.server.serve_http(options).await.expect_err("taken");
-    assert!(error.message().contains(&serving.local_addr().to_string()), "{error}");
+    assert!(error.message().contains(&serving.local_addr().unwrap().to_string()), "{error}");
 }
 
 #[tokio::test]
@@ -179,7 +179,7 @@ async fn a_body_that_says_it_is_too_long_is_not_waited_for() {
     let serving = listening(&it.server).await;
     for (length, expect) in [(9_999_999_999u64, ""), (150_000, ""), (150_000, "Expect: 100-continue\r\n")] {
         let mut socket = connect(&serving).await;
-        let host = serving.local_addr();
+        let host = serving.local_addr().unwrap();
         let head = format!(
             "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\nAccept: application/json\r\n\
              {expect}Content-Length: {length}\r\n\r\n"

@@ -71,7 +71,7 @@ async fn clients_that_know_the_authority_call_over_tls() {
     assert_eq!(error.kind(), ErrorKind::Transport);
     assert!(error.message().contains("certificate"), "{error}");
     // Without TLS nobody is answered, and the server goes on.
-    let mut plain = within("connecting", TcpStream::connect(serving.local_addr())).await.unwrap();
+    let mut plain = within("connecting", TcpStream::connect(serving.local_addr().unwrap())).await.unwrap();
     plain.write_all(b"GET /mcp HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n").await.unwrap();
     let mut text = Vec::new();
     let _ = within("the end", plain.read_to_end(&mut text)).await;

@@ -11,7 +11,7 @@ use super::*;
 async fn after_a_cut_everything_is_said_to_have_changed() {
     let server = server();
     let http = serving(&server).await;
-    let wire = Wire::to(http.local_addr()).await;
+    let wire = Wire::to(http.local_addr().unwrap()).await;
     let heard = Heard::default();
     let target = Target::from_text(&wire.url()).unwrap();
     let (options, handlers) = (options(MODERN), Handlers::new().events(heard.clone()));
@@ -41,7 +41,7 @@ async fn after_a_cut_nothing_that_was_kept_counts() {
     let hints = CacheHints::new().ttl(Duration::from_secs(3600)).scope(CacheScope::Private);
     let server = server().cache(CacheOptions::of(hints));
     let http = serving(&server).await;
-    let wire = Wire::to(http.local_addr()).await;
+    let wire = Wire::to(http.local_addr().unwrap()).await;
     let target = Target::from_text(&wire.url()).unwrap();
     let client = within("connecting", Client::connect(&target, &options(MODERN))).await.unwrap();
     let mut listening = client.listen(SubscriptionFilter::new().tools()).await.unwrap();

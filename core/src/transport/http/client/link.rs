@@ -1,5 +1,6 @@
 //! One connection, driven by whoever waits for an answer on it.
 
+use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
@@ -10,6 +11,7 @@ use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::TrySendError;
 use hyper::client::conn::http1::{Builder, Connection, SendRequest};
+use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
@@ -18,8 +20,61 @@ use tokio::net::TcpStream;
 pub(super) const MAX_BUFFER: usize = 64 << 10;
 
 /// A TCP connection, with or without TLS.
-pub(super) type Io = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(super) type Tcp = MaybeHttpsStream<TokioIo<TcpStream>>;
 pub(super) type Outgoing = Request<Full<Bytes>>;
+
+/// The stream that a connection is made of.
+pub(super) enum Io {
+    Tcp(Tcp),
+    #[cfg(unix)]
+    Unix(TokioIo<tokio::net::UnixStream>),
+}
+
+macro_rules! each {
+    ($io:expr, $method:ident($($arg:expr),*)) => {
+        match $io.get_mut() {
+            Io::Tcp(io) => Pin::new(io).$method($($arg),*),
+            #[cfg(unix)]
+            Io::Unix(io) => Pin::new(io).$method($($arg),*),
+        }
+    };
+}
+
+impl Read for Io {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        each!(self, poll_read(cx, buf))
+    }
+}
+
+impl Write for Io {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        each!(self, poll_write(cx, buf))
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, poll_flush(cx))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        each!(self, poll_shutdown(cx))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        match self {
+            Self::Tcp(io) => io.is_write_vectored(),
+            #[cfg(unix)]
+            Self::Unix(io) => io.is_write_vectored(),
+        }
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        each!(self, poll_write_vectored(cx, bufs))
+    }
+}
 
 pub(super) struct Link {
     sender: SendRequest<Full<Bytes>>,

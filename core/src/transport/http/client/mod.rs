@@ -70,7 +70,17 @@ pub(crate) fn connect(
 ) -> Result<(Arc<Peer>, Arc<dyn Closer>)> {
     let target = Target::new(url, headers)?;
     let network = Network::of(options)?;
-    let pool = Pool::new(&network, target.origin.clone())?;
+    let pool = match target.socket.clone() {
+        Some(socket) => Pool::local(socket, target.origin.clone()),
+        None => Pool::new(&network, target.origin.clone())?,
+    };
+    #[cfg(feature = "auth")]
+    if target.socket.is_some() && options.auth.is_some() {
+        return Err(Error::misuse(format!(
+            "option \"auth\": a server on a Unix socket has no address that a login could name: send a token in \"{}\"",
+            crate::error::named("headers")
+        )));
+    }
     let grace = crate::options::seconds("shutdown_grace", options.shutdown_grace)?;
     let transport = Transport { cancel_by_closing: true, ..Transport::new("http") };
     let connection = Connection::new(Arc::new(options.facts()), Arc::new(transport));

@@ -4,6 +4,7 @@
 //! reads the socket, so that a call costs no hop between tasks. A connection at rest is not driven by anybody; what
 //! has happened to it meanwhile is seen when it gets its next request.
 
+use std::path::{Path, PathBuf};
 #[cfg(feature = "auth")]
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -24,7 +25,7 @@ use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use tower_service::Service;
 
 use super::head::Head;
-use super::link::{Io, Link, Outgoing};
+use super::link::{Io, Link, Outgoing, Tcp};
 use crate::error::{Error, ErrorKind, Result, named};
 use crate::transport::http::network::{Network, Way, advised, with_port};
 #[cfg(feature = "auth")]
@@ -44,6 +45,8 @@ const MAX_ROOM: usize = 1 << 20;
 #[derive(Clone)]
 enum Connector {
     Direct(HttpsConnector<HttpConnector>),
+    /// To a socket of this machine.
+    Unix(PathBuf),
     /// To a proxy that is asked for the whole URL.
     Forward(HttpConnector, Forward),
     Tunnel(HttpsConnector<Tunnel<HttpConnector>>),
@@ -75,13 +78,14 @@ impl Connector {
     async fn connect(self, to: Uri) -> Result<Io, String> {
         match self {
             Self::Direct(connector) => made(connector, to).await,
+            Self::Unix(path) => local(&path).await,
             Self::Tunnel(connector) => made(connector, to).await,
             Self::Socks(connector) => {
                 let port = if to.scheme() == Some(&http::uri::Scheme::HTTPS) { 443 } else { 80 };
                 made(connector, with_port(&to, port)).await
             }
             Self::Forward(mut http, Forward { at, .. }) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
-                Ok(()) => http.call(at).await.map(Io::Http).map_err(|e| causes(&e)),
+                Ok(()) => http.call(at).await.map(|io| Io::Tcp(Tcp::Http(io))).map_err(|e| causes(&e)),
                 Err(e) => Err(causes(&e)),
             },
         }
@@ -94,12 +98,23 @@ impl Connector {
     }
 }
 
+#[cfg(unix)]
+async fn local(path: &Path) -> Result<Io, String> {
+    let stream = tokio::net::UnixStream::connect(path).await.map_err(|e| e.to_string())?;
+    Ok(Io::Unix(hyper_util::rt::TokioIo::new(stream)))
+}
+
+#[cfg(not(unix))]
+async fn local(_: &Path) -> Result<Io, String> {
+    Err("there are no Unix sockets on this platform".to_owned())
+}
+
 async fn made<S>(mut connector: S, to: Uri) -> Result<Io, String>
 where
-    S: Service<Uri, Response = Io, Error = Box<dyn std::error::Error + Send + Sync>>,
+    S: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,
 {
     match std::future::poll_fn(|cx| connector.poll_ready(cx)).await {
-        Ok(()) => connector.call(to).await.map_err(|e| causes(&*e)),
+        Ok(()) => connector.call(to).await.map(Io::Tcp).map_err(|e| causes(&*e)),
         Err(e) => Err(causes(&*e)),
     }
 }
@@ -138,6 +153,8 @@ struct Resting {
 /// The connections to one origin.
 pub(super) struct Pool {
     origin: Uri,
+    /// The same for people.
+    shown: String,
     connector: Connector,
     /// The proxy that it goes through, as part of a sentence.
     via: Option<String>,
@@ -156,10 +173,20 @@ impl Pool {
         Ok(Self::over(connector, via, origin))
     }
 
+    /// To a socket of this machine, where no proxy is.
+    pub(super) fn local(socket: PathBuf, origin: Uri) -> Arc<Self> {
+        Self::over(Connector::Unix(socket), None, origin)
+    }
+
     fn over(connector: Connector, via: Option<String>, origin: Uri) -> Arc<Self> {
         let (sweeping, closed) = (AtomicBool::new(false), AtomicBool::new(false));
+        let shown = match &connector {
+            Connector::Unix(path) => format!("unix:{}", path.display()),
+            _ => origin.to_string().trim_end_matches('/').to_owned(),
+        };
         Arc::new(Self {
             origin,
+            shown,
             connector,
             via,
             resting: Mutex::default(),
@@ -243,7 +270,7 @@ impl Pool {
     }
 
     pub(super) fn failed(&self, why: &str) -> Error {
-        Error::new(ErrorKind::Transport, format!("{}: {why}", self.origin.to_string().trim_end_matches('/')))
+        Error::new(ErrorKind::Transport, format!("{}: {why}", self.shown))
     }
 
     async fn take(&self) -> Option<Box<Link>> {
@@ -288,6 +315,7 @@ impl Pool {
         if self.connector.is_proxied() {
             return;
         }
+        let Io::Tcp(io) = io else { return };
         let mut about = http::Extensions::new();
         io.connected().get_extras(&mut about);
         let Some(info) = about.get::<HttpInfo>() else { return };

@@ -1,5 +1,8 @@
 //! Where requests go, and what they all carry.
 
+use std::borrow::Cow;
+use std::path::PathBuf;
+
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use http::Method;
@@ -9,6 +12,7 @@ use percent_encoding::percent_decode_str;
 
 use super::headers;
 use crate::error::{Error, Result, shown_url};
+use crate::transport::http::unix::Local;
 
 /// An endpoint's URL, taken apart.
 pub(super) struct Target {
@@ -16,6 +20,8 @@ pub(super) struct Target {
     pub(super) origin: Uri,
     /// Path and query.
     pub(super) path: Uri,
+    /// The socket of this machine that is connected to in place of the origin.
+    pub(super) socket: Option<PathBuf>,
     /// The headers of every request.
     headers: HeaderMap,
     /// The same with what every message of ours carries.
@@ -27,10 +33,14 @@ impl Target {
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no URL or no header, or a header that is not the user's to set.
     pub(super) fn new(url: &str, own: &[(String, String)]) -> Result<Self> {
         let bad = |why: &str| Error::misuse(format!("target \"url\": {why}, got {}", shown_url(url)));
-        let parsed: Uri = url.parse().map_err(|e| bad(&format!("expected a URL ({e})")))?;
+        let (over, socket) = match Local::of(url).transpose()? {
+            Some(local) => (Cow::Owned(format!("http://localhost{}", local.path)), Some(local.socket)),
+            None => (Cow::Borrowed(url), None),
+        };
+        let parsed: Uri = over.parse().map_err(|e| bad(&format!("expected a URL ({e})")))?;
         let scheme = parsed.scheme().filter(|s| [Scheme::HTTP, Scheme::HTTPS].contains(s));
         let (Some(scheme), Some(authority)) = (scheme, parsed.authority()) else {
-            return Err(bad("expected http:// or https://"));
+            return Err(bad("expected http://, https:// or unix:"));
         };
         let (credentials, place) = match authority.as_str().rsplit_once('@') {
             Some((credentials, place)) => (Some(credentials), place),
@@ -64,7 +74,7 @@ impl Target {
         let mut posted = headers.clone();
         posted.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
         posted.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path, headers, posted })
+        Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path, socket, headers, posted })
     }
 
     /// What each request of this kind carries.
@@ -135,7 +145,10 @@ mod tests {
             assert_eq!((target.origin.to_string(), target.path.to_string()), (origin.into(), path.into()));
             assert_eq!(headers(&target), format!("host: {host}|user-agent: tricorn/{}|", crate::VERSION));
         }
-        for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", ""] {
+        let local = target("unix:///run/mcp.sock#/a?b=1", &[]).expect("a socket");
+        assert_eq!(local.socket.as_deref(), Some(std::path::Path::new("/run/mcp.sock")));
+        assert_eq!((local.origin.to_string(), local.path.to_string()), ("http://localhost/".into(), "/a?b=1".into()));
+        for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", "", "unix:", "unix:///a b#c d"] {
             assert_eq!(target(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
         }
         let error = target("http://user:secret@a b/", &[]).err().expect("no URL");
