@@ -3,9 +3,30 @@
 #
 #   regen.sh            build the library and the generator, rewrite Sources/TricornCore and Sources/CTricornCore
 #   regen.sh --check    exit 1, with a diff, when the checked-in files are not what the library says
+#   regen.sh --stamp    exit 1 when they, or what they are made from, have changed since they were made; builds nothing
 set -eu
 
 cd "${0%/*}/.."
+stamp=bindings-swift/regen.sum
+
+# The sources, the generator, its settings and version, and what was made of them.
+sums() {
+    files="bindings-swift/regen.sh bindings-swift/bindgen.toml bindings-swift/uniffi.toml bindings-swift/Cargo.toml
+        bindings-swift/bindgen/Cargo.toml bindings-swift/Sources/TricornCore/TricornCore.swift
+        bindings-swift/Sources/CTricornCore/CTricornCore.h"
+    for file in $files $(find bindings-swift/src bindings-swift/bindgen/src -name '*.rs' | LC_ALL=C sort); do
+        cksum "$file"
+    done
+    grep -A 1 '^name = "uniffi' Cargo.lock
+}
+
+if [ "${1-}" = --stamp ]; then
+    sums | cmp -s - "$stamp" && exit 0
+    sums | diff -u "$stamp" - || true
+    echo "regen.sh: the generated sources are stale, or were changed by hand; run bindings-swift/regen.sh" >&2
+    exit 1
+fi
+
 cargo build --release --quiet -p tricorn-swift
 cargo build --release --quiet -p tricorn-bindgen
 target=${CARGO_TARGET_DIR:-target}
@@ -33,5 +54,6 @@ place() {
 }
 place "${1-}" "$swift" bindings-swift/Sources/TricornCore/TricornCore.swift
 place "${1-}" "$made/CTricornCore.h" bindings-swift/Sources/CTricornCore/CTricornCore.h
+[ "${1-}" = --check ] || sums > "$stamp"
 [ $status = 0 ] || echo "regen.sh: the generated sources are stale; run bindings-swift/regen.sh" >&2
 exit $status

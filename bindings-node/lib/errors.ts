@@ -2,7 +2,7 @@
 
 import type { AuthStep } from "./auth.js";
 import type { Question } from "./question.js";
-import { stringify } from "./unicode.js";
+import { printable, stringify } from "./unicode.js";
 
 /** Who is at fault; the same names in every language. */
 export type ErrorKind =
@@ -37,8 +37,17 @@ export class TricornError extends Error {
   }
 
   constructor(kind: ErrorKind, message: string, options?: ErrorOptions) {
-    super(message, options);
+    // The stack begins with the message, and is what a terminal or a log shows.
+    super(typeof message === "string" ? printable(message) : message, options);
     this.kind = kind;
+    if (typeof message === "string" && this.message !== message) {
+      Object.defineProperty(this, "message", { value: message, writable: true, configurable: true });
+    }
+  }
+
+  /** Name and message, as a terminal or a log can show it: without a peer's control characters, and not for ever. */
+  override toString(): string {
+    return `${this.name}: ${printable(this.message)}`;
   }
 
   override get name(): string {

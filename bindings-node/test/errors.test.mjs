@@ -1,6 +1,7 @@
 // Whose errors a client learns of: those of its own call, and not what other peers said to the program.
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { inspect } from "node:util";
 import {
   connect,
   connectMany,
@@ -147,4 +148,16 @@ test("options of one request that are wrong are refused", async () => {
   await assert.rejects(group.callTool("a", {}, wrong), { name: "MisuseError", message });
   await assert.rejects(group.setLogLevel("info", wrong), { name: "MisuseError", message });
   await group.close();
+});
+
+test("an error is shown without control characters, and with an end", () => {
+  const text = `\x1b[31mred\x9b\x00\r\n\tend${"x".repeat(200_000)}`;
+  for (const error of [new RpcError(-32000, text), new TimeoutError(text)]) {
+    assert.equal(error.message, text);
+    for (const shown of [String(error), error.stack, inspect(error)]) {
+      assert.ok(shown.includes("\\x1b[31mred\\x9b\\x00\\x0d\n\tend"), shown.slice(0, 100));
+      assert.ok(shown.length < 20_000);
+    }
+  }
+  assert.equal(String(new TimeoutError("plain, ünïcode\nlines")), "TimeoutError: plain, ünïcode\nlines");
 });

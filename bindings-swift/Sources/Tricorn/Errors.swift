@@ -99,11 +99,32 @@ extension TricornError {
 }
 
 extension TricornError: CustomStringConvertible {
-    /// Kind and message; of a JSON-RPC error message and code.
+    /// Kind and message; of a JSON-RPC error message and code. A peer's control characters are escaped, and what is too
+    /// long to be shown is cut.
     public var description: String {
-        if case .rpc(let code, let message, _) = self { return "\(message) (JSON-RPC error \(code))" }
-        return "\(kind): \(message)"
+        if case .rpc(let code, let message, _) = self { return "\(printable(message)) (JSON-RPC error \(code))" }
+        return "\(kind): \(printable(message))"
     }
+}
+
+/// The most characters of a text that are shown.
+private let shownCharacters = 8192
+
+/// A text that may be a peer's as a terminal or a log can show it: no control characters but line breaks and tabs, and not
+/// for ever.
+private func printable(_ text: String) -> String {
+    var shown = ""
+    for (count, scalar) in text.unicodeScalars.enumerated() {
+        if count == shownCharacters { return shown + "… (\(text.utf8.count) bytes)" }
+        switch scalar.value {
+        case 9, 10: shown.unicodeScalars.append(scalar)
+        case 0..<32, 0x7f..<0xa0:
+            let hex = String(scalar.value, radix: 16)
+            shown += "\\x" + (hex.count < 2 ? "0" : "") + hex
+        default: shown.unicodeScalars.append(scalar)
+        }
+    }
+    return shown
 }
 
 extension TricornError: LocalizedError {
