@@ -35,6 +35,24 @@ def rss(pid: int) -> int:
         return 0
 
 
+def status(pid: int, field: str) -> int:
+    """A number of /proc/PID/status, 0 when the process is gone."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+            if line.startswith(f"{field}:"):
+                return int(line.split()[1])
+    return 0
+
+
+def anonymous(pid: int) -> int:
+    """Resident memory that no file is behind."""
+    return status(pid, "RssAnon") * 1024
+
+
+def threads(pid: int) -> int:
+    return status(pid, "Threads")
+
+
 def forget_peak(pid: int) -> None:
     with contextlib.suppress(OSError):
         Path(f"/proc/{pid}/clear_refs").write_text("5")
@@ -42,13 +60,7 @@ def forget_peak(pid: int) -> None:
 
 def peak(pid: int) -> int:
     """The most memory that was resident since `forget_peak`."""
-    try:
-        for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
+    return status(pid, "VmHWM") * 1024
 
 
 def descriptors(pid: int) -> int:

@@ -17,12 +17,27 @@ from typing import Any
 from measure import Stopwatch, alive
 
 HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+CLIENTS = {
+    "python": [str(ROOT / "target/venv/bin/python"), str(HERE / "victims/victim.py")],
+    "node": ["node", str(HERE / "victims/victim.mjs")],
+}
+"""Those that keep and print nothing of what they get; the others are the case runners, which do both."""
 MARK = "TRICORN_HOSTILE"
 START = 30.0
 END = 5.0
 """Seconds that a victim has to start and to end."""
 REVISION = "2025-11-25"
 ALL = {"sampling": {}, "elicitation": {"form": {}, "url": {}}, "roots": {"listChanged": True}}
+
+
+def usual(lang: str) -> dict[str, list[str]]:
+    """The programs of a language as they are in this repository."""
+    return {
+        "server": [str(ROOT / f"examples/everything/{lang}/run")],
+        "client": CLIENTS.get(lang, [str(ROOT / f"tests/cases/runners/{lang}/run")]),
+        "peer": [str(ROOT / "examples/everything/rust/run")],
+    }
 
 
 class Gone(Exception):

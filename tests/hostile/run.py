@@ -28,16 +28,10 @@ from measure import (  # noqa: E402
     peak,
     rss,
 )
-from programs import MARK, Client, Gone, HttpServer, StdioServer  # noqa: E402
+from programs import MARK, Client, Gone, HttpServer, StdioServer, usual  # noqa: E402
 from registry import CLIENT, HTTP, ROWS, SERVER, Row  # noqa: E402
 
 rows.load()
-ROOT = HERE.parent.parent
-CLIENTS = {
-    "python": [str(ROOT / "target/venv/bin/python"), str(HERE / "victims/victim.py")],
-    "node": ["node", str(HERE / "victims/victim.mjs")],
-}
-"""Those that keep and print nothing of what they get; the others are the case runners, which do both."""
 MIB = 1 << 20
 CPU, PEAK, WAIT = 0.3, 64 * MIB, 1.0
 """The limits: seconds, bytes above the level before, seconds of a good client."""
@@ -294,15 +288,6 @@ def fresh(server: HttpServer, row: Row) -> bool:
         return quick.call() or (not row.answer and quick.answered)
     finally:
         quick.close()
-
-
-def usual(lang: str) -> dict[str, list[str]]:
-    """The programs of a language as they are in this repository."""
-    return {
-        "server": [str(ROOT / f"examples/everything/{lang}/run")],
-        "client": CLIENTS.get(lang, [str(ROOT / f"tests/cases/runners/{lang}/run")]),
-        "peer": [str(ROOT / "examples/everything/rust/run")],
-    }
 
 
 def main() -> int:
