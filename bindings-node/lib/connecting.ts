@@ -66,6 +66,11 @@ export interface ClientOptions extends Answers, Listeners {
   readonly maxNesting?: number | undefined;
   /** Memory that a message's values may take once decoded, in bytes and by estimate. Default 64 MiB. */
   readonly maxDecodedBytes?: number | undefined;
+  /**
+   * Bytes that the whole process keeps for its peers at most, such as long messages until they are read. The last client
+   * or server that says it decides for all. Default: a quarter of the memory of the machine or its control group.
+   */
+  readonly maxMemory?: number | undefined;
   /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
   readonly maxInFlight?: number | undefined;
   /**

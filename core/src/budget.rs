@@ -42,6 +42,17 @@ impl Owner {
     pub(crate) fn number(self) -> u64 {
         self.0
     }
+
+    /// The owner of this number, where there is one.
+    pub(crate) fn numbered(number: Option<u64>) -> Self {
+        number.map_or(Self::UNKNOWN, Self)
+    }
+
+    /// One that is unlike all others: of a pipe.
+    pub(crate) fn unlike_others() -> Self {
+        static LAST: AtomicUsize = AtomicUsize::new(0);
+        Self::of(&("alone", LAST.fetch_add(1, Ordering::Relaxed)))
+    }
 }
 
 /// Something that can give up memory that somebody may do without.
@@ -284,6 +295,45 @@ impl Drop for Charge {
     }
 }
 
+/// What something of which there are many keeps for as long as it lives, and that changes: the first step of each is free.
+pub(crate) struct Kept {
+    charge: Charge,
+    bytes: usize,
+}
+
+impl Kept {
+    /// Nothing yet.
+    pub(crate) fn new(owner: Owner) -> Self {
+        Self { charge: Charge::new(owner), bytes: 0 }
+    }
+
+    fn wanted(bytes: usize) -> usize {
+        if bytes > STEP { bytes } else { 0 }
+    }
+
+    /// Keeps so many bytes in all. `false`: there are not so many left for its owner, and nothing has changed. Called
+    /// without a lock.
+    pub(crate) fn fit(&mut self, bytes: usize) -> bool {
+        let wanted = Self::wanted(bytes);
+        let fits = self.charge.fit(wanted) || self.charge.grow(wanted - self.charge.bytes());
+        if fits {
+            self.bytes = bytes;
+        }
+        fits
+    }
+
+    /// Keeps so many bytes more, which are there already.
+    pub(crate) fn force(&mut self, more: usize) {
+        self.bytes += more;
+        self.charge.force(Self::wanted(self.bytes).saturating_sub(self.charge.bytes()));
+    }
+
+    /// The bytes that are kept.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 /// The memory that this process may have, in bytes: that of the machine, or what its control group allows.
 #[cfg(target_os = "linux")]
 fn memory() -> Option<usize> {
@@ -377,6 +427,18 @@ mod tests {
         assert_eq!(budget.lock().used, 2 * STEP);
         drop(part);
         assert_eq!(budget.lock().used, 0);
+    }
+
+    #[test]
+    fn what_is_kept_costs_from_the_second_step_on() {
+        let budget = of(4);
+        let mut kept = Kept { charge: charge(budget, Owner::UNKNOWN), bytes: 0 };
+        assert!(kept.fit(STEP) && budget.lock().used == 0);
+        assert!(kept.fit(STEP + 1) && budget.lock().used == 2 * STEP);
+        assert!(!kept.fit(5 * STEP) && kept.bytes() == STEP + 1);
+        kept.force(4 * STEP);
+        assert_eq!((kept.bytes(), budget.lock().used), (5 * STEP + 1, 6 * STEP));
+        assert!(kept.fit(1) && budget.lock().used == 0);
     }
 
     #[test]

@@ -27,6 +27,9 @@ public struct ClientOptions: Sendable {
     public var maxNesting: Int?
     /// Memory that a message's values may take once decoded, in bytes and by estimate (64 MiB).
     public var maxDecodedBytes: Int?
+    /// Bytes that the whole process keeps for its peers at most, such as long messages until they are read (a quarter of the
+    /// memory of the machine or its control group). The last client or server that says it decides for all.
+    public var maxMemory: Int?
     /// Requests at once (256); more wait.
     public var maxInFlight: Int?
     /// Sent with every HTTP request.
@@ -191,6 +194,7 @@ public struct ClientOptions: Sendable {
         options.set("max_message_bytes", number: maxMessageBytes)
         options.set("max_nesting", number: maxNesting)
         options.set("max_decoded_bytes", number: maxDecodedBytes)
+        options.set("max_memory", number: maxMemory)
         options.set("max_in_flight", number: maxInFlight)
         options.set("headers", table: headers)
         options.set("proxy", text: proxy)

@@ -50,6 +50,10 @@ pub struct ClientOptions {
     /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
     /// take a hundred times what their text does. Default 64 MiB.
     pub max_decoded_bytes: usize,
+    /// The most that the whole process keeps for its peers at any time, in bytes: what long messages take until they are
+    /// read. All servers and clients of the process draw on it, and who sets it last sets it for all. Beyond it an answer
+    /// is an error. Default: a quarter of the memory that the machine or its control group has, and 64 MiB at least.
+    pub max_memory: Option<usize>,
     /// Requests awaited at once, further ones wait their turn; and of the server worked on at once. Default 256.
     pub max_in_flight: usize,
     /// Sent with every HTTP request.
@@ -112,6 +116,7 @@ impl Default for ClientOptions {
             max_message_bytes: MAX_MESSAGE_BYTES,
             max_nesting: limits.max_nesting,
             max_decoded_bytes: limits.max_decoded_bytes,
+            max_memory: None,
             max_in_flight: 256,
             headers: BTreeMap::new(),
             proxy: None,
@@ -161,6 +166,7 @@ impl ClientOptions {
         max_message_bytes: usize;
         max_nesting: usize;
         max_decoded_bytes: usize;
+        max_memory: some usize;
         max_in_flight: usize;
         proxy: some text;
         ca: some text;
@@ -240,6 +246,7 @@ impl ClientOptions {
             ("max_message_bytes", self.max_message_bytes),
             ("max_nesting", self.max_nesting),
             ("max_decoded_bytes", self.max_decoded_bytes),
+            ("max_memory", self.max_memory.unwrap_or(1)),
             ("max_in_flight", self.max_in_flight),
         ] {
             if value == 0 {

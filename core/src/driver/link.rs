@@ -1,11 +1,14 @@
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::clock::Time;
 use super::{Peer, Waiter, now};
 use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Link, SessionSlot};
-use crate::error::Result;
+use crate::error::{Error, Result, code};
 use crate::jsonrpc::RawJson;
 use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload, Role};
+
+/// About as much memory a subscription takes besides its URI, in bytes.
+const SUBSCRIPTION: usize = 64;
 
 impl Link for Peer {
     fn started(&self, context: &Context) -> bool {
@@ -102,7 +105,22 @@ impl Link for Peer {
     }
 
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
-        self.lock().connection.subscribe(uri, begins)
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let bytes = uri.len() + SUBSCRIPTION;
+        if !self.subscription(uri, begins)? {
+            return self.lock().connection.subscribe(uri, begins);
+        }
+        let all = kept.bytes();
+        if begins && !kept.fit(all + bytes) {
+            let message = "too much is kept for clients already, or too much for this one (max_memory): try again later";
+            return Err(Error::rpc(code::INTERNAL_ERROR, message));
+        }
+        let outcome = self.lock().connection.subscribe(uri, begins);
+        if !begins || outcome.is_err() {
+            let all = kept.bytes();
+            kept.fit(all.saturating_sub(bytes));
+        }
+        outcome
     }
 
     fn declares(&self, capability: &str) -> bool {

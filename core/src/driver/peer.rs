@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use super::pending::{Pending, Progress, Waiter};
 use super::{Service, clock, now};
+use crate::budget::{Kept, Owner};
 use crate::call::{Context, SessionSlot, Told};
 use crate::error::{Error, Result};
 #[cfg(feature = "client-process")]
@@ -114,6 +115,8 @@ pub(crate) struct Peer {
     pub(super) sink: Arc<dyn Sink>,
     limits: Limits,
     pub(super) session: SessionSlot,
+    /// What it keeps for the peer: the facts of its session, and subscriptions.
+    pub(super) kept: Mutex<Kept>,
     /// Unlike any other's of the process.
     pub(super) number: u64,
 }
@@ -127,6 +130,7 @@ impl Peer {
         service: Arc<dyn Service>,
         sink: impl FnOnce(&Weak<Self>) -> Arc<dyn Sink>,
     ) -> Arc<Self> {
+        let kept = Mutex::new(Kept::new(Owner::numbered(connection.share())));
         Arc::new_cyclic(|weak| Self {
             state: Mutex::new(State {
                 connection,
@@ -151,8 +155,15 @@ impl Peer {
             sink: sink(weak),
             limits,
             session: SessionSlot::new(),
+            kept,
             number: LAST.fetch_add(1, Ordering::Relaxed),
         })
+    }
+
+    /// So many bytes more are kept for the peer for as long as it is there.
+    #[cfg(feature = "http")]
+    pub(crate) fn keeps(&self, bytes: usize) {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner).force(bytes);
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, State> {

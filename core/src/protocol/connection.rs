@@ -172,6 +172,11 @@ impl Connection {
         &self.facts
     }
 
+    /// The number by which what is kept for the peer counts with that of its other connections.
+    pub(crate) fn share(&self) -> Option<u64> {
+        self.transport.share
+    }
+
     /// The revision of a legacy connection, or of a client's modern one.
     #[must_use]
     pub fn revision(&self) -> Option<Revision> {

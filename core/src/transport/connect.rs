@@ -13,6 +13,7 @@ use tokio::sync::oneshot;
 
 use self::place::{endpoint, own_place, place_of};
 use super::memory::{Pipe, PipeSink};
+use crate::budget;
 use crate::call::{BoxFuture, Link};
 use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, Hub, Outside, Place, Target};
 use crate::driver::{Peer, Service, Time, Use, runtime};
@@ -170,6 +171,7 @@ impl Client {
     /// As [`connect`](Self::connect).
     pub async fn connect_with(target: &Target, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
+        options.max_memory.into_iter().for_each(budget::set_max);
         let handlers = &handlers.with_tasks(options.tasks.as_ref());
         let options = &with_capabilities(options, handlers);
         let key = Key::of(target);
@@ -220,6 +222,7 @@ impl Client {
     /// As [`connect`](Self::connect).
     pub async fn in_memory_with(server: &Server, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
+        options.max_memory.into_iter().for_each(budget::set_max);
         server.check()?;
         let uses = Use::begin(server).await?;
         let handlers = &handlers.with_tasks(options.tasks.as_ref());

@@ -134,9 +134,13 @@ impl Hearing {
     #[cold]
     fn too_long(&mut self, peer: &Arc<Peer>, line: &Oversized) {
         let (bytes, limit) = (line.bytes, self.limits.max_message_bytes);
-        let option = crate::error::named("max_message_bytes");
-        let message =
-            format!("the server sent a message of {bytes} bytes, longer than the limit of {limit} ({option})");
+        let message = if line.is_over_budget {
+            let option = crate::error::named("max_memory");
+            format!("the server sent a message of {bytes} bytes, more than this process may still keep ({option})")
+        } else {
+            let option = crate::error::named("max_message_bytes");
+            format!("the server sent a message of {bytes} bytes, longer than the limit of {limit} ({option})")
+        };
         let mut told = false;
         for id in line.outline.answered() {
             told = true;

@@ -4,6 +4,7 @@ use std::io::Read;
 
 use bytes::{Buf, Bytes, BytesMut};
 
+use crate::budget::{Charge, Owner};
 use crate::jsonrpc::Outline;
 
 /// Splits a stream of bytes into lines, and refuses a line that is too long without losing its place.
@@ -13,9 +14,15 @@ pub(crate) struct Lines {
     buffer: BytesMut,
     scanned: usize,
     limit: usize,
+    owner: Owner,
+    /// Of a line that is longer than one read.
+    charge: Charge,
     /// The line that is too long, of which the rest is thrown away.
     skipping: Option<Oversized>,
 }
+
+/// The most that one read brings.
+const CHUNK: usize = 64 << 10;
 
 /// What [`Lines::next`] found.
 pub(crate) enum Line {
@@ -30,6 +37,8 @@ pub(crate) struct Oversized {
     pub(crate) bytes: usize,
     /// What it is, if it is a message.
     pub(crate) outline: Outline,
+    /// Shorter than the limit, but the process keeps too much for its peers.
+    pub(crate) is_over_budget: bool,
     /// Told before its end, as that does not come.
     told: bool,
 }
@@ -48,7 +57,9 @@ const ENDLESS: usize = 16;
 
 impl Lines {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { chunk: vec![0; 64 << 10].into(), buffer: BytesMut::new(), scanned: 0, limit, skipping: None }
+        let (chunk, owner) = (vec![0; CHUNK].into(), Owner::unlike_others());
+        let charge = Charge::new(owner);
+        Self { chunk, buffer: BytesMut::new(), scanned: 0, limit, owner, charge, skipping: None }
     }
 
     /// Reads once. `Ok(0)` is the end of the stream.
@@ -59,10 +70,39 @@ impl Lines {
                 Err(e) => return Err(e),
                 Ok(n) => {
                     self.buffer.extend_from_slice(&self.chunk[..n]);
+                    self.pay();
                     return Ok(n);
                 }
             }
         }
+    }
+
+    /// Takes part of the budget for a line that is longer than one read; without it the line is thrown away.
+    fn pay(&mut self) {
+        let length = self.buffer.len();
+        let wanted = if self.skipping.is_none() && length > CHUNK { length } else { 0 };
+        if !self.charge.fit(wanted) && !self.charge.grow(wanted - self.charge.bytes()) {
+            let mut long = Oversized { is_over_budget: true, ..Oversized::default() };
+            // The line breaks in it end lines as ever.
+            let end = memchr::memchr(b'\n', &self.buffer).unwrap_or(length);
+            long.more(&self.buffer[..end]);
+            self.buffer.advance(end);
+            self.scanned = 0;
+            self.skipping = Some(long);
+            self.charge.fit(0);
+        }
+    }
+
+    /// A line that was read. A long one takes its part of the budget until its last part is gone.
+    fn frame(&mut self, line: BytesMut) -> Bytes {
+        let line = line.freeze();
+        if line.len() <= CHUNK {
+            return line;
+        }
+        let mut charge = Charge::new(self.owner);
+        self.charge.fit(0);
+        charge.force(line.len());
+        charge.of(line)
     }
 
     /// The next whole line, without its line break. Empty lines are skipped.
@@ -84,7 +124,7 @@ impl Lines {
                 long.more(&line);
                 return Some(Line::TooLong(long));
             } else if !line.is_empty() {
-                return Some(Line::Frame(line.freeze()));
+                return Some(Line::Frame(self.frame(line)));
             }
         }
         self.scanned = self.buffer.len();
@@ -100,7 +140,7 @@ impl Lines {
         }
         long.told = true;
         let (bytes, outline) = (long.bytes, std::mem::take(&mut long.outline));
-        Some(Line::TooLong(Oversized { bytes, outline, told: true }))
+        Some(Line::TooLong(Oversized { bytes, outline, told: true, is_over_budget: long.is_over_budget }))
     }
 
     /// So many bytes of a line that has begun and does not end yet, once they are there.

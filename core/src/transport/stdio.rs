@@ -243,7 +243,11 @@ impl Reader {
 
 fn too_long(line: &Oversized, limit: usize) -> DecodeError {
     let bytes = line.bytes;
-    let message = format!("message of {bytes} bytes is longer than the limit of {limit} (max_message_bytes)");
+    let message = if line.is_over_budget {
+        format!("message of {bytes} bytes is more than this process may still keep (max_memory): try again later")
+    } else {
+        format!("message of {bytes} bytes is longer than the limit of {limit} (max_message_bytes)")
+    };
     DecodeError::of(&line.outline, message)
 }
 

@@ -159,9 +159,9 @@ async fn open(
     let Decoded::One(message) = decoded else {
         return missing().into();
     };
-    let request_id: Option<Id> = match &message {
-        Message::Request { id, .. } => Some(id.clone()),
-        _ => None,
+    let (request_id, length): (Option<Id>, usize) = match &message {
+        Message::Request { id, params, .. } => (Some(id.clone()), params.as_ref().map_or(0, |params| params.get().len())),
+        _ => (None, 0),
     };
     let id = match new_id() {
         Ok(id) => id,
@@ -172,6 +172,7 @@ async fn open(
     let mut at_rest = Transport::new("http");
     at_rest.session_id = Some(id.clone());
     at_rest.principal.clone_from(&sender.principal);
+    at_rest.share = sender.holder().share();
     at_rest.origin.clone_from(&inner.origin);
     let connection = Connection::new(inner.server.facts(), Arc::new(at_rest));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
@@ -189,6 +190,7 @@ async fn open(
     let mut response = if accepts.json { reply::json(status(&answer), answer.text) } else { reply::event(answer.text) };
     let Some(revision) = opened else { return response };
     lanes.primes(revision.rules().priming_event);
+    peer.keeps(length);
     let session = Arc::new(Session::new(id, revision, peer, owner, lanes));
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;

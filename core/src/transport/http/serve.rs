@@ -54,6 +54,8 @@ const BODY_TIMEOUT: Duration = Duration::from_secs(60);
 const SLOWEST: u64 = 4096;
 /// The longest head of a request.
 const MAX_HEAD: usize = 64 << 10;
+/// The most that is read of a socket, or waits to be written, at once.
+const MAX_BUFFER: usize = 128 << 10;
 /// What answers that are on their way have when the server closes.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -427,7 +429,7 @@ async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client)
     });
     let mut builder = http1::Builder::new();
     // hyper's own timer would be set and cleared for each request.
-    builder.header_read_timeout(None).max_header_size(MAX_HEAD);
+    builder.header_read_timeout(None).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
     let (mut closing, mut look) = (std::pin::pin!(closing.wait()), std::pin::pin!(activity.look.notified()));
     let ended = std::future::poll_fn(|cx| {

@@ -26,6 +26,7 @@ use tower_service::Service;
 
 use super::head::Head;
 use super::link::{Io, Link, Outgoing, Tcp};
+use crate::budget::{Charge, Owner, STEP};
 use crate::error::{Error, ErrorKind, Result, named};
 use crate::transport::http::network::{Network, Way, advised, with_port};
 #[cfg(feature = "auth")]
@@ -155,6 +156,8 @@ pub(super) struct Pool {
     origin: Uri,
     /// The same for people.
     shown: String,
+    /// The server, as the owner of what it sends.
+    owner: Owner,
     connector: Connector,
     /// The proxy that it goes through, as part of a sentence.
     via: Option<String>,
@@ -185,6 +188,7 @@ impl Pool {
             _ => origin.to_string().trim_end_matches('/').to_owned(),
         };
         Arc::new(Self {
+            owner: Owner::of(&shown),
             origin,
             shown,
             connector,
@@ -445,23 +449,44 @@ impl Answer {
         if let Some(length) = length.filter(|length| *length > limit as u64) {
             return Err(too_long(length.to_string()));
         }
-        let mut all = BytesMut::new();
+        let (mut all, mut charge) = (BytesMut::new(), self.charge());
         while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
             if all.len() + piece.len() > limit {
                 return Err(too_long(format!("at least {}", all.len() + piece.len())));
             }
+            if !pays(&mut charge, all.len() + piece.len()) {
+                return Err(over_budget(all.len() + piece.len()));
+            }
             if all.is_empty() {
                 if self.link.is_none() {
                     // All of it in one piece, as most are.
-                    return Ok(piece);
+                    return Ok(charge.of(piece));
                 }
                 let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or_default();
                 all.reserve(length.min(MAX_ROOM));
             }
             all.extend_from_slice(&piece);
         }
-        Ok(all.freeze())
+        Ok(charge.of(all.freeze()))
     }
+
+    /// The part of the budget that what it brings takes.
+    pub(super) fn charge(&self) -> Charge {
+        Charge::new(self.pool.owner)
+    }
+}
+
+/// Takes or gives back what is missing to so many bytes, of which few are free. `false`: there are not so many left.
+pub(super) fn pays(charge: &mut Charge, bytes: usize) -> bool {
+    let wanted = if bytes > STEP { bytes } else { 0 };
+    charge.fit(wanted) || charge.grow(wanted - charge.bytes())
+}
+
+/// Refuses an answer of so many bytes.
+pub(super) fn over_budget(bytes: usize) -> Error {
+    let option = named("max_memory");
+    let message = format!("an answer of at least {bytes} bytes is more than this process may still keep ({option})");
+    Error::new(ErrorKind::Transport, message)
 }
 
 #[cfg(test)]

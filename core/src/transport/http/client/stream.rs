@@ -17,8 +17,9 @@ use tokio::sync::oneshot;
 
 use super::exchange::Fault;
 use super::head::Media;
-use super::pool::Answer;
+use super::pool::{Answer, over_budget, pays};
 use super::{Shared, headers};
+use crate::budget::Charge;
 use crate::error::{Error, ErrorKind, Result, named};
 use crate::protocol::Input;
 use crate::protocol::revision::Revision;
@@ -101,6 +102,7 @@ struct Bounded<'a> {
     unread: &'a AtomicUsize,
     limit: usize,
     comments: Comments,
+    charge: Charge,
 }
 
 /// Finds the comments of a stream, which are no part of any event.
@@ -175,6 +177,9 @@ impl Stream for Bounded<'_> {
             let message = format!("an event has at least {left} bytes, more than the limit of {limit} ({option})");
             return Poll::Ready(Some(Err(Broken(Error::new(ErrorKind::PeerMisbehaved, message)))));
         }
+        if !pays(&mut self.charge, left) {
+            return Poll::Ready(Some(Err(Broken(over_budget(left)))));
+        }
         Poll::Ready(Some(Ok(piece)))
     }
 }
@@ -200,8 +205,8 @@ pub(super) async fn read(
 /// Feeds each event to `on`, until that says `true` or the stream is over.
 pub(super) async fn events(mut answer: Answer, limit: usize, on: &mut (dyn FnMut(Sse) -> bool + Send)) -> End {
     let unread = AtomicUsize::new(0);
-    let mut stream =
-        SseByteStream::new(Bounded { answer: &mut answer, unread: &unread, limit, comments: Comments::default() });
+    let (comments, charge) = (Comments::default(), answer.charge());
+    let mut stream = SseByteStream::new(Bounded { answer: &mut answer, unread: &unread, limit, comments, charge });
     let mut events = 0;
     loop {
         let event = match stream.next().await {
