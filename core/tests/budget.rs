@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
+use tricorn::client::{Client, ClientOptions, Target};
 use tricorn::http::HttpOptions;
 use tricorn::prelude::*;
 use tricorn::server::memory_kept;
@@ -109,4 +110,68 @@ async fn one_client_leaves_as_much_as_it_has() {
 
     serving.close();
     serving.join().await;
+    subscriptions_count().await;
+    answers_to_a_client_count().await;
+}
+
+/// Subscriptions of many sessions of one client.
+async fn subscriptions_count() {
+    let template = ResourceTemplate::new("test://{+name}", "named");
+    let server = Server::new("budget").max_memory(3 * MIB / 2).resource_template(template, || async { Ok("x") });
+    let serving = server.serve_http(HttpOptions::new().port(0)).await.unwrap();
+    let target = Target::from_text(serving.url()).unwrap();
+    let options = ClientOptions::new().revision("2025-11-25");
+    let (first, second) =
+        (Client::connect(&target, &options).await.unwrap(), Client::connect(&target, &options).await.unwrap());
+    let uri = |number: usize| format!("test://{number}{}", "x".repeat(7000));
+    let mut refused = None;
+    for number in 0..70 {
+        for client in [&first, &second] {
+            if let Err(error) = client.subscribe(&uri(number)).await {
+                refused.get_or_insert((number, error));
+            }
+        }
+    }
+    let (number, error) = refused.expect("one client has all");
+    assert!((40..65).contains(&number) && error.code() == Some(-32603), "{number}: {error}");
+    assert!(error.message().contains("max_memory"), "{error}");
+    assert!(memory_kept() <= MIB, "{}", memory_kept());
+    for number in 0..70 {
+        first.unsubscribe(&uri(number)).await.unwrap();
+    }
+    first.subscribe(&uri(100)).await.unwrap();
+    first.close().await;
+    second.close().await;
+    serving.close();
+    serving.join().await;
+    until("subscriptions", || memory_kept() == 0).await;
+}
+
+/// Long answers while a client reads them.
+async fn answers_to_a_client_count() {
+    let server = Server::new("budget").tool("long", "", |_: Context| async { Ok("x".repeat(3 * MIB)) }).tool(
+        "short",
+        "",
+        |_: Context| async { Ok("short") },
+    );
+    let serving = server.serve_http(HttpOptions::new().port(0)).await.unwrap();
+    let target = Target::from_text(serving.url()).unwrap();
+    for revision in ["2025-11-25", "2026-07-28"] {
+        for (max, fits) in [(4 * MIB, false), (64 * MIB, true)] {
+            let options = ClientOptions::new().revision(revision).max_memory(max);
+            let client = Client::connect(&target, &options).await.unwrap();
+            match client.call_tool("long", serde_json::json!({})).await {
+                Ok(result) => assert!(fits && result.text().len() == 3 * MIB),
+                Err(error) => {
+                    assert!(!fits && error.message().contains("max_memory"), "{error}");
+                    assert_eq!(error.kind(), tricorn::ErrorKind::Transport);
+                }
+            }
+            assert_eq!(client.call_tool("short", serde_json::json!({})).await.unwrap().text(), "short");
+            client.close().await;
+        }
+    }
+    serving.close();
+    serving.join().await;
+    until("answers", || memory_kept() == 0).await;
 }

@@ -546,9 +546,10 @@ impl Target {
                 let headers = wire.headers;
                 Ok(if sse { Self::Sse { url, headers } } else { Self::Url { url, headers } })
             }
-            (Some(url), None) => {
-                Err(Error::misuse(format!("target \"url\": expected http://, https:// or unix:, got {}", shown_url(&url))))
-            }
+            (Some(url), None) => Err(Error::misuse(format!(
+                "target \"url\": expected http://, https:// or unix:, got {}",
+                shown_url(&url)
+            ))),
             (None, Some(line)) => {
                 // Without an argument list the command may be a whole command line.
                 let (command, args) = match wire.args {

@@ -3,8 +3,8 @@ use std::sync::{Arc, PoisonError};
 use super::clock::Time;
 use super::{Peer, Waiter, now};
 use crate::call::{BoxFuture, CallOptions, Clock, Context, Done, Guard, Link, SessionSlot};
-use crate::error::{Error, Result, code};
-use crate::jsonrpc::RawJson;
+use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
 use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload, Role};
 
 /// About as much memory a subscription takes besides its URI, in bytes.
@@ -112,7 +112,8 @@ impl Link for Peer {
         }
         let all = kept.bytes();
         if begins && !kept.fit(all + bytes) {
-            let message = "too much is kept for clients already, or too much for this one (max_memory): try again later";
+            let message =
+                "too much is kept for clients already, or too much for this one (max_memory): try again later";
             return Err(Error::rpc(code::INTERNAL_ERROR, message));
         }
         let outcome = self.lock().connection.subscribe(uri, begins);

@@ -160,7 +160,9 @@ async fn open(
         return missing().into();
     };
     let (request_id, length): (Option<Id>, usize) = match &message {
-        Message::Request { id, params, .. } => (Some(id.clone()), params.as_ref().map_or(0, |params| params.get().len())),
+        Message::Request { id, params, .. } => {
+            (Some(id.clone()), params.as_ref().map_or(0, |params| params.get().len()))
+        }
         _ => (None, 0),
     };
     let id = match new_id() {

@@ -299,7 +299,8 @@ async fn accept(
                     Some(key) => {
                         let counted = Counted::new(server.clone(), sockets.clone(), key, alive.clone());
                         let acceptor = tls.as_ref().map(Tls::acceptor);
-                        let client = Client { from, endpoint: endpoint.clone(), closing: closing.clone(), activity, counted };
+                        let client =
+                            Client { from, endpoint: endpoint.clone(), closing: closing.clone(), activity, counted };
                         match stream {
                             Accepted::Tcp(stream) => drop(runtime::spawn(client.served(stream, acceptor))),
                             #[cfg(unix)]
