@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{UnixListener, UnixStream};
 use tricorn::ErrorKind;
-use tricorn::auth::ClientAuth;
-use tricorn::client::{Client, ClientOptions, Target};
+use tricorn::client::{Auth, Client, ClientOptions, Target};
 use tricorn::http::HttpOptions;
 
 use super::*;
@@ -119,7 +118,7 @@ async fn what_is_no_socket_is_named() {
     let error = Client::connect(&target, &ClientOptions::new()).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Transport);
     assert!(error.message().contains("nobody.sock: cannot connect: No such file"), "{error}");
-    let auth = ClientOptions::new().auth(ClientAuth::bearer("secret"));
+    let auth = ClientOptions::new().auth(Auth::new());
     let error = Client::connect(&target, &auth).await.err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Misuse);
     assert!(error.message().contains("\"auth\": a server on a Unix socket"), "{error}");
