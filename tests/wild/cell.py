@@ -7,6 +7,8 @@ cell.py PLAN, a JSON object:
 - `server`: the command line of the server
 - `transport`: `stdio` or `http`; over HTTP the server is started here, on `--http 127.0.0.1:0` or on the port `{port}`
 - `ready`, `url`: for HTTP servers of others, the text of their output that says that they listen, and where
+- `touch`: a file that is changed while streams are open, at which the server reloads itself
+- `joined`: bytes that the server writes to standard output within some milliseconds arrive in one piece
 - `interop`: whether the client is one of tests/interop/ours, which take steps
 - `limit`: seconds
 - `log`: where both sides are written down
@@ -101,6 +103,11 @@ class Relay:
                 target.write_eof()
 
 
+def write(plan: dict[str, Any], text: str) -> None:
+    """The file that a server watches."""
+    Path(plan["touch"]).write_text(text)
+
+
 class Served:
     """The server's process over HTTP."""
 
@@ -109,6 +116,8 @@ class Served:
         self.port = 0
         self.process: Any = None
         self.reading: Any = None
+        self.again = asyncio.Event()
+        """Set when it listens once more."""
 
     async def start(self) -> str:
         words = list(self.plan["server"])
@@ -146,8 +155,21 @@ class Served:
         return url
 
     async def read(self) -> None:
-        while await self.process.stdout.read(65536):
-            pass
+        output = self.process.stdout
+        while not output.at_eof():
+            # A line that is too long says nothing of that.
+            with contextlib.suppress(ValueError):
+                if re.search(self.plan.get("ready", "^ready ").encode(), await output.readline()):
+                    self.again.set()
+
+    async def reload(self) -> bool:
+        """Changes the file that it watches, and waits until it listens again."""
+        self.again.clear()
+        write(self.plan, "changed = True\n")
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(STOP):
+                return await self.again.wait()
+        return False
 
     async def stop(self) -> int | None:
         if self.process is None or self.process.returncode is not None:
@@ -223,7 +245,9 @@ def last_words(path: str) -> list[str]:
 
 def steps_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
     steps: list[dict[str, Any]] = [{"do": "tools"}]
-    steps += [{"do": "call", "name": c["name"], "arguments": c.get("arguments", {})} for c in plan["calls"]]
+    for call in plan["calls"]:
+        step = {"do": "call", "name": call["name"], "arguments": call.get("arguments", {})}
+        steps.append({**step, "progress": True} if call.get("progress") else step)
     steps += [{"do": what} for what in ("resources", "prompts") if plan.get(what)]
     return steps
 
@@ -241,6 +265,9 @@ def judge(plan: dict[str, Any], said: dict[str, Any]) -> None:
             wrong = bool(result.get("error", "error" in got))
             ok = wrong == call.get("error", False) and call.get("has", "") in text
             say(("error " if call.get("error") else "call ") + call["name"], ok, "" if ok else text)
+            if call.get("progress"):
+                heard = [done for done, _ in result.get("progress", [])]
+                say("progress", bool(heard) and heard == sorted(set(heard)), str(heard))
         elif step["do"] == "tools":
             missing = [t for t in plan.get("tools", []) if t not in result.get("names", [])]
             say("list", "error" not in got and not missing, str(got.get("error", missing or "")))
@@ -254,12 +281,23 @@ def ends(plan: dict[str, Any], code: int | None, note: str) -> None:
         say("stop with open streams", code is not None, note if code is not None else LATE)
 
 
+async def reload(served: Served, count: int) -> None:
+    """A server that watches its sources starts anew while clients hold streams."""
+    start = time.monotonic()
+    ok = await served.reload()
+    note = f"{count} connections were open, {time.monotonic() - start:.1f} s"
+    say("reload with open streams", ok, note if ok else f"it did not listen again in {STOP:.0f} s")
+
+
 async def play(plan: dict[str, Any]) -> None:
     log = Log(plan["log"])
     relay, served = Relay(log), Served(plan)
     passed = {name: value for name, value in plan.items() if name not in ("client", "server", "log")}
     loose = contextlib.AsyncExitStack()
     async with loose:
+        if plan.get("touch"):
+            write(plan, "")
+        tee = [sys.executable, str(HERE / "tee.py"), *(["--joined"] if plan.get("joined") else []), plan["log"]]
         if plan["transport"] == "http":
             url = await served.start()
             loose.push_async_callback(served.stop)
@@ -268,11 +306,11 @@ async def play(plan: dict[str, Any]) -> None:
             passed["target"] = re.sub(r"//[^/]+", f"//127.0.0.1:{port}", url)
         else:
             ours = [] if plan.get("as_is") else ["--stdio"]
-            passed["target"] = [sys.executable, str(HERE / "tee.py"), plan["log"], *plan["server"], *ours]
+            passed["target"] = [*tee, *plan["server"], *ours]
         passed["user"] = ANSWERS
         if plan.get("bridge"):
             words = [word.replace("{url}", str(passed["target"])) for word in plan["bridge"]]
-            passed["target"] = [sys.executable, str(HERE / "tee.py"), plan["log"], *words]
+            passed["target"] = [*tee, *words]
         if plan.get("interop"):
             answers = {"elicitation": ANSWERS, "roots": []}
             passed = {
@@ -304,6 +342,8 @@ async def play(plan: dict[str, Any]) -> None:
                         continue
                     said = json.loads(line)
                     if said.get("ask") == "restart":
+                        if plan.get("touch"):
+                            await reload(served, len(relay.open) // 2)
                         count, start = len(relay.open) // 2, time.monotonic()
                         code = await served.stop()
                         ends(plan, code, f"{count} connections were open, {time.monotonic() - start:.1f} s")
@@ -339,7 +379,7 @@ def main() -> None:
     Path(plan["log"]).unlink(missing_ok=True)
     try:
         asyncio.run(play(plan))
-    except (OSError, RuntimeError, TimeoutError) as error:
+    except (OSError, RuntimeError, TimeoutError, ValueError) as error:
         say("start", False, f"{type(error).__name__}: {error}")
         left_over(plan["cell"])
 

@@ -1,6 +1,7 @@
 """The control: the tools of the checks on PyPI `mcp` before 2.0. What fails here, too, is no fault of ours."""
 
 import asyncio
+import os
 import socket
 import sys
 from typing import Any
@@ -12,7 +13,12 @@ from mcp.server.transport_security import TransportSecuritySettings
 from mcp.types import SamplingMessage, TextContent
 from pydantic import BaseModel
 
-app = FastMCP("control", transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False))
+# Several processes share no sessions, as with ours.
+app = FastMCP(
+    "control",
+    stateless_http="WILD_STATELESS" in os.environ,
+    transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
+)
 slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
 
 

@@ -55,7 +55,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     let file = peers::read()?;
     let wanted = |p: &&Peer| {
         let named = options.names.iter().any(|n| p.name.contains(n.as_str()));
-        if options.names.is_empty() { options.all || options.update || p.core } else { named }
+        let wanted = if options.names.is_empty() { options.all || options.update || p.core } else { named };
+        wanted && (!options.update || p.can_loosen())
     };
     let chosen: Vec<Peer> = file.iter().filter(wanted).cloned().collect();
     if chosen.is_empty() {
@@ -73,7 +74,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     let core = !options.all && !options.update && options.names.is_empty();
     let cells: Vec<Cell<'_>> = ready.iter().flat_map(|p| cell::of(p, &file, &langs, core)).collect();
     report::step(format!("{} cells of {} peers", cells.len(), ready.len()));
-    let outcomes = play(&cells, options.all && !options.fresh)?;
+    let outcomes = play(&cells, options.all && !options.fresh && !options.update)?;
     report::clear();
     let mut checks = 0;
     for outcome in &outcomes {
@@ -84,15 +85,27 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         }
     }
     if options.update {
-        for peer in &ready {
-            peer.changes().iter().for_each(report::line);
-        }
+        changes(&ready, &outcomes);
     } else if options.all && options.names.is_empty() && options.langs.is_empty() {
         page::write(&file, &outcomes)?;
     }
     report::line(format!("{} peers, {} cells, {checks} checks", ready.len(), outcomes.len()));
     report::line(format!("{} passed, {} failed", counts.passed, counts.failed));
     Ok(counts.failed == 0)
+}
+
+/// Prints the versions that are newer, and the cells that change with them.
+fn changes(ready: &[Peer], outcomes: &[Outcome]) {
+    let versions: Vec<String> = ready.iter().filter_map(Peer::changes).collect();
+    let verdicts: Vec<String> = outcomes.iter().filter_map(Outcome::changes).collect();
+    let alone = outcomes.iter().filter(|o| o.pinned().is_none()).count();
+    report::line(format!("{} peers have a newer version", versions.len()));
+    versions.iter().for_each(report::line);
+    report::line(format!("{} cells come to something else with it", verdicts.len()));
+    verdicts.iter().for_each(report::line);
+    if alone > 0 {
+        report::line(format!("{alone} cells never ran with the pinned version: `cargo xtask wild --all` first"));
+    }
 }
 
 /// Peers of which the programs are there, and why the others are not.

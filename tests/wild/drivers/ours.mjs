@@ -33,6 +33,13 @@ async function cancel(client, what) {
   await call(client, what);
 }
 
+async function progress(client, what) {
+  const heard = [];
+  await client.callTool(what.name, what.arguments, { onProgress: (report) => heard.push(report.progress) });
+  expect(heard.length > 0 && heard.every((n, at) => at === 0 || n > heard[at - 1]), heard);
+  return `${heard.length} reports`;
+}
+
 /** Between two calls the server is killed: it is started again, or the client says at once that it is gone. */
 async function killed(client, what) {
   await kill();
@@ -68,8 +75,22 @@ try {
     await check("50 at once", () => Promise.all(Array.from({ length: 50 }, () => call(client, what))).then(() => ""));
     await check("cancel", () => cancel(client, what));
   }
-  if (resources) await check("resources", async () => `${(await client.listResources()).length} resources`);
-  if (prompts) await check("prompts", async () => `${(await client.listPrompts()).length} prompts`);
+  for (const what of calls.filter((call) => call.progress)) await check("progress", () => progress(client, what));
+  if (resources) {
+    await check("resources", async () => {
+      const listed = await client.listResources();
+      for (const { uri } of listed.slice(0, 1)) expect((await client.readResource(uri)).contents.length > 0, uri);
+      return `${listed.length} resources`;
+    });
+  }
+  if (prompts) {
+    await check("prompts", async () => {
+      const listed = await client.listPrompts();
+      const whole = listed.filter((prompt) => !prompt.arguments?.some(({ required }) => required));
+      for (const { name } of whole.slice(0, 1)) expect((await client.getPrompt(name)).messages.length > 0, name);
+      return `${listed.length} prompts`;
+    });
+  }
   const first = calls.find(({ error }) => !error);
   if (typeof target === "string" && first && !without.includes("restart")) {
     await restart();

@@ -35,6 +35,15 @@ async def cancel(client: AsyncClient, what: dict[str, Any]) -> None:
     await call(client, what)
 
 
+async def progress(client: AsyncClient, what: dict[str, Any]) -> str:
+    heard: list[float] = []
+    await client.call_tool(
+        what["name"], what.get("arguments", {}), on_progress=lambda report: heard.append(report.progress)
+    )
+    expect(heard and heard == sorted(set(heard)), heard)
+    return f"{len(heard)} reports"
+
+
 def opened(asked: dict[str, Any]) -> AsyncClient:
     def elicitation() -> dict[str, Any]:
         return asked["user"]
@@ -72,10 +81,17 @@ async def ask(client: AsyncClient, asked: dict[str, Any]) -> None:
         return f"{len(names)} tools"
 
     async def resources() -> str:
-        return f"{len(await client.list_resources())} resources"
+        listed = await client.list_resources()
+        for resource in listed[:1]:
+            expect((await client.read_resource(resource.uri)).contents, resource)
+        return f"{len(listed)} resources"
 
     async def prompts() -> str:
-        return f"{len(await client.list_prompts())} prompts"
+        listed = await client.list_prompts()
+        whole = [prompt for prompt in listed if not any(a.required for a in prompt.arguments or [])]
+        for prompt in whole[:1]:
+            expect((await client.get_prompt(prompt.name)).messages, prompt)
+        return f"{len(listed)} prompts"
 
     await check("list", tools())
     for what in asked["calls"]:
@@ -84,6 +100,8 @@ async def ask(client: AsyncClient, asked: dict[str, Any]) -> None:
         if what.get("many"):
             await check("50 at once", many(client, what))
             await check("cancel", cancel(client, what))
+        if what.get("progress"):
+            await check("progress", progress(client, what))
     if asked["resources"]:
         await check("resources", resources())
     if asked["prompts"]:

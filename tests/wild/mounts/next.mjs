@@ -11,6 +11,7 @@ const files = {
   "next.config.mjs": `export default {
   serverExternalPackages: ["tricorn"],
   turbopack: { root: ${JSON.stringify(here)} },
+  headers: async () => [{ source: "/mcp", headers: [{ key: "Access-Control-Allow-Origin", value: "*" }] }],
 };`,
   "app/layout.jsx": `export default function Layout({ children }) {
   return <html lang="en"><body>{children}</body></html>;
@@ -18,13 +19,21 @@ const files = {
   "app/page.jsx": `export default function Page() {
   return <p>A page beside it</p>;
 }`,
-  "app/mcp/route.js": `import { app } from "../../tools.mjs";
+  "app/mcp/route.js": `import { cookies } from "next/headers";
+import { app, carrier } from "../../tools.mjs";
 
 const { fetch } = app.http({ allowedHosts: ["*"] });
 // Next waits for what is open.
 process.once("SIGTERM", () => app.close());
+carrier.isCarried = true;
 export const runtime = "nodejs";
-export const GET = (request) => fetch(request);
+export const GET = async (request) => {
+  const jar = await cookies();
+  const session = jar.get("session")?.value ?? crypto.randomUUID();
+  jar.set("session", session, { httpOnly: true });
+  const read = request.method === "POST" ? { body: await request.json() } : {};
+  return carrier.run({ session }, () => fetch(request, read));
+};
 export const POST = GET;
 export const DELETE = GET;`,
 };

@@ -5,6 +5,7 @@ import json
 import os
 import socket
 import sys
+from contextvars import ContextVar
 from typing import Any, TypedDict
 
 from tricorn import Context, Server, ToolError
@@ -12,6 +13,9 @@ from tricorn import Context, Server, ToolError
 # State between two rounds of questions: sealed by one process, opened by another.
 app = Server("mounted", "1.0.0", request_state_keys=["a secret of the tests of 32 bytes or more"])
 slow_calls = {"started": 0, "cancelled": 0, "finished": 0}
+carried: ContextVar[str] = ContextVar("carried")
+"""The context of a request, where the web framework carries one: `echo` fails without it."""
+frameworks_that_carry: list[str] = []
 
 
 @app.tool
@@ -23,6 +27,8 @@ async def add(a: int, b: int) -> int:
 @app.tool
 def echo(text: str) -> str:
     """Return the text."""
+    if frameworks_that_carry and not carried.get(""):
+        raise ToolError("the request's context is lost")
     return text
 
 

@@ -5,13 +5,14 @@ import socket
 import sys
 from typing import Any
 
-from tools import address, by_uvicorn, mcp, ready
+from tools import address, by_uvicorn, carried, frameworks_that_carry, mcp, ready
 
 
 def fastapi() -> Any:
     from fastapi import FastAPI, Request, Response
     from starlette.middleware.cors import CORSMiddleware
     from starlette.middleware.gzip import GZipMiddleware
+    from starlette.middleware.sessions import SessionMiddleware
 
     web = FastAPI(lifespan=mcp.lifespan)
     web.add_middleware(GZipMiddleware, minimum_size=10)
@@ -19,10 +20,14 @@ def fastapi() -> Any:
 
     @web.middleware("http")
     async def timed(request: Request, call_next: Any) -> Response:
+        request.session["requests"] = request.session.get("requests", 0) + 1
+        carried.set(f"request {request.session['requests']}")
         response: Response = await call_next(request)
         response.headers["X-Seen"] = "yes"
         return response
 
+    frameworks_that_carry.append("fastapi")
+    web.add_middleware(SessionMiddleware, secret_key="test")
     web.mount("/mcp", mcp)
     return web
 

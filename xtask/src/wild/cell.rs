@@ -8,21 +8,36 @@ use crate::tool;
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// All outcomes of former runs.
+/// The beginning of the names of cells whose peer has its newest version, not the pinned one.
+const NEWEST: &str = "newest.";
+
+/// All outcomes of former runs with the pinned versions.
 pub(super) fn kept() -> Vec<Outcome> {
     let folder = std::fs::read_dir(place::target("wild/cells")).into_iter().flatten().flatten();
     let mut files: Vec<PathBuf> = folder.map(|entry| entry.path()).collect();
     files.sort();
-    files.iter().filter_map(|f| serde_json::from_str(&std::fs::read_to_string(f).ok()?).ok()).collect()
+    files.iter().filter_map(|f| read(f)).filter(|o| !o.id.starts_with(NEWEST)).collect()
+}
+
+/// The file with the outcome of a cell.
+fn stamp(id: &str) -> PathBuf {
+    place::target("wild/cells").join(format!("{id}.json"))
+}
+
+fn read(file: &Path) -> Option<Outcome> {
+    serde_json::from_str(&std::fs::read_to_string(file).ok()?).ok()
 }
 
 /// Seconds for all checks of a cell.
 const LIMIT: u64 = 150;
 /// What the start, the end and the count of what is left may add.
 const AROUND: Duration = Duration::from_secs(60);
+
+/// The variable that tells a server that it shares no sessions.
+const STATELESS: &str = "WILD_STATELESS";
 
 /// Who meets whom.
 pub(super) struct Cell<'a> {
@@ -31,8 +46,23 @@ pub(super) struct Cell<'a> {
     pub(super) lang: Option<Lang>,
     pub(super) transport: String,
     plan: Map<String, Value>,
-    control: Option<Map<String, Value>>,
+    controls: Controls,
     env: Vec<(&'static str, String)>,
+}
+
+/// The same with an official SDK in the place of ours.
+struct Controls {
+    /// One that speaks the revisions before 2026.
+    legacy: Option<Map<String, Value>>,
+    /// One that speaks 2026-07-28, if there is one.
+    modern: Option<Map<String, Value>>,
+}
+
+impl Controls {
+    fn of(&self, revision: Option<&str>) -> Option<&Map<String, Value>> {
+        let modern = self.modern.as_ref().filter(|_| revision.is_some_and(|r| r > "2026"));
+        modern.or(self.legacy.as_ref())
+    }
 }
 
 /// One thing that was asked of a cell. Without `ok` the peer has no way to do it.
@@ -79,6 +109,22 @@ impl Outcome {
         self.failed.iter().map(|f| format!("{}: {f}: {}{}; {log}", self.id, note(f), control(f))).collect()
     }
 
+    /// The outcome of the same cell with the pinned version.
+    pub(super) fn pinned(&self) -> Option<Self> {
+        read(&stamp(self.id.strip_prefix(NEWEST)?))
+    }
+
+    /// A line when the newest version does otherwise than the pinned one did.
+    pub(super) fn changes(&self) -> Option<String> {
+        let before = self.pinned()?;
+        let words = |o: &Self| {
+            let verdict = if o.good() { "ok".to_owned() } else { format!("fails: {}", o.failed.join(", ")) };
+            format!("{verdict} ({})", o.revision.as_deref().unwrap_or("no revision"))
+        };
+        let (was, is) = (words(&before), words(self));
+        (was != is).then(|| format!("{}: {} {was} -> {} {is}", before.id, before.version, self.version))
+    }
+
     pub(super) fn passed(&self) -> usize {
         self.checks.iter().filter(|c| c.ok == Some(true)).count()
     }
@@ -118,7 +164,8 @@ fn ours(lang: Lang) -> (Vec<String>, bool) {
 /// The cells of a peer. A core takes one transport for each language.
 pub(super) fn of<'a>(peer: &'a Peer, all: &'a [Peer], langs: &[Lang], core: bool) -> Vec<Cell<'a>> {
     let mut cells = Vec::new();
-    let base = all.iter().find(|p| p.name == "mcp 1.x");
+    let named = |name: &str| all.iter().find(|p| p.name == name);
+    let (legacy, modern) = (named("mcp 1.x"), named("mcp 2.x"));
     let by: Vec<&Peer> = all.iter().filter(|p| peer.by.contains(&p.name)).collect();
     for (n, transport) in peer.transports.iter().enumerate() {
         match peer.kind {
@@ -129,37 +176,48 @@ pub(super) fn of<'a>(peer: &'a Peer, all: &'a [Peer], langs: &[Lang], core: bool
                         continue;
                     }
                     let plan = bridged(peer, json_of(client.client()), fixture(*lang), transport);
-                    let control = base.map(|b| {
-                        bridged(
-                            peer,
-                            json_of(client.client()),
-                            vec![b.interpreter(), here("tests/wild/control.py")],
-                            transport,
-                        )
-                    });
-                    cells.push(Cell::new(peer, Some(*lang), "", transport, plan, control));
+                    let controls = official(peer, client, legacy, transport);
+                    cells.push(Cell::new(peer, Some(*lang), "", transport, plan, controls));
                 }
             }
             Kind::Server => {
                 for lang in langs {
                     let (client, interop) = ours(*lang);
                     let plan = theirs(peer, json_of(client), interop, transport);
-                    let control = base.map(|b| {
-                        let client = vec![b.interpreter(), here("tests/interop/python/client1.py")];
-                        theirs(peer, json_of(client), true, transport)
-                    });
-                    cells.push(Cell::new(peer, Some(*lang), "", transport, plan, control));
+                    let control = |base: Option<&Peer>, program: &str| {
+                        let client = vec![base?.interpreter(), here(&format!("tests/interop/python/{program}"))];
+                        Some(theirs(peer, json_of(client), true, transport))
+                    };
+                    let controls =
+                        Controls { legacy: control(legacy, "client1.py"), modern: control(modern, "client.py") };
+                    cells.push(Cell::new(peer, Some(*lang), "", transport, plan, controls));
                 }
             }
             Kind::Web | Kind::Bundler | Kind::Runtime => {
                 for client in &by {
                     let plan = theirs(peer, json_of(client.client()), false, transport);
-                    cells.push(Cell::new(peer, None, &client.name, transport, plan, None));
+                    let controls = official(peer, client, legacy, transport);
+                    cells.push(Cell::new(peer, None, &client.name, transport, plan, controls));
                 }
             }
         }
     }
     cells
+}
+
+/// The same client, and the same bridge, with a server on the official SDK.
+fn official(peer: &Peer, client: &Peer, base: Option<&Peer>, transport: &str) -> Controls {
+    let plan = |base: &Peer| {
+        let server = vec![base.interpreter(), here("tests/wild/control.py")];
+        let mut plan = bridged(peer, json_of(client.client()), server, transport);
+        plan.insert("joined".to_owned(), json!(true));
+        // One of several processes, if the peer's server is one.
+        if let Some(word) = peer.env.get(STATELESS) {
+            plan.insert("server_env".to_owned(), json!({ STATELESS: word }));
+        }
+        plan
+    };
+    Controls { legacy: base.map(plan), modern: None }
 }
 
 fn json_of(words: Vec<String>) -> Value {
@@ -214,6 +272,9 @@ fn theirs(peer: &Peer, client: Value, interop: bool, transport: &str) -> Map<Str
         plan.insert("ready".to_owned(), json!(peer.ready));
         plan.insert("url".to_owned(), json!(peer.url));
     }
+    if !peer.touch.is_empty() {
+        plan.insert("touch".to_owned(), json!(peer.touch));
+    }
     plan
 }
 
@@ -234,10 +295,10 @@ impl<'a> Cell<'a> {
         by: &str,
         transport: &str,
         plan: Map<String, Value>,
-        control: Option<Map<String, Value>>,
+        controls: Controls,
     ) -> Self {
         let whom = lang.map_or_else(|| by.to_owned(), |l| l.name().to_owned());
-        let id = format!("{}.{whom}.{transport}", peer.name);
+        let id = format!("{}{}.{whom}.{transport}", if peer.is_loose() { NEWEST } else { "" }, peer.name);
         let id = id.chars().map(|c| if c.is_ascii_alphanumeric() || ".-".contains(c) { c } else { '-' }).collect();
         // Ports are the relay's, and packages of the registries know nothing of ours.
         let path = here("bindings-python/python");
@@ -245,7 +306,7 @@ impl<'a> Cell<'a> {
         if peer.kind == Kind::Web && peer.registry == Registry::Pypi {
             env.push(("PYTHONPATH", path));
         }
-        Self { id, peer, lang, transport: transport.to_owned(), plan, control, env }
+        Self { id, peer, lang, transport: transport.to_owned(), plan, controls, env }
     }
 
     /// What the outcome depends on beside the programs of this machine.
@@ -269,13 +330,12 @@ impl<'a> Cell<'a> {
 
     /// Plays it, unless it passed before and that is to be kept.
     pub(super) fn play(&self, keep: bool) -> Result<Outcome> {
-        let stamp = place::target("wild/cells").join(format!("{}.json", self.id));
+        let stamp = stamp(&self.id);
         let key = self.key();
-        let before = std::fs::read_to_string(&stamp).ok().and_then(|text| serde_json::from_str::<Outcome>(&text).ok());
-        if let Some(before) = before.filter(|b| keep && b.key == key && b.good()) {
+        if let Some(before) = read(&stamp).filter(|b| keep && b.key == key && b.good()) {
             return Ok(before);
         }
-        let (checks, revision) = self.run(&self.id, &self.plan)?;
+        let (checks, revision) = self.attempt(&self.id, &self.plan);
         let failing: Vec<String> = checks.iter().filter(|c| c.ok == Some(false)).map(|c| c.check.clone()).collect();
         let knows = |k: &&Known| self.id.contains(&k.on);
         let of = |check: &str| self.peer.known.iter().filter(knows).find(|k| k.checks.iter().any(|c| c == check));
@@ -296,9 +356,9 @@ impl<'a> Cell<'a> {
             .flat_map(|k| &k.checks)
             .filter(|c| !failing.contains(c));
         failed.extend(stale.map(|c| format!("{c} (works, what is known of it is stale)")));
-        let control = match &self.control {
+        let control = match self.controls.of(revision.as_deref()) {
             Some(plan) if !failing.is_empty() => {
-                let (checks, _) = self.run(&format!("{}.control", self.id), plan)?;
+                let (checks, _) = self.attempt(&format!("{}.control", self.id), plan);
                 Some(checks.into_iter().filter(|c| c.ok == Some(false)).map(|c| c.check).collect())
             }
             _ => None,
@@ -324,6 +384,13 @@ impl<'a> Cell<'a> {
         std::fs::create_dir_all(place::target("wild/cells"))?;
         std::fs::write(&stamp, serde_json::to_string_pretty(&outcome)?)?;
         Ok(outcome)
+    }
+
+    /// The checks and the revision. A cell that cannot even start is no end of the others.
+    fn attempt(&self, id: &str, plan: &Map<String, Value>) -> (Vec<Check>, Option<String>) {
+        self.run(id, plan).unwrap_or_else(|error| {
+            (vec![Check { check: "start".to_owned(), ok: Some(false), note: format!("{error:#}") }], None)
+        })
     }
 
     fn run(&self, id: &str, plan: &Map<String, Value>) -> Result<(Vec<Check>, Option<String>)> {

@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
 
 /// On which side of the wire a peer is, and what of ours it meets.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
@@ -76,6 +77,9 @@ pub(super) struct Call {
     /// Is called 50 times at once, too.
     #[serde(default)]
     pub(super) many: bool,
+    /// Reports how far it is.
+    #[serde(default)]
+    pub(super) progress: bool,
 }
 
 /// A check that fails, and why that is no fault of ours.
@@ -86,12 +90,14 @@ pub(super) struct Known {
     /// Only in cells whose id has this in it.
     #[serde(default)]
     pub(super) on: String,
+    /// The cause, and whose fault it is by the specification.
     pub(super) why: String,
     /// Fails now and then, as what it depends on is a race.
     #[serde(default)]
     pub(super) sometimes: bool,
+    /// The smallest thing that shows it.
+    pub(super) reproduction: String,
     /// The way round.
-    #[serde(default)]
     pub(super) instead: String,
 }
 
@@ -102,6 +108,9 @@ pub(super) struct Peer {
     pub(super) kind: Kind,
     pub(super) registry: Registry,
     pub(super) packages: Vec<String>,
+    /// Packages that `--update` asks for in place of the newest: `mcp<2`, `name@1`.
+    #[serde(default, skip_serializing)]
+    newest: Vec<String>,
     /// The folder below `target/wild`, where several peers share one.
     #[serde(default)]
     folder: String,
@@ -126,6 +135,9 @@ pub(super) struct Peer {
     pub(super) url: String,
     #[serde(default)]
     pub(super) env: BTreeMap<String, String>,
+    /// A file of the cell's folder that is changed while streams are open: the server reloads itself.
+    #[serde(default)]
+    pub(super) touch: String,
     /// What is done once after the installation.
     #[serde(default)]
     pub(super) prepare: Vec<String>,
@@ -182,15 +194,50 @@ fn bare(package: &str) -> &str {
     }
 }
 
+/// A package of any version; of an alias, which is made for one major version, the newest of that.
+fn loosened(package: &str) -> String {
+    match package.rsplit_once('@') {
+        Some((name, version)) if package.contains("@npm:") => {
+            format!("{name}@{}", version.split('.').next().unwrap_or(version))
+        }
+        _ => bare(package).to_owned(),
+    }
+}
+
+/// A text that each run has by itself: the newest of today is not that of next week.
+fn this_run() -> &'static str {
+    static NOW: LazyLock<String> = LazyLock::new(|| format!("{:?}", SystemTime::now()));
+    &NOW
+}
+
 impl Peer {
     /// Its drivers are used for others.
     pub(super) fn is_base(&self) -> bool {
         ["mcp 1.x", "mcp 2.x"].contains(&self.name.as_str())
     }
 
-    /// From now on the newest versions, in a folder of their own.
+    /// Comes from a registry by itself; crates are built with ours.
+    pub(super) fn can_loosen(&self) -> bool {
+        self.registry != Registry::Crates
+    }
+
+    /// Takes the newest versions from now on, in a folder of their own.
     pub(super) fn loosen(&mut self) {
         self.loose = true;
+    }
+
+    pub(super) fn is_loose(&self) -> bool {
+        self.loose
+    }
+
+    /// The words for the registry.
+    fn asked(&self) -> Vec<String> {
+        let newest = |package: &String| {
+            let mut said = self.newest.iter();
+            let said = said.find(|s| s.strip_prefix(bare(package)).is_some_and(|rest| rest.starts_with(['<', '@'])));
+            said.cloned().unwrap_or_else(|| loosened(package))
+        };
+        if self.loose { self.packages.iter().map(newest).collect() } else { self.packages.clone() }
     }
 
     fn slug(&self) -> String {
@@ -258,12 +305,16 @@ impl Peer {
     /// Packages of the registry, with the programs of ours that run beside them.
     pub(super) fn install(&self) -> Result<()> {
         let dir = self.dir();
-        let packages: Vec<&str> = self.packages.iter().map(|p| if self.loose { bare(p) } else { p }).collect();
+        let asked = self.asked();
+        let packages: Vec<&str> = asked.iter().map(String::as_str).collect();
         let stamp = format!("wild-{}", self.slug().replace('/', "-"));
         // Peers that share a folder name their own package first.
         let mut sorted = packages.clone();
         sorted.sort_unstable();
         let mut inputs = sorted.iter().fold(Inputs::new(), |inputs, p| inputs.text(p));
+        if self.loose {
+            inputs = inputs.text(this_run());
+        }
         if let Some(shared) = self.shared() {
             for file in [shared, self.driver.as_str()] {
                 inputs = inputs.path(&format!("tests/wild/drivers/{file}"))?;
@@ -271,7 +322,10 @@ impl Peer {
         }
         match self.registry {
             Registry::Npm => {
-                once(&stamp, &inputs, &dir.join("node_modules"), || setup::npm_packages(&dir, &packages))?;
+                once(&stamp, &inputs, &dir.join("node_modules"), || {
+                    self.clear()?;
+                    setup::npm_packages(&dir, &packages)
+                })?;
                 for (from, ending) in [("drivers", "mjs"), ("mounts", "mjs"), ("bundles", "mjs")] {
                     copy(from, ending, &dir)?;
                 }
@@ -283,17 +337,33 @@ impl Peer {
                 std::fs::write(dir.join("package.json"), "{ \"private\": true }\n")?;
             }
             Registry::Pypi => once(&stamp, &inputs.text(&self.python), &dir.join("bin/python"), || {
+                self.clear()?;
                 setup::pip_packages_of(setup::python_of(&self.python), &dir, &packages, &stamp)
             })?,
             Registry::Crates => {}
-            Registry::Go => once(&stamp, &inputs, &dir.join("go.sum"), || self.go_packages(&packages, &stamp))?,
-            Registry::Maven => once(&stamp, &inputs, &dir.join("lib"), || self.maven_packages(&packages, &stamp))?,
+            Registry::Go => once(&stamp, &inputs, &dir.join("go.sum"), || {
+                self.clear()?;
+                self.go_packages(&packages, &stamp)
+            })?,
+            Registry::Maven => once(&stamp, &inputs, &dir.join("lib"), || {
+                self.clear()?;
+                self.maven_packages(&packages, &stamp)
+            })?,
         }
         if let Some((program, words)) = self.prepare.split_first() {
             let mut command = tool::command(program);
             let place = |w: &String| w.replace("{dir}", &dir.to_string_lossy());
             command.args(words.iter().map(place)).current_dir(&dir);
             process::must("the preparation", command, Duration::from_secs(120), &place::log(&stamp))?;
+        }
+        Ok(())
+    }
+
+    /// Removes the newest versions of the run before: installers keep what is there and fits.
+    fn clear(&self) -> Result<()> {
+        let dir = self.dir();
+        if self.loose && dir.exists() {
+            std::fs::remove_dir_all(&dir).with_context(|| format!("cannot remove {}", dir.display()))?;
         }
         Ok(())
     }
@@ -421,15 +491,15 @@ impl Peer {
     }
 
     /// What the newest version differs in from the pinned one.
-    pub(super) fn changes(&self) -> Vec<String> {
+    pub(super) fn changes(&self) -> Option<String> {
+        // Such an interpreter is the machine's, whatever the registry has.
+        if !self.python.is_empty() {
+            return None;
+        }
         let pinned = self.packages.first().map_or("", |p| p);
         let pinned = pinned.rsplit(['=', '@']).next().unwrap_or_default();
         let newest = self.version();
-        if newest == pinned {
-            Vec::new()
-        } else {
-            vec![format!("{}: {pinned} is pinned, the newest is {newest}", self.name)]
-        }
+        (newest != pinned).then(|| format!("{}: {pinned} -> {newest}", self.name))
     }
 }
 
@@ -459,11 +529,28 @@ fn copy(from: &str, ending: &str, to: &std::path::Path) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_package_without_its_version() {
         let names = ["@a/b@1.2", "c@3", "d==4.0", "e[x]==5", "f", "g.com/h/i@v1.2.3", "j.k:l@6"].map(bare);
         assert_eq!(names, ["@a/b", "c", "d", "e[x]", "f", "g.com/h/i", "j.k:l"]);
+    }
+
+    #[test]
+    fn a_package_of_the_newest_version() {
+        let asked = ["@a/b@1.2", "c4@npm:c@4.2.1", "d==4.0", "g.com/h/i@v1.2.3"].map(loosened);
+        assert_eq!(asked, ["@a/b", "c4@npm:c@4", "d", "g.com/h/i"]);
+    }
+
+    #[test]
+    fn an_update_asks_for_what_the_entry_says() {
+        let mut peers = read().expect("tests/wild/peers.toml");
+        let peer = peers.iter_mut().find(|p| p.name == "mcp 1.x").expect("it is in the list");
+        assert_eq!(peer.asked(), peer.packages);
+        peer.loosen();
+        assert_eq!(peer.asked(), ["mcp<2", "uvicorn"]);
+        assert!(peer.dir().ends_with("wild/newest/mcp1"));
     }
 
     #[test]
@@ -473,6 +560,12 @@ mod tests {
             assert!(peer.packages.iter().all(|p| bare(p) != p), "{}: no version is pinned", peer.name);
             assert_eq!(peers.iter().filter(|p| p.name == peer.name).count(), 1, "{} is there twice", peer.name);
             assert!(peer.by.iter().all(|b| peers.iter().any(|p| p.name == *b)), "{}: no such driver", peer.name);
+            let told = |k: &Known| [&k.why, &k.reproduction, &k.instead].iter().all(|text| !text.is_empty());
+            assert!(peer.known.iter().all(told), "{}: a failure that is not explained", peer.name);
+            // Peers that share a folder are installed once, for all of them.
+            let sorted = |p: &Peer| p.packages.iter().cloned().collect::<BTreeSet<_>>();
+            let differs = peers.iter().any(|p| p.slug() == peer.slug() && sorted(p) != sorted(peer));
+            assert!(!differs, "{}: other packages in the same folder", peer.name);
         }
     }
 }
