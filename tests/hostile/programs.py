@@ -240,6 +240,8 @@ class Client(Program):
         super().__init__(words, env, mark, True)
         self.waiting: dict[int, queue.Queue[dict[str, Any]]] = {}
         self.number = 0
+        self.stray = 0
+        """Answers that nobody waits for."""
         self.numbers = threading.Lock()
         self.url = url
         self.follow(self.process.stderr, self.hear_error)
@@ -255,8 +257,12 @@ class Client(Program):
             message = json.loads(line)
         except ValueError:
             return
-        if "progress" not in message and (who := self.waiting.pop(message.get("id"), None)):
+        if "progress" in message:
+            return
+        if who := self.waiting.pop(message.get("id"), None):
             who.put(message)
+        else:
+            self.stray += 1
 
     def start(self, **command: Any) -> tuple[int, queue.Queue[dict[str, Any]]]:
         """Sends a command, whose answer comes later."""

@@ -3,6 +3,7 @@
 
 mod bench;
 mod conformance;
+mod crowd;
 mod demo;
 mod guides;
 mod hostile;
@@ -12,6 +13,7 @@ mod process;
 mod proxies;
 mod report;
 mod setup;
+mod soak;
 mod stamp;
 mod test;
 mod tidy;
@@ -70,6 +72,10 @@ enum Task {
     Proxies(proxies::Options),
     /// Send hostile input to our programs, and measure what it costs them.
     Hostile(hostile::Options),
+    /// Load our programs with mixed calls, and look at what is left of them afterwards.
+    Soak(soak::Options),
+    /// Have a thousand clients call our servers while another one floods them, and measure what the others see of it.
+    Crowd(crowd::Options),
     /// Write the wire types of Python, Node and Swift and the corpus index from the pinned schemas.
     GenTypes {
         /// Write nothing; fail when a file is not up to date
@@ -123,6 +129,8 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Wild(options) => wild::main(&options),
         Task::Proxies(options) => proxies::main(&options),
         Task::Hostile(options) => hostile::main(&options),
+        Task::Soak(options) => soak::main(&options),
+        Task::Crowd(options) => crowd::main(&options),
         Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
         Task::Test(options) => test::main(&options),
         Task::Guides => guides::write().map(|_| true),

@@ -8,7 +8,7 @@ use crate::conformance::{self, Plan, Role};
 use crate::place::{self, Lang};
 use crate::report::{self, Counts};
 use crate::setup::{self, State};
-use crate::{demo, guides, hostile, interop, process, proxies, tidy, tool, wild};
+use crate::{demo, guides, hostile, interop, process, proxies, soak, tidy, tool, wild};
 use anyhow::Result;
 use parse::Read;
 use std::collections::VecDeque;
@@ -32,6 +32,9 @@ pub(crate) struct Options {
     /// Only steps whose name contains this
     #[arg(long)]
     only: Option<String>,
+    /// Check the code for all other platforms, not for macOS and WebAssembly alone
+    #[arg(long)]
+    platforms: bool,
 }
 
 /// What happened so far.
@@ -121,12 +124,13 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         }
     }
     if ready.contains(&Lang::Rust) {
-        all.push(platforms());
+        all.push(platforms(options.platforms));
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     // Its figures are of a machine that does nothing else.
     if ready.contains(&Lang::Rust) {
         session.side_by_side(vec![hostile(Lang::Rust)]);
+        session.side_by_side(vec![soak(Lang::Rust)]);
     }
     session.side_by_side(all);
     Ok(session.end())
@@ -196,16 +200,27 @@ fn hostile(lang: Lang) -> Job {
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }
 
+/// A short load, and what is left of it.
+fn soak(lang: Lang) -> Job {
+    let name = format!("{lang} soak");
+    let what = move || {
+        let (counts, failures) = soak::core(lang)?;
+        Ok(Read { counts, failures, skips: Vec::new() })
+    };
+    Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
+}
+
 /// Checks for other platforms: work for cores that the tests beside it leave idle.
-fn platforms() -> Job {
+fn platforms(all_of_them: bool) -> Job {
     let name = "rust for other platforms".to_owned();
-    let what = || {
+    let what = move || {
         let mut all = Read::default();
-        if let Some(why) = setup::platforms()? {
+        let platforms = setup::platforms_to_check(all_of_them);
+        if let Some(why) = setup::platforms(&platforms)? {
             return Ok(Read::skipped(why));
         }
-        for step in steps::platforms() {
-            let one = run_step(step);
+        for platform in platforms {
+            let one = run_step(steps::platform(platform));
             all.counts += one.read.counts;
             all.skips.extend(one.read.skips);
             all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));

@@ -2,6 +2,7 @@
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod crowd;
 pub(crate) mod fixture;
 mod held;
 pub(crate) mod reader;

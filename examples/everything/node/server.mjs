@@ -63,6 +63,7 @@ if (at < 0) {
   const [host, port] = process.argv[at + 1].split(":");
   const sessions = {
     maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
+    maxConnections: setting("EVERYTHING_MAX_CONNECTIONS"),
     sessionIdleTimeout: milliseconds("EVERYTHING_SESSION_IDLE_TIMEOUT"),
     sseRetry: milliseconds("EVERYTHING_SSE_RETRY"),
     allowedHosts: process.env.EVERYTHING_ALLOWED_HOSTS ? [process.env.EVERYTHING_ALLOWED_HOSTS] : undefined,

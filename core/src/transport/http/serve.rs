@@ -1,10 +1,9 @@
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -81,7 +80,8 @@ impl Server {
         let tls = Tls::of(&options)?;
         let url = match (address, unix::named(&options.host)) {
             (Some(address), _) => url(if tls.is_some() { "https" } else { "http" }, address, &path),
-            (None, socket) => unix::url(socket.unwrap_or(Path::new("")), &path),
+            (None, Some(socket)) => unix::url(socket, &path),
+            (None, None) => path.clone(),
         };
         let port = address.map_or(0, |address| address.port());
         let endpoint = Endpoint::new(self, options, Some(port), origin)?;
@@ -407,14 +407,20 @@ impl Client {
 async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client) {
     let Client { from, endpoint, closing, activity, counted } = client;
     let logs = endpoint.inner.options.access_log;
+    // One request for each time that the task has its turn: whoever sends many at once waits for the others in between.
+    let turn = AtomicBool::new(true);
     let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
         let (endpoint, activity, busy) = (&endpoint, &activity, activity.begin());
+        let is_next = turn.swap(false, Ordering::Relaxed);
         let client = endpoint.inner.proxies.client(from, request.headers());
         if client != from {
             counted.sockets.belongs(counted.key, &Holder::of(None, Some(client)));
         }
         let mut entry = logs.then(|| Entry::new(client, request.method(), request.uri(), request.version()));
         async move {
+            if !is_next {
+                tokio::task::yield_now().await;
+            }
             let request = request.map(|body| Patient::new(body, activity.clone()));
             let response = endpoint.answer(request, Some(client)).await;
             // Nobody reads the rest of it.
@@ -434,6 +440,7 @@ async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client)
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
     let (mut closing, mut look) = (std::pin::pin!(closing.wait()), std::pin::pin!(activity.look.notified()));
     let ended = std::future::poll_fn(|cx| {
+        turn.store(true, Ordering::Relaxed);
         if serving.as_mut().poll(cx).is_ready() {
             return Poll::Ready(true);
         }

@@ -1,7 +1,7 @@
 //! Who has how many of something of which there is only so much, and which one makes room.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -44,18 +44,22 @@ pub(super) struct Shares<T> {
 
 struct Table<T> {
     all: HashMap<u64, (Holder, Arc<T>)>,
-    held: HashMap<Holder, usize>,
+    held: HashMap<Holder, BTreeSet<u64>>,
     last: u64,
 }
 
+/// So many are looked at to find what makes room. In a crowd that is a part of what one holder has, another one each time:
+/// who opens thousands must not make everybody wait for a look at all of them.
+const LOOKED_AT: usize = 256;
+
 impl<T> Table<T> {
     fn held(&self, holder: &Holder) -> usize {
-        self.held.get(holder).copied().unwrap_or_default()
+        self.held.get(holder).map_or(0, BTreeSet::len)
     }
 
     fn take(&mut self, key: u64) -> Option<Arc<T>> {
         let (holder, thing) = self.all.remove(&key)?;
-        self.leaves(&holder);
+        self.leaves(&holder, key);
         if self.all.len() * 8 < self.all.capacity() {
             // Room for a crowd that has left.
             self.all.shrink_to(self.all.len() * 2);
@@ -64,10 +68,10 @@ impl<T> Table<T> {
         Some(thing)
     }
 
-    fn leaves(&mut self, holder: &Holder) {
-        if let Some(count) = self.held.get_mut(holder) {
-            *count -= 1;
-            if *count == 0 {
+    fn leaves(&mut self, holder: &Holder, key: u64) {
+        if let Some(keys) = self.held.get_mut(holder) {
+            keys.remove(&key);
+            if keys.is_empty() {
                 self.held.remove(holder);
             }
         }
@@ -80,13 +84,25 @@ impl<T: Yielding> Table<T> {
     /// has at least two more.
     fn yields(&self, holder: &Holder) -> Option<u64> {
         let own = self.held(holder);
-        let fit = self.all.iter().filter_map(|(key, (from, thing))| {
+        let fit = |key: &u64| {
+            let (from, thing) = self.all.get(key)?;
             let held = self.held(from);
             let (used, since) = thing.used();
             let may = if used == Use::Answering { held > own + 1 } else { held > own || from == holder };
             may.then_some((Reverse(held), used, since, *key))
-        });
-        fit.min().map(|(_, _, _, key)| key)
+        };
+        let some = self.some().and_then(|keys| keys.filter_map(fit).min());
+        let fits = some.or_else(|| self.all.keys().filter_map(fit).min());
+        fits.map(|(_, _, _, key)| key)
+    }
+
+    /// In a crowd, some of what the holder has who has the most.
+    fn some(&self) -> Option<impl Iterator<Item = &u64>> {
+        let most = self.held.values().max_by_key(|keys| keys.len()).filter(|keys| keys.len() > LOOKED_AT)?;
+        let (first, last) = (*most.first()?, *most.last()?);
+        // Spread over all of them, by whatever number is at hand.
+        let from = first + self.last.wrapping_mul(0x9e37_79b9_7f4a_7c15) % (last - first + 1);
+        Some(most.range(from..).chain(most.range(..from)).take(LOOKED_AT))
     }
 }
 
@@ -113,7 +129,7 @@ impl<T: Yielding> Shares<T> {
         let key = (!is_full || gone.is_some()).then(|| {
             table.last += 1;
             let key = table.last;
-            *table.held.entry(holder.clone()).or_default() += 1;
+            table.held.entry(holder.clone()).or_default().insert(key);
             table.all.insert(key, (holder, thing));
             key
         });
@@ -140,8 +156,8 @@ impl<T: Yielding> Shares<T> {
         let mut table = self.lock();
         let Some((holder, _)) = table.all.get_mut(&key).filter(|(holder, _)| holder != to) else { return };
         let before = std::mem::replace(holder, to.clone());
-        table.leaves(&before);
-        *table.held.entry(to.clone()).or_default() += 1;
+        table.leaves(&before, key);
+        table.held.entry(to.clone()).or_default().insert(key);
     }
 
     /// It has ended.
@@ -157,7 +173,7 @@ impl<T: Yielding> Shares<T> {
 
     pub(super) fn len(&self) -> usize {
         let table = self.lock();
-        debug_assert_eq!(table.held.values().sum::<usize>(), table.all.len());
+        debug_assert_eq!(table.held.values().map(BTreeSet::len).sum::<usize>(), table.all.len());
         table.all.len()
     }
 }

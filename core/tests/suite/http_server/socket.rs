@@ -16,7 +16,7 @@ async fn connect(serving: &HttpServer) -> TcpStream {
     within("connecting", TcpStream::connect(serving.local_addr().unwrap())).await.unwrap()
 }
 
-async fn write(socket: &mut TcpStream, serving: &HttpServer, body: &Value) {
+pub(super) async fn write(socket: &mut TcpStream, serving: &HttpServer, body: &Value) {
     let mut head = format!("POST /mcp HTTP/1.1\r\nHost: {}\r\n", serving.local_addr().unwrap());
     let text = body.to_string();
     for (name, value) in correct(&[], body) {
@@ -27,7 +27,7 @@ async fn write(socket: &mut TcpStream, serving: &HttpServer, body: &Value) {
 }
 
 /// Reads until the text holds `end`, or to the end of the stream.
-async fn read_until(socket: &mut TcpStream, end: &str) -> String {
+pub(super) async fn read_until(socket: &mut TcpStream, end: &str) -> String {
     let mut text = Vec::new();
     let mut chunk = [0u8; 4096];
     while !String::from_utf8_lossy(&text).contains(end) {

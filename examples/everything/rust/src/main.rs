@@ -66,6 +66,7 @@ fn server() -> tricorn::Result<Server> {
 async fn main() -> tricorn::Result<ExitCode> {
     let mut http = tricorn::http::HttpOptions::default();
     http.max_sessions = setting("MAX_SESSIONS").unwrap_or(http.max_sessions);
+    http.max_connections = setting("MAX_CONNECTIONS").unwrap_or(http.max_connections);
     http.session_idle_timeout = setting("SESSION_IDLE_TIMEOUT").unwrap_or(http.session_idle_timeout);
     http.sse_retry = setting("SSE_RETRY").unwrap_or(http.sse_retry);
     http.allowed_hosts = setting("ALLOWED_HOSTS").into_iter().collect();

@@ -37,6 +37,7 @@ import Foundation
         var options = HTTPOptions(
             host: String(address[0]), port: Int(address[1]), maxSessions: setting("EVERYTHING_MAX_SESSIONS"),
             sessionIdleTimeout: setting("EVERYTHING_SESSION_IDLE_TIMEOUT").map { .seconds($0) })
+        options.maxConnections = setting("EVERYTHING_MAX_CONNECTIONS")
         options.allowedHosts = text("EVERYTHING_ALLOWED_HOSTS").map { [$0] }
         options.sse = text("EVERYTHING_SSE").map { _ in true }
         options.sseRetry = text("EVERYTHING_SSE_RETRY").flatMap(Double.init).map { .seconds($0) }

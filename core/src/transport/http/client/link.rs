@@ -25,7 +25,7 @@ pub(super) type Outgoing = Request<Full<Bytes>>;
 
 /// The stream that a connection is made of.
 pub(super) enum Io {
-    Tcp(Tcp),
+    Tcp(Box<Tcp>),
     #[cfg(unix)]
     Unix(TokioIo<tokio::net::UnixStream>),
 }
@@ -33,7 +33,7 @@ pub(super) enum Io {
 macro_rules! each {
     ($io:expr, $method:ident($($arg:expr),*)) => {
         match $io.get_mut() {
-            Io::Tcp(io) => Pin::new(io).$method($($arg),*),
+            Io::Tcp(io) => Pin::new(&mut **io).$method($($arg),*),
             #[cfg(unix)]
             Io::Unix(io) => Pin::new(io).$method($($arg),*),
         }

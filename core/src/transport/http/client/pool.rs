@@ -86,7 +86,7 @@ impl Connector {
                 made(connector, with_port(&to, port)).await
             }
             Self::Forward(mut http, Forward { at, .. }) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
-                Ok(()) => http.call(at).await.map(|io| Io::Tcp(Tcp::Http(io))).map_err(|e| causes(&e)),
+                Ok(()) => http.call(at).await.map(|io| Io::Tcp(Box::new(Tcp::Http(io)))).map_err(|e| causes(&e)),
                 Err(e) => Err(causes(&e)),
             },
         }
@@ -115,7 +115,7 @@ where
     S: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,
 {
     match std::future::poll_fn(|cx| connector.poll_ready(cx)).await {
-        Ok(()) => connector.call(to).await.map(Io::Tcp).map_err(|e| causes(&*e)),
+        Ok(()) => connector.call(to).await.map(|io| Io::Tcp(Box::new(io))).map_err(|e| causes(&*e)),
         Err(e) => Err(causes(&*e)),
     }
 }
