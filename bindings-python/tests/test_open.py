@@ -62,14 +62,14 @@ async def test_unix_sockets(revision: str, tmp_path: Path) -> None:
         from tricorn import Server
         Server("local").run()
     """
-    arguments = [sys.executable, "-c", textwrap.dedent(program), "--http", f"unix:{socket}"]
-    with subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True) as started:
-        assert started.stderr is not None
-        assert started.stderr.readline().strip() == f"ready {url}"
-        async with connect(url, revision=revision) as client:
-            assert client.server_info.name == "local"
-        started.terminate()
-        assert started.wait(PATIENCE) == 0
+    arguments = ["-c", textwrap.dedent(program), "--http", f"unix:{socket}"]
+    started = await asyncio.create_subprocess_exec(sys.executable, *arguments, stderr=subprocess.PIPE)
+    assert started.stderr is not None
+    assert (await started.stderr.readline()).decode().strip() == f"ready {url}"
+    async with connect(url, revision=revision) as client:
+        assert client.server_info.name == "local"
+    started.terminate()
+    assert await asyncio.wait_for(started.wait(), PATIENCE) == 0
     assert not socket.exists()
 
 

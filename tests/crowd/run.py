@@ -15,12 +15,11 @@ HERE = Path(__file__).resolve().parent
 sys.path[1:1] = [str(HERE.parent / "soak"), str(HERE.parent / "hostile")]
 sys.dont_write_bytecode = True
 
+from crowd import Plan  # noqa: E402
 from flood import WANTED  # noqa: E402
 from measure import anonymous, cpu, descriptors  # noqa: E402
 from programs import MARK, Gone, HttpServer, usual  # noqa: E402
 from sampler import LANGS, MIB, Sampler, columns, end_politely, raise_limit, say, sweep  # noqa: E402
-
-from crowd import Plan  # noqa: E402
 
 HOSTILE = "127.66.6.6"
 RATIO = 3.0

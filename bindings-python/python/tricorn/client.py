@@ -110,8 +110,8 @@ class ClientOptions(Identity, Handlers, total=False):
     max_decoded_bytes: int | None
     """Memory that a message's values may take once decoded, in bytes and by estimate; 64 MiB."""
     max_memory: int | None
-    """Bytes that the whole process keeps for its peers at most, such as long messages until they are read; a quarter of the
-    memory of the machine or its control group. The last client or server that says it decides for all."""
+    """Bytes that the whole process keeps for its peers at most, such as long messages until they are read; a quarter of
+    the memory of the machine or its control group. The last client or server that says it decides for all."""
     max_in_flight: int | None
     """Requests awaited at once, further ones wait their turn; 256."""
     headers: Mapping[str, str] | None

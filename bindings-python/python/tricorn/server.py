@@ -433,10 +433,10 @@ class Server(Offer):
         """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.
 
         HTTP is asked for by `http` (`True`, a port, `"host:port"`, `"unix:/run/mcp.sock"`) or on the command line by
-        `--http [HOST:PORT]`; `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130, SIGHUP with 129;
-        SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is called then, and decides
-        that instead; one for SIGHUP is left alone, and what is ignored is ignored. After either, and after the end of
-        input, other threads keep the process for a second only.
+        `--http [HOST:PORT]`; `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130,
+        SIGHUP with 129; SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is called
+        then, and decides that instead; one for SIGHUP is left alone, and what is ignored is ignored. After either, and
+        after the end of input, other threads keep the process for a second only.
         """
         warn_options(options)
         address = _address(http if http is not None else _asked(sys.argv[1:]))
