@@ -41,6 +41,8 @@ export class TricornError extends Error {
     super(typeof message === "string" ? printable(message) : message, options);
     this.kind = kind;
     if (typeof message === "string" && this.message !== message) {
+      // Made when it is first asked for.
+      void this.stack;
       Object.defineProperty(this, "message", { value: message, writable: true, configurable: true });
     }
   }
