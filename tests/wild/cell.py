@@ -248,8 +248,24 @@ def steps_of(plan: dict[str, Any]) -> list[dict[str, Any]]:
     for call in plan["calls"]:
         step = {"do": "call", "name": call["name"], "arguments": call.get("arguments", {})}
         steps.append({**step, "progress": True} if call.get("progress") else step)
-    steps += [{"do": what} for what in ("resources", "prompts") if plan.get(what)]
+        if call.get("many"):
+            steps += [{**step, "do": "many"}, {**step, "do": "cancel"}]
+    steps += [{"do": what, "first": True} for what in ("resources", "prompts") if plan.get(what)]
+    good = [call for call in plan["calls"] if not call.get("error")]
+    last = "restart" if plan["transport"] == "http" else "killed"
+    if good and last not in plan["without"]:
+        # What is called often has no effect that lasts.
+        steady = good[0] if last == "restart" else next((call for call in good if call.get("many")), good[0])
+        steps.append({"do": last, "name": steady["name"], "arguments": steady.get("arguments", {})})
     return steps
+
+
+NAMES = {"many": "50 at once", "cancel": "cancel", "restart": "restart", "killed": "killed"}
+"""The checks of these steps."""
+
+
+def shown(result: dict[str, Any]) -> str:
+    return json.dumps(result, ensure_ascii=False)
 
 
 def judge(plan: dict[str, Any], said: dict[str, Any]) -> None:
@@ -257,11 +273,17 @@ def judge(plan: dict[str, Any], said: dict[str, Any]) -> None:
     say("connect", True)
     for step, got in zip(steps_of(plan), said["steps"]):
         result = got.get("result") or {}
-        if step["do"] == "call":
+        if "name" in step:
             call = next(
                 c for c in plan["calls"] if c["name"] == step["name"] and c.get("arguments", {}) == step["arguments"]
             )
-            text = json.dumps(result, ensure_ascii=False) + str(got.get("error", ""))
+        if step["do"] in NAMES:
+            all_of_them = result.get("all", [result])
+            wrong = [one for one in all_of_them if one.get("error") or call.get("has", "") not in shown(one)]
+            ok = "error" not in got and not wrong
+            say(NAMES[step["do"]], ok, "" if ok else str(got.get("error", wrong[:1])))
+        elif step["do"] == "call":
+            text = shown(result) + str(got.get("error", ""))
             wrong = bool(result.get("error", "error" in got))
             ok = wrong == call.get("error", False) and call.get("has", "") in text
             say(("error " if call.get("error") else "call ") + call["name"], ok, "" if ok else text)

@@ -106,6 +106,89 @@ async fn call(client: &Client, step: &Value) -> Result<Value> {
     }))
 }
 
+/// Fifty calls at once.
+async fn many(client: &Client, step: &Value) -> Result<Value> {
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..50 {
+        let (client, step) = (client.clone(), step.clone());
+        running.spawn(async move { call(&client, &step).await });
+    }
+    let mut all = Vec::new();
+    while let Some(done) = running.join_next().await {
+        all.push(done.map_err(|error| Error::misuse(error.to_string()))??);
+    }
+    Ok(json!({"all": all}))
+}
+
+/// A call that is given up at once, and the next one.
+async fn cancel(client: &Client, step: &Value) -> Result<Value> {
+    let _ = tokio::time::timeout(Duration::from_millis(10), call(client, step)).await;
+    call(client, step).await
+}
+
+/// Asks whoever has started this for something, and waits until it is done.
+async fn ask(what: &str) -> Result<()> {
+    println!("{}", json!({"ask": what}));
+    let line = tokio::task::spawn_blocking(|| std::io::stdin().lines().next().is_some_and(|line| line.is_ok())).await;
+    if line.unwrap_or_default() { Ok(()) } else { Err(Error::misuse("nobody answers")) }
+}
+
+/// Between two calls the server is killed: it is started again, or the client says at once that it is gone.
+async fn killed(client: &Client, opened: &Opened<'_>, step: &Value) -> Result<Value> {
+    ask("kill").await?;
+    for _ in 0..2 {
+        match tokio::time::timeout(WAIT, call(client, step)).await {
+            Ok(Ok(result)) => return Ok(result),
+            Ok(Err(_)) => {}
+            Err(_) => return Err(Error::misuse("a call to a server that is gone does not end")),
+        }
+    }
+    let fresh = opened.again().await?;
+    let result = call(&fresh, step).await;
+    fresh.close().await;
+    result
+}
+
+/// The names of a list, and something of the first entry that can be had without knowing more.
+async fn first_resource(client: &Client, step: &Value) -> Result<Value> {
+    let list = client.list_resources().await?;
+    if let Some(uri) = list.first().and_then(|entry| entry["uri"].as_str()).filter(|_| step["first"] == true)
+        && client.read_resource(uri).await?.contents.is_empty()
+    {
+        return Err(Error::misuse(format!("{uri} has no contents")));
+    }
+    Ok(names(list, "uri"))
+}
+
+/// As [`first_resource`], of prompts.
+async fn first_prompt(client: &Client, step: &Value) -> Result<Value> {
+    let list = client.list_prompts().await?;
+    let is_whole = |entry: &&Map<String, Value>| {
+        let arguments = entry.get("arguments").and_then(Value::as_array);
+        arguments.into_iter().flatten().all(|argument| argument["required"] != true)
+    };
+    if let Some(name) = list.iter().find(is_whole).and_then(|e| e["name"].as_str()).filter(|_| step["first"] == true) {
+        let messages = &Value::Object(client.get_prompt(name, &json!({})).await?)["messages"];
+        if messages.as_array().is_none_or(Vec::is_empty) {
+            return Err(Error::misuse(format!("prompt {name:?} has no messages")));
+        }
+    }
+    Ok(names(list, "name"))
+}
+
+/// How the client is connected.
+struct Opened<'a> {
+    target: &'a Target,
+    options: &'a ClientOptions,
+    handlers: &'a Handlers,
+}
+
+impl Opened<'_> {
+    async fn again(&self) -> Result<Client> {
+        Client::connect_with(self.target, self.options, self.handlers).await
+    }
+}
+
 /// What is listened to, and what came.
 #[derive(Default)]
 struct Changes {
@@ -163,14 +246,27 @@ async fn task(client: &Client, step: &Value) -> Result<Value> {
     Ok(json!({"created": created["task"]["status"], "error": result.is_error, "text": text}))
 }
 
-async fn perform(client: &Client, heard: &Heard, changes: &mut Changes, step: &Value) -> Result<Value> {
+async fn perform(
+    client: &Client,
+    opened: &Opened<'_>,
+    heard: &Heard,
+    changes: &mut Changes,
+    step: &Value,
+) -> Result<Value> {
     let count = usize::try_from(step["count"].as_u64().unwrap_or_default()).unwrap_or_default();
     Ok(match step["do"].as_str().unwrap_or_default() {
         "tools" => names(client.list_tools().await?, "name"),
-        "resources" => names(client.list_resources().await?, "uri"),
+        "resources" => first_resource(client, step).await?,
         "templates" => names(client.list_resource_templates().await?, "uriTemplate"),
-        "prompts" => names(client.list_prompts().await?, "name"),
+        "prompts" => first_prompt(client, step).await?,
         "call" => call(client, step).await?,
+        "many" => many(client, step).await?,
+        "cancel" => cancel(client, step).await?,
+        "restart" => {
+            ask("restart").await?;
+            call(client, step).await?
+        }
+        "killed" => killed(client, opened, step).await?,
         "read" => json!(client.read_resource(&text(step, "uri")).await?.contents.first()),
         "prompt" => {
             let result = client.get_prompt(&text(step, "name"), &step["arguments"]).await?;
@@ -214,10 +310,12 @@ async fn main() -> Result<()> {
     if options.revision.is_none() {
         handlers = handlers.tasks(TaskOptions::new())?;
     }
-    let client = Client::connect_with(&Target::parse(&target.to_string())?, &options, &handlers).await?;
+    let target = Target::parse(&target.to_string())?;
+    let opened = Opened { target: &target, options: &options, handlers: &handlers };
+    let client = opened.again().await?;
     let (mut said, mut changes) = (Vec::new(), Changes::default());
     for step in plan["steps"].as_array().into_iter().flatten() {
-        said.push(match perform(&client, &heard, &mut changes, step).await {
+        said.push(match perform(&client, &opened, &heard, &mut changes, step).await {
             Ok(result) => json!({"result": result}),
             Err(error) => json!({"error": error.to_string()}),
         });

@@ -1,4 +1,9 @@
 // Our client in Swift: interop-client PLAN
+#if canImport(Glibc)
+import Glibc
+#else
+import Darwin
+#endif
 import Tricorn
 
 guard CommandLine.arguments.count > 1 else { throw TricornError.misuse("usage: interop-client PLAN") }
@@ -96,6 +101,95 @@ func call(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     ]
 }
 
+let target: ConnectionTarget
+if let url = plan["target"]?.stringValue {
+    target = .url(url)
+} else {
+    let words = (plan["target"]?.arrayValue ?? []).compactMap(\.stringValue)
+    target = .command(words[0], arguments: Array(words.dropFirst()))
+}
+
+/// Fifty calls at once.
+func many(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    try await withThrowingTaskGroup(of: JSONValue.self) { group in
+        for _ in 0..<50 { group.addTask { try await call(client, step) } }
+        var all: [JSONValue] = []
+        for try await result in group { all.append(result) }
+        return ["all": .array(all)]
+    }
+}
+
+/// A call that is given up at once, and the next one.
+func cancel(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    let given = Task { try await call(client, step) }
+    try await Task.sleep(for: .milliseconds(10))
+    given.cancel()
+    _ = await given.result
+    return try await call(client, step)
+}
+
+/// Asks whoever has started this for something, and waits until it is done.
+func ask(_ what: String) async throws {
+    print(["ask": .string(what)] as JSONValue)
+    fflush(nil)
+    let answered = await Task.detached { readLine() != nil }.value
+    if !answered { throw TricornError.misuse("nobody answers") }
+}
+
+/// A call that fails when it takes longer than ten seconds.
+func soon(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    try await withThrowingTaskGroup(of: JSONValue?.self) { group in
+        group.addTask { try await call(client, step) }
+        group.addTask {
+            try await Task.sleep(for: .seconds(10))
+            return nil
+        }
+        defer { group.cancelAll() }
+        guard let first = try await group.next(), let result = first else { throw Late() }
+        return result
+    }
+}
+
+/// A call to a server that is gone does not end.
+struct Late: Error {}
+
+/// Between two calls the server is killed: it is started again, or the client says at once that it is gone.
+func killed(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    try await ask("kill")
+    for _ in 0..<2 {
+        do {
+            return try await soon(client, step)
+        } catch let late as Late {
+            throw late
+        } catch {}
+    }
+    let fresh = try await connect(target, options)
+    let result = try await call(fresh, step)
+    await fresh.close()
+    return result
+}
+
+/// The names of a list, after something of its first entry.
+func resources(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    let list = try await client.listResources().map(\.uri)
+    if step["first"] == true, let uri = list.first {
+        let contents = try await client.readResource(uri).json["contents"]?.arrayValue ?? []
+        if contents.isEmpty { throw TricornError.misuse("\(uri) has no contents") }
+    }
+    return names(list)
+}
+
+/// As `resources`, of the first prompt that needs no arguments.
+func prompts(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
+    let list = try await client.listPrompts()
+    let whole = list.first { prompt in !(prompt.arguments ?? []).contains { $0.required == true } }
+    if step["first"] == true, let whole {
+        let messages = try await client.getPrompt(whole.name).json["messages"]?.arrayValue ?? []
+        if messages.isEmpty { throw TricornError.misuse("prompt \(whole.name) has no messages") }
+    }
+    return names(list.map(\.name))
+}
+
 func cached(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     var said: JSONValue = [:]
     var hits: Int?
@@ -123,10 +217,17 @@ func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     let count = step["count"]?.intValue ?? 0
     switch text(step, "do") {
     case "tools": return names(try await client.listTools().map(\.name))
-    case "resources": return names(try await client.listResources().map(\.uri))
+    case "resources": return try await resources(client, step)
     case "templates": return names(try await client.listResourceTemplates().map(\.uriTemplate))
     case "prompts": return names(try await client.listPrompts().map(\.name))
+    case "prompts": return try await prompts(client, step)
     case "call": return try await call(client, step)
+    case "many": return try await many(client, step)
+    case "cancel": return try await cancel(client, step)
+    case "restart":
+        try await ask("restart")
+        return try await call(client, step)
+    case "killed": return try await killed(client, step)
     case "read": return try await client.readResource(uri).json["contents"]?.arrayValue?.first ?? nil
     case "prompt":
         let message = try await client.getPrompt(text(step, "name"), step["arguments"] ?? [:]).json["messages"]?
@@ -151,13 +252,6 @@ func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     return [:]
 }
 
-let target: ConnectionTarget
-if let url = plan["target"]?.stringValue {
-    target = .url(url)
-} else {
-    let words = (plan["target"]?.arrayValue ?? []).compactMap(\.stringValue)
-    target = .command(words[0], arguments: Array(words.dropFirst()))
-}
 let client = try await connect(target, options)
 var said: [JSONValue] = []
 for step in plan["steps"]?.arrayValue ?? [] {
