@@ -219,7 +219,6 @@ func perform(_ client: Client, _ step: JSONValue) async throws -> JSONValue {
     case "tools": return names(try await client.listTools().map(\.name))
     case "resources": return try await resources(client, step)
     case "templates": return names(try await client.listResourceTemplates().map(\.uriTemplate))
-    case "prompts": return names(try await client.listPrompts().map(\.name))
     case "prompts": return try await prompts(client, step)
     case "call": return try await call(client, step)
     case "many": return try await many(client, step)
