@@ -20,7 +20,7 @@ pub(crate) use chromium::chromium;
 pub(crate) use keyring::keyring;
 pub(crate) use nginx::nginx;
 pub(crate) use node::{checkers, install as npm_packages, newest as newest_node};
-pub(crate) use platforms::{Platform, check as check_for, chosen as platforms_to_check, platforms};
+pub(crate) use platforms::{PLATFORMS, Platform, check as check_for, platforms};
 pub(crate) use proxies::{Proxies, proxies};
 pub(crate) use python::of as python_of;
 pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages_of, servers};

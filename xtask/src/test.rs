@@ -32,7 +32,7 @@ pub(crate) struct Options {
     /// Only steps whose name contains this
     #[arg(long)]
     only: Option<String>,
-    /// Check the code for all other platforms, not for macOS and WebAssembly alone
+    /// Check the code for other platforms, too
     #[arg(long)]
     platforms: bool,
 }
@@ -123,8 +123,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             all.push(through_proxies(Lang::Rust));
         }
     }
-    if ready.contains(&Lang::Rust) {
-        all.push(platforms(options.platforms));
+    if ready.contains(&Lang::Rust) && options.platforms {
+        all.push(platforms());
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     // Its figures are of a machine that does nothing else.
@@ -210,17 +210,16 @@ fn soak(lang: Lang) -> Job {
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }
 
-/// Checks for other platforms: work for cores that the tests beside it leave idle.
-fn platforms(all_of_them: bool) -> Job {
+/// Checks for other platforms, each for some minutes.
+fn platforms() -> Job {
     let name = "rust for other platforms".to_owned();
     let what = move || {
         let mut all = Read::default();
-        let platforms = setup::platforms_to_check(all_of_them);
-        if let Some(why) = setup::platforms(&platforms)? {
+        if let Some(why) = setup::platforms()? {
             return Ok(Read::skipped(why));
         }
-        for platform in platforms {
-            let one = run_step(steps::platform(platform));
+        for step in steps::platforms() {
+            let one = run_step(step);
             all.counts += one.read.counts;
             all.skips.extend(one.read.skips);
             all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));

@@ -15,15 +15,13 @@ pub(crate) struct Platform {
     pub(crate) name: &'static str,
     /// The core without features alone: there are no threads, sockets or processes.
     pub(crate) bare: bool,
-    /// It differs most from this machine, and is checked with every test.
-    pub(crate) first: bool,
 }
 
-const PLATFORMS: [Platform; 4] = [
-    Platform { name: "aarch64-apple-darwin", bare: false, first: true },
-    Platform { name: "aarch64-unknown-linux-gnu", bare: false, first: false },
-    Platform { name: "x86_64-unknown-linux-musl", bare: false, first: false },
-    Platform { name: "wasm32-unknown-unknown", bare: true, first: true },
+pub(crate) const PLATFORMS: [Platform; 4] = [
+    Platform { name: "aarch64-apple-darwin", bare: false },
+    Platform { name: "aarch64-unknown-linux-gnu", bare: false },
+    Platform { name: "x86_64-unknown-linux-musl", bare: false },
+    Platform { name: "wasm32-unknown-unknown", bare: true },
 ];
 
 const GETTING: Duration = Duration::from_secs(10 * 60);
@@ -103,32 +101,27 @@ fn folder() -> PathBuf {
     place::target("platforms")
 }
 
-/// The platforms to check: all, or those that differ most.
-pub(crate) fn chosen(all: bool) -> Vec<&'static Platform> {
-    PLATFORMS.iter().filter(|platform| all || platform.first).collect()
-}
-
-/// True if this machine's own compiler will do.
-fn has(platforms: &[&Platform]) -> bool {
+/// Whether this machine's own compiler will do.
+fn has_all() -> bool {
     let mut command = tool::command("rustc");
     command.args(["--print", "sysroot"]);
     let sysroot = tool::ask(command).unwrap_or_default();
     let libraries = std::path::Path::new(sysroot.trim()).join("lib/rustlib");
-    platforms.iter().all(|platform| libraries.join(platform.name).is_dir())
+    PLATFORMS.iter().all(|platform| libraries.join(platform.name).is_dir())
 }
 
-fn script(text: &str, platforms: &[&Platform]) -> Command {
+fn script(text: &str) -> Command {
     let mut command = tool::command("nice");
-    command.args(["-n", "19", "sh", "-e", "-c", text, "sh"]).args(platforms.iter().map(|platform| platform.name));
+    command.args(["-n", "19", "sh", "-e", "-c", text, "sh"]).args(PLATFORMS.iter().map(|platform| platform.name));
     command.current_dir(folder()).env("CARGO", tool::cargo(&[]).get_program());
     command
 }
 
 /// Makes it be there. `Ok` with a reason: this machine cannot have it.
-pub(crate) fn platforms(chosen: &[&Platform]) -> Result<Option<String>> {
+pub(crate) fn platforms() -> Result<Option<String>> {
     std::fs::create_dir_all(folder())?;
-    process::must("sh", script(STAND_INS, chosen), GETTING, &place::log("setup platforms"))?;
-    if has(chosen) {
+    process::must("sh", script(STAND_INS), GETTING, &place::log("setup platforms"))?;
+    if has_all() {
         return Ok(None);
     }
     if let Err(why) = nginx::can_unpack() {
@@ -136,17 +129,17 @@ pub(crate) fn platforms(chosen: &[&Platform]) -> Result<Option<String>> {
     }
     let ready = folder().join("ready");
     let mut unavailable = None;
-    let names: Vec<&str> = chosen.iter().map(|platform| platform.name).collect();
+    let names: Vec<&str> = PLATFORMS.iter().map(|platform| platform.name).collect();
     let inputs = texts(&[GET, STD]).text(&names.join(" "));
     let made = stamp::once("platforms", &inputs, &ready, || {
         report::step("getting a compiler for other platforms");
         let log = place::log("setup platforms");
-        if let Err(error) = process::must("apt-get download rustc-web", script(GET, chosen), GETTING, &log) {
+        if let Err(error) = process::must("apt-get download rustc-web", script(GET), GETTING, &log) {
             unavailable = Some(format!("no compiler for other platforms: {error:#}"));
             anyhow::bail!("unavailable");
         }
         report::step("making the standard library of other platforms");
-        process::must("cargo check of std", script(STD, chosen), MAKING, &place::log("setup platforms std"))?;
+        process::must("cargo check of std", script(STD), MAKING, &place::log("setup platforms std"))?;
         std::fs::write(&ready, "").context("cannot write")
     });
     match (unavailable, made) {
@@ -169,7 +162,7 @@ pub(crate) fn check(platform: &Platform) -> Command {
     }
     command.env("RUSTFLAGS", "-D warnings").env("CARGO_PROFILE_DEV_DEBUG", "0");
     let bin = folder().join("bin");
-    if !has(&[platform]) {
+    if !has_all() {
         command.env("RUSTC", bin.join("rustc"));
     }
     for (tool, program) in [("CC", "cc"), ("AR", "ar")] {
