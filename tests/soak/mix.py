@@ -256,7 +256,9 @@ def touch() -> Call:
 
 
 def change() -> Call:
-    return tool("test_trigger_tool_change", {}, says("The list of tools has changed"))
+    """Adds a tool and removes it again. Of two at once, the second may find it there already, and fails."""
+    changed = says("The list of tools has changed")
+    return tool("test_trigger_tool_change", {}, lambda m: bool(m["result"].get("isError")) or changed(m))
 
 
 def unanswered() -> Call:
