@@ -39,7 +39,7 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     const socketPath = join(folder, "app.sock");
     const app = new Server("local").tool("add", ({ a, b }) => a + b);
     const listener = await app.listen(`unix:${socketPath}`);
-    assert.equal(listener.url, `unix://${encodeURI(socketPath)}`);
+    assert.equal(listener.url, `unix://${encodeURI(socketPath)}#/mcp`);
     const client = await connect(listener.url, { revision });
     assert.equal((await client.callTool("add", { a: 1, b: 2 })).text, "3");
     await client.close();

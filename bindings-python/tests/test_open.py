@@ -46,7 +46,7 @@ async def test_unix_sockets(revision: str, tmp_path: Path) -> None:
 
     socket = tmp_path / "my app.sock"
     async with app.listen(f"unix:{socket}") as url:
-        assert url == f"unix://{str(socket).replace(' ', '%20')}"
+        assert url == f"unix://{str(socket).replace(' ', '%20')}#/mcp"
         async with connect(url, revision=revision) as client:
             assert (await client.call_tool("add", {"a": 1, "b": 2})).text == "3"
         reader, writer = await asyncio.open_unix_connection(socket)

@@ -295,7 +295,7 @@ impl Drop for Charge {
     }
 }
 
-/// What something of which there are many keeps for as long as it lives, and that changes: the first step of each is free.
+/// A charge of one thing among many, which changes while that lives: its first step is free.
 pub(crate) struct Kept {
     charge: Charge,
     bytes: usize,

@@ -164,7 +164,7 @@ async fn answers_to_a_client_count() {
                 Ok(result) => assert!(fits && result.text().len() == 3 * MIB),
                 Err(error) => {
                     assert!(!fits && error.message().contains("max_memory"), "{error}");
-                    assert_eq!(error.kind(), tricorn::ErrorKind::Transport);
+                    assert_eq!(error.kind(), tricorn::ErrorKind::PeerMisbehaved);
                 }
             }
             assert_eq!(client.call_tool("short", serde_json::json!({})).await.unwrap().text(), "short");

@@ -36,7 +36,7 @@ class Plan:
     """The number of the first client of this process."""
     clients: int
     sockets: int
-    """Of each client."""
+    """Sockets of each client."""
     pause: float
     """Seconds between two calls of a client."""
     opens: float

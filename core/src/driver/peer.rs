@@ -115,7 +115,7 @@ pub(crate) struct Peer {
     pub(super) sink: Arc<dyn Sink>,
     limits: Limits,
     pub(super) session: SessionSlot,
-    /// What it keeps for the peer: the facts of its session, and subscriptions.
+    /// A charge for the facts of the peer's session, and its subscriptions.
     pub(super) kept: Mutex<Kept>,
     /// Unlike any other's of the process.
     pub(super) number: u64,

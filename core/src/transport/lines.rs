@@ -15,7 +15,7 @@ pub(crate) struct Lines {
     scanned: usize,
     limit: usize,
     owner: Owner,
-    /// Of a line that is longer than one read.
+    /// The part of the budget that a line takes which is longer than one read.
     charge: Charge,
     /// The line that is too long, of which the rest is thrown away.
     skipping: Option<Oversized>,
@@ -79,12 +79,12 @@ impl Lines {
 
     /// Takes part of the budget for a line that is longer than one read; without it the line is thrown away.
     fn pay(&mut self) {
-        let length = self.buffer.len();
-        let wanted = if self.skipping.is_none() && length > CHUNK { length } else { 0 };
+        let found = memchr::memchr(b'\n', &self.buffer[self.scanned..]);
+        let end = found.map_or(self.buffer.len(), |found| self.scanned + found);
+        // One that is too long is thrown away in any case.
+        let wanted = if self.skipping.is_none() && (CHUNK + 1..=self.limit).contains(&end) { end } else { 0 };
         if !self.charge.fit(wanted) && !self.charge.grow(wanted - self.charge.bytes()) {
             let mut long = Oversized { is_over_budget: true, ..Oversized::default() };
-            // The line breaks in it end lines as ever.
-            let end = memchr::memchr(b'\n', &self.buffer).unwrap_or(length);
             long.more(&self.buffer[..end]);
             self.buffer.advance(end);
             self.scanned = 0;
@@ -107,6 +107,14 @@ impl Lines {
 
     /// The next whole line, without its line break. Empty lines are skipped.
     pub(crate) fn next(&mut self) -> Option<Line> {
+        let line = self.line();
+        if self.buffer.len() <= CHUNK {
+            self.charge.fit(0);
+        }
+        line
+    }
+
+    fn line(&mut self) -> Option<Line> {
         while let Some(found) = memchr::memchr(b'\n', &self.buffer[self.scanned..]) {
             let mut line = self.buffer.split_to(self.scanned + found + 1);
             self.scanned = 0;
@@ -158,6 +166,9 @@ impl Lines {
     pub(crate) fn skip(&mut self, bytes: usize) {
         self.buffer.advance(bytes.min(self.buffer.len()));
         self.scanned = 0;
+        if self.buffer.len() <= CHUNK {
+            self.charge.fit(0);
+        }
     }
 
     /// What is left at the end of the stream: a last line without line break.

@@ -148,6 +148,9 @@ pub(super) fn status(answer: &Answer) -> StatusCode {
     }
 }
 
+/// The most that is kept of the parameters of `initialize`, in bytes.
+const MAX_KEPT: usize = 64 << 10;
+
 /// Answers `initialize`; when it succeeds there is a new session.
 async fn open(
     inner: &Arc<Inner>,
@@ -192,7 +195,7 @@ async fn open(
     let mut response = if accepts.json { reply::json(status(&answer), answer.text) } else { reply::event(answer.text) };
     let Some(revision) = opened else { return response };
     lanes.primes(revision.rules().priming_event);
-    peer.keeps(length);
+    peer.keeps(length.min(MAX_KEPT));
     let session = Arc::new(Session::new(id, revision, peer, owner, lanes));
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;

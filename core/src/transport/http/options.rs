@@ -16,7 +16,7 @@ use crate::store::Room;
 #[non_exhaustive]
 pub struct HttpOptions {
     /// Name or address to listen on, or `unix:/run/mcp.sock`: a Unix-domain socket at this path, which has no port and whose
-    /// clients count as `127.0.0.1`. Who may connect is up to the permissions of the file (the umask) and of its folder; any
+    /// clients count as `127.0.0.1`. Permissions of the file (the umask) and of its folder say who may connect; any
     /// `Host` is answered unless `allowed_hosts` names some. Default `127.0.0.1`: this machine only.
     pub host: String,
     /// Port to listen on; 0 is any free one. Default 8000.
@@ -187,6 +187,9 @@ impl HttpOptions {
         if socket.is_some_and(|path| path.as_os_str().is_empty()) {
             return Err(Error::misuse("HTTP option \"host\": expected the path of a socket, as unix:/run/mcp.sock"));
         }
+        if socket.is_some() && self.cert.is_some() {
+            return Err(Error::misuse("HTTP option \"cert\": a Unix socket has no TLS, leave it out"));
+        }
         let host = self.host.trim_matches(['[', ']']);
         let address = host.split('%').next().unwrap_or_default();
         let is_one = !host.contains('/') && (!host.contains(':') || address.parse::<Ipv6Addr>().is_ok());
@@ -278,6 +281,7 @@ mod tests {
         let refuse = |text: &str| HttpOptions::parse(text).expect_err("wrong").message().to_owned();
         assert!(refuse(r#"{"prot": 1}"#).contains("\"port\""));
         assert!(refuse(r#"{"port": 70000}"#).contains("\"port\""));
+        assert!(refuse(r#"{"host": "unix:/a.sock", "cert": "c.pem"}"#).contains("\"cert\": a Unix socket"));
         assert!(refuse(r#"{"host": "unix:"}"#).contains("path of a socket"));
         assert!(refuse(r#"{"path": "mcp"}"#).contains("\"path\""));
         assert!(refuse(r#"{"sse_message_path": "/a?b"}"#).contains("\"sse_message_path\""));

@@ -211,7 +211,7 @@ pub struct HttpServer {
 }
 
 impl HttpServer {
-    /// Where the endpoint is, such as `http://127.0.0.1:8000/mcp` or `unix:///run/mcp.sock`.
+    /// The endpoint's URL, such as `http://127.0.0.1:8000/mcp` or `unix:///run/mcp.sock`.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -410,7 +410,7 @@ async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client)
     // One request for each time that the task has its turn: whoever sends many at once waits for the others in between.
     let turn = AtomicBool::new(true);
     let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
-        let (endpoint, activity, busy) = (&endpoint, &activity, activity.begin());
+        let (endpoint, activity, turn, busy) = (&endpoint, &activity, &turn, activity.begin());
         let is_next = turn.swap(false, Ordering::Relaxed);
         let client = endpoint.inner.proxies.client(from, request.headers());
         if client != from {
@@ -420,6 +420,7 @@ async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client)
         async move {
             if !is_next {
                 tokio::task::yield_now().await;
+                turn.store(false, Ordering::Relaxed);
             }
             let request = request.map(|body| Patient::new(body, activity.clone()));
             let response = endpoint.answer(request, Some(client)).await;

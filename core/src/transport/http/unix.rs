@@ -68,7 +68,8 @@ pub(super) fn url(socket: &Path, path: &str) -> String {
         percent_encoding::CONTROLS.add(b' ').add(b'#').add(b'?').add(b'%').add(b'"').add(b'<').add(b'>');
     let socket = std::path::absolute(socket).unwrap_or_else(|_| socket.to_owned());
     let shown = percent_encoding::percent_encode(socket.as_os_str().as_encoded_bytes(), &SPECIAL);
-    if path == DEFAULT_PATH { format!("unix://{shown}") } else { format!("unix://{shown}#{path}") }
+    // Others than ours have no default for the path.
+    format!("unix://{shown}#{path}")
 }
 
 #[cfg(unix)]
@@ -83,8 +84,10 @@ mod listening {
 
     use tokio::net::{UnixListener, UnixStream};
 
-    /// How long whoever may listen there has to take a connection.
+    /// Time for a program that listens there to take a connection.
     const PATIENCE: Duration = Duration::from_secs(1);
+    /// Time between two looks at a socket that seems to be left: a program may be about to listen on it.
+    const AGAIN: Duration = Duration::from_millis(50);
 
     /// A socket that is listened on. Dropped, its file goes.
     pub(in crate::transport::http) struct Listener {
@@ -97,6 +100,7 @@ mod listening {
     impl Listener {
         /// Listens at `path`. A socket that nobody listens on any more is taken over.
         pub(in crate::transport::http) async fn bind(path: &Path) -> io::Result<Self> {
+            let path = &std::path::absolute(path)?;
             let listener = match UnixListener::bind(path) {
                 Err(error) if error.kind() == io::ErrorKind::AddrInUse && is_left(path).await => {
                     std::fs::remove_file(path)?;
@@ -128,9 +132,15 @@ mod listening {
 
     /// True if a file is the socket of a program that has ended.
     async fn is_left(path: &Path) -> bool {
-        if file_at(path).is_none() {
+        let file = file_at(path);
+        if file.is_none() || !refuses(path).await {
             return false;
         }
+        tokio::time::sleep(AGAIN).await;
+        refuses(path).await && file_at(path) == file
+    }
+
+    async fn refuses(path: &Path) -> bool {
         let connecting = tokio::time::timeout(PATIENCE, UnixStream::connect(path)).await;
         matches!(connecting, Ok(Err(error)) if error.kind() == io::ErrorKind::ConnectionRefused)
     }
@@ -170,7 +180,7 @@ mod tests {
         ] {
             assert_eq!(named(host), path.map(Path::new), "{host}");
         }
-        assert_eq!(url(Path::new("/run/my app#1.sock"), "/mcp"), "unix:///run/my%20app%231.sock");
+        assert_eq!(url(Path::new("/run/my app#1.sock"), "/mcp"), "unix:///run/my%20app%231.sock#/mcp");
         assert_eq!(url(Path::new("/run/a.sock"), "/x"), "unix:///run/a.sock#/x");
     }
 }

@@ -319,7 +319,11 @@ impl Pool {
         if self.connector.is_proxied() {
             return;
         }
-        let Io::Tcp(io) = io else { return };
+        let io = match io {
+            Io::Tcp(io) => io,
+            #[cfg(unix)]
+            Io::Unix(_) => return,
+        };
         let mut about = http::Extensions::new();
         io.connected().get_extras(&mut about);
         let Some(info) = about.get::<HttpInfo>() else { return };
@@ -486,7 +490,8 @@ pub(super) fn pays(charge: &mut Charge, bytes: usize) -> bool {
 pub(super) fn over_budget(bytes: usize) -> Error {
     let option = named("max_memory");
     let message = format!("an answer of at least {bytes} bytes is more than this process may still keep ({option})");
-    Error::new(ErrorKind::Transport, message)
+    // As with one that is too long, nothing is asked for again.
+    Error::new(ErrorKind::PeerMisbehaved, message)
 }
 
 #[cfg(test)]

@@ -160,6 +160,10 @@ impl Stream for Bounded<'_> {
     type Item = Result<Bytes, Broken>;
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.unread.load(Ordering::Relaxed) == 0 {
+            // The event before is whole, and the next may be long in coming.
+            self.charge.fit(0);
+        }
         let piece = match ready!(self.answer.poll_piece(cx)) {
             Some(Ok(piece)) => piece,
             Some(Err(error)) => return Poll::Ready(Some(Err(Broken(error)))),
