@@ -194,19 +194,31 @@ class Ending:
             return
         near, far = socket.socketpair()
         with near, far:
-            near.setblocking(False)
             far.setblocking(False)
             before = signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
             if before != -1:  # somebody sees to it
                 signal.set_wakeup_fd(before)
-            loop.add_reader(near, near.recv, 4096)
+            hearing = threading.Thread(target=self._hear, args=(near, loop), name="tricorn-signals", daemon=True)
+            hearing.start()
             try:
                 yield
             finally:
-                loop.remove_reader(near)
                 now = signal.set_wakeup_fd(-1)
                 if now != far.fileno():
                     signal.set_wakeup_fd(now)
+                far.shutdown(socket.SHUT_WR)  # children of `fork()` may still have it
+                hearing.join()
+
+    def _hear(self, near: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        """Wakes the loop; where it does not come to its signal handlers, the program ends without them."""
+        while numbers := near.recv(4096):
+            with suppress(RuntimeError):  # closed
+                loop.call_soon_threadsafe(lambda: None)
+            for number in numbers:
+                if number in STATUS and getattr(signal.getsignal(number), "__func__", None) is Ending.told:
+                    if self.status is None:
+                        self.status = STATUS[signal.Signals(number)]
+                    self.watch()
 
     def served(self) -> None:
         """Nobody is served any more, and what the lifespan has begun is stopped."""

@@ -82,7 +82,8 @@ impl Backlog {
     }
 
     fn fail(&self, error: &std::io::Error) {
-        let _ = self.failure.set(error.kind());
+        let gone = super::stdio::is_hung_up(error).then_some(std::io::ErrorKind::BrokenPipe);
+        let _ = self.failure.set(gone.unwrap_or(error.kind()));
         self.end();
     }
 

@@ -132,6 +132,11 @@ async fn lost(backlog: &Backlog, peer: &Weak<Peer>) -> Result<()> {
     }
 }
 
+/// True if a terminal is gone: until all of the kernel knows of it, that is an error, and the end of input after that.
+pub(super) fn is_hung_up(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
+}
+
 /// What a server reads, and what ends that.
 struct Pipes {
     input: File,
@@ -205,6 +210,7 @@ impl Reader {
         while from.wait() {
             let read = match lines.fill(&mut from.input) {
                 Err(error) if matches!(error.kind(), IoKind::WouldBlock | IoKind::Interrupted) => continue,
+                Err(error) if is_hung_up(&error) => 0,
                 read => read?,
             };
             let Some(peer) = self.peer.upgrade() else { return Ok(()) };
