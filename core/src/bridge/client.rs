@@ -46,7 +46,8 @@ pub(super) fn given<T>(
 ) -> Result<T> {
     #[cfg(feature = "auth")]
     let parse = |rest: &str| super::auth::client_options(bridge, rest, parse, of);
-    super::cache::client_options(bridge, options, parse, of)
+    let parse = |rest: &str| super::cache::client_options(bridge, rest, parse, of);
+    super::http_transport::client_options(bridge, options, parse, of)
 }
 
 /// What the placeholders of a configuration stand for, and the options without that.

@@ -17,6 +17,8 @@ mod group;
 mod host_handler;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod http_transport;
 mod input;
 mod lifespan;
 mod middleware;

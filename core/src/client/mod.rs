@@ -15,6 +15,7 @@ mod features;
 #[cfg(feature = "runtime")]
 mod group;
 mod handlers;
+mod http_transport;
 mod lengths;
 mod listening;
 mod options;
@@ -40,6 +41,8 @@ pub use features::Pages;
 #[cfg(feature = "runtime")]
 pub use group::{ClientGroup, Connect, GroupEntry, GroupListing, GroupOptions, Prefix, Servers};
 pub use handlers::Handlers;
+pub(crate) use http_transport::Carried;
+pub use http_transport::{HttpBody, HttpRequest, HttpResponse, HttpTransport};
 #[cfg(feature = "runtime")]
 pub(crate) use listening::Hub;
 pub use listening::{Change, Listening};

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[cfg(feature = "auth")]
 use super::Auth;
-use super::{CacheOptions, Stderr};
+use super::{CacheOptions, Carried, Stderr};
 use crate::call::{TaskOptions, TraceSource};
 use crate::error::{Error, Result, shortened, shown_url};
 use crate::jsonrpc::{Limits, RawJson};
@@ -98,6 +98,8 @@ pub struct ClientOptions {
     pub auth: Option<Auth>,
     #[serde(skip)]
     pub(super) trace: TraceSource,
+    #[serde(skip)]
+    pub(crate) http_transport: Carried,
 }
 
 impl Default for ClientOptions {
@@ -136,6 +138,7 @@ impl Default for ClientOptions {
             #[cfg(feature = "auth")]
             auth: None,
             trace: TraceSource::default(),
+            http_transport: Carried::default(),
         }
     }
 }

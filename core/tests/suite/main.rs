@@ -20,6 +20,7 @@ mod hearing;
 mod http_client;
 mod http_client_resume;
 mod http_client_sse;
+mod http_client_transport;
 mod http_resume;
 mod http_server;
 mod http_sse;

@@ -8,20 +8,23 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use http::header::{LOCATION, USER_AGENT};
-use http::{Request, Response, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Incoming;
+use http::{HeaderMap, Request, StatusCode, Uri};
+use http_body_util::{BodyExt, Full, Limited, StreamBody};
+use hyper::body::{Frame, Incoming};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::dns::Name;
 use hyper_util::client::legacy::connect::{Connect, HttpConnector};
 use hyper_util::rt::TokioExecutor;
 use tower_service::Service;
 
+use super::client::carried;
 use super::network::{Network, Way, advised};
 use super::reach::{Reach, Whereabouts};
 use crate::auth::fetch::{Fetch, Fetched, Unfetched};
 use crate::auth::url::{Parts, is_safe};
+use crate::client::HttpBody;
 use crate::error::shown_url;
 use crate::jsonrpc::heavier_than;
 
@@ -83,6 +86,27 @@ impl FetchPolicy {
             && !parts.is_loopback()
             && host.parse::<std::net::IpAddr>().is_err()
             && self.network.is_proxied(uri)
+    }
+
+    /// Refuses what the program's own transport should not be made to ask for: it finds the addresses of names itself.
+    fn check_host(&self, parts: &Parts<'_>) -> Result<(), String> {
+        let reach = |parts: &Parts<'_>| match parts.host.trim_start_matches('[').trim_end_matches(']').parse() {
+            Ok(address) => Reach::of(address),
+            Err(_) if parts.is_loopback() => Reach::Loopback,
+            Err(_) => Reach::Public,
+        };
+        let Some(server) = &self.server else { return Ok(()) };
+        let is_at = |url: &str| Parts::of(url).is_some_and(|named| named.is_same_origin(parts));
+        let near = Parts::of(&server.url).map(|server| reach(&server));
+        let there = reach(parts);
+        if is_at(&server.url) || self.named.iter().any(|url| is_at(url)) || there.is_near(near.as_slice()) {
+            return Ok(());
+        }
+        Err(format!(
+            "{REFUSED}{} is a {} address, and the server that leads there is elsewhere",
+            parts.host,
+            there.name()
+        ))
     }
 
     /// The addresses of a URL's host that may be asked. They are the ones that are connected to: a name that is asked for
@@ -174,10 +198,10 @@ async fn followed(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, Unfetc
         // That a redirect leads where nobody goes says something of the first address.
         let led = |why: String| Unfetched { answered: url != fetch.url && why.starts_with(REFUSED), why };
         let answer = once(fetch, &url, policy).await.map_err(led)?;
-        if !answer.status().is_redirection() || fetch.body.is_some() {
+        if !answer.status.is_redirection() || fetch.body.is_some() {
             return collected(answer).await;
         }
-        let Some(location) = answer.headers().get(LOCATION).and_then(|value| value.to_str().ok()) else {
+        let Some(location) = answer.headers.get(LOCATION).and_then(|value| value.to_str().ok()) else {
             return collected(answer).await;
         };
         url = resolved_against(&url, location)
@@ -192,7 +216,19 @@ fn resolved_against(base: &str, reference: &str) -> Option<String> {
     Some(fluent_uri::UriRef::parse(reference.trim()).ok()?.resolve_against(&base).ok()?.into_string())
 }
 
-async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response<Incoming>, String> {
+/// An answer whose body is still to be read.
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Body,
+}
+
+enum Body {
+    Incoming(Incoming),
+    Given(HttpBody),
+}
+
+async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Answer, String> {
     if !is_safe(url) {
         return Err(format!("refused: {} is neither https nor on this machine", shown_url(url)));
     }
@@ -202,7 +238,15 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
     // A proxy for what is in the clear is of no use: that stays on this machine.
     let tunnels = parts.is_https() && policy.network.is_proxied(&uri);
     let via = policy.network.named_proxy(&uri).filter(|_| tunnels);
-    let addresses = if policy.is_proxied(&uri, &parts) { Vec::new() } else { policy.addresses(&parts).await? };
+    let transport = policy.network.transport.clone();
+    if transport.is_some() {
+        policy.check_host(&parts)?;
+    }
+    let addresses = if transport.is_some() || policy.is_proxied(&uri, &parts) {
+        Vec::new()
+    } else {
+        policy.addresses(&parts).await?
+    };
     let mut request = Request::builder().method(fetch.method()).uri(uri);
     request = request.header(USER_AGENT, concat!("tricorn/", env!("CARGO_PKG_VERSION")));
     let moved = url != fetch.url;
@@ -218,6 +262,11 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
     };
     let request =
         request.body(Full::new(body)).map_err(|_| "a header has characters that none can carry".to_owned())?;
+    if let Some(transport) = transport {
+        let answer = carried::send(&*transport, request, url.to_owned()).await;
+        let (status, headers, body) = answer.map_err(|e| e.message().to_owned())?;
+        return Ok(Answer { status, headers, body: Body::Given(body) });
+    }
     if tunnels {
         let mut http = HttpConnector::new();
         http.set_nodelay(true);
@@ -235,24 +284,26 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Response
 }
 
 /// `via` names the proxy that the connector goes through.
-async fn asked<C>(
-    connector: C,
-    request: Request<Full<Bytes>>,
-    via: Option<String>,
-) -> Result<Response<Incoming>, String>
+async fn asked<C>(connector: C, request: Request<Full<Bytes>>, via: Option<String>) -> Result<Answer, String>
 where
     C: Connect + Clone + Send + Sync + 'static,
 {
     let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build::<_, Full<Bytes>>(connector);
-    client.request(request).await.map_err(|e| {
+    let answer = client.request(request).await.map_err(|e| {
         let why = super::client::causes(&e);
         advised(via.map_or_else(|| why.clone(), |proxy| super::client::through(&why, &proxy)))
-    })
+    })?;
+    let (head, body) = answer.into_parts();
+    Ok(Answer { status: head.status, headers: head.headers, body: Body::Incoming(body) })
 }
 
-async fn collected(answer: Response<Incoming>) -> Result<Fetched, Unfetched> {
-    let (head, body) = answer.into_parts();
-    let body = Limited::new(body, MAX_BODY).collect().await.map_err(|e| {
+async fn collected(answer: Answer) -> Result<Fetched, Unfetched> {
+    let Answer { status, headers, body } = answer;
+    let body = match body {
+        Body::Incoming(body) => Limited::new(body, MAX_BODY).collect().await,
+        Body::Given(body) => Limited::new(StreamBody::new(body.map_ok(Frame::data)), MAX_BODY).collect().await,
+    };
+    let body = body.map_err(|e| {
         if e.is::<http_body_util::LengthLimitError>() {
             return Unfetched::answered(format!("the answer is longer than {MAX_BODY} bytes"));
         }
@@ -262,9 +313,9 @@ async fn collected(answer: Response<Incoming>) -> Result<Fetched, Unfetched> {
     if heavier_than(&body, MAX_DECODED).is_some() {
         return Err(Unfetched::answered("the answer has too many values".to_owned()));
     }
-    let headers = head.headers.iter();
+    let headers = headers.iter();
     let headers = headers.filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
-    Ok(Fetched { status: head.status.as_u16(), headers: headers.collect(), body })
+    Ok(Fetched { status: status.as_u16(), headers: headers.collect(), body })
 }
 
 #[cfg(test)]

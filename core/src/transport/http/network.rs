@@ -14,7 +14,7 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
-use crate::client::ClientOptions;
+use crate::client::{ClientOptions, HttpTransport};
 use crate::error::named;
 use crate::error::{Error, ErrorKind, Result, shown_url};
 
@@ -28,6 +28,8 @@ pub(crate) struct Network {
     /// because nobody can read where that is.
     broken: Arc<Vec<String>>,
     tls: Tls,
+    /// The program carries it itself.
+    pub(crate) transport: Option<Arc<dyn HttpTransport>>,
 }
 
 #[derive(Clone)]
@@ -53,7 +55,13 @@ impl Network {
     /// As the environment has it.
     pub(crate) fn ordinary() -> Self {
         let (proxies, broken) = environment(|name| std::env::var(name).ok());
-        Self { proxies: Arc::new(proxies), of_environment: true, broken: Arc::new(broken), tls: Tls::Ordinary }
+        Self {
+            proxies: Arc::new(proxies),
+            of_environment: true,
+            broken: Arc::new(broken),
+            tls: Tls::Ordinary,
+            transport: None,
+        }
     }
 
     /// As a client's options have it, which stand for what the environment says.
@@ -61,6 +69,17 @@ impl Network {
     /// # Errors
     /// [`Misuse`](ErrorKind::Misuse) naming the option that is wrong.
     pub(crate) fn of(options: &ClientOptions) -> Result<Self> {
+        let transport = options.http_transport.get();
+        let given = [
+            ("proxy", options.proxy.is_some()),
+            ("ca", options.ca.is_some()),
+            ("cert", options.cert.is_some()),
+            ("key", options.key.is_some()),
+        ];
+        if let Some((name, _)) = given.into_iter().find(|(_, is_given)| transport.is_some() && *is_given) {
+            let why = "with an HTTP transport of the program's own, say it there: that makes the connections";
+            return Err(Error::misuse(format!("option \"{}\": {why}", named(name))));
+        }
         let mut broken = Vec::new();
         let proxies = match options.proxy.as_deref() {
             None => {
@@ -86,7 +105,7 @@ impl Network {
             (ca, cert, key) => Tls::Own(Arc::new(own(ca.as_deref(), cert.as_deref(), key.as_deref())?)),
         };
         let of_environment = options.proxy.is_none();
-        Ok(Self { proxies: Arc::new(proxies), of_environment, broken: Arc::new(broken), tls })
+        Ok(Self { proxies: Arc::new(proxies), of_environment, broken: Arc::new(broken), tls, transport })
     }
 
     fn intercept(&self, to: &Uri) -> Option<Intercept> {
@@ -379,7 +398,13 @@ mod tests {
     #[test]
     fn the_environments_proxies_are_for_other_machines() {
         let matcher = Arc::new(Matcher::builder().all("http://p:3128").build());
-        let network = Network { proxies: matcher, of_environment: true, broken: Arc::default(), tls: Tls::Ordinary };
+        let network = Network {
+            proxies: matcher,
+            of_environment: true,
+            broken: Arc::default(),
+            tls: Tls::Ordinary,
+            transport: None,
+        };
         for (to, expected) in [
             ("http://localhost:8000/mcp", false),
             ("http://127.0.0.1/mcp", false),
@@ -440,6 +465,7 @@ mod tests {
                 of_environment: true,
                 broken: Arc::new(broken),
                 tls: Tls::Ordinary,
+                transport: None,
             };
             let to: Uri = to.parse().expect("a URL");
             match network.way(&to, HttpConnector::new()) {

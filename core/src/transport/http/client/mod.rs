@@ -7,6 +7,7 @@
 
 #[cfg(feature = "auth")]
 mod authorize;
+pub(in crate::transport::http) mod carried;
 mod exchange;
 mod head;
 pub(crate) mod headers;
@@ -71,6 +72,11 @@ pub(crate) fn connect(
     let target = Target::new(url, headers)?;
     let network = Network::of(options)?;
     let pool = match target.socket.clone() {
+        Some(_) if network.transport.is_some() => {
+            return Err(Error::misuse(
+                "target \"url\": a Unix socket is not for an HTTP transport of the program's own",
+            ));
+        }
         Some(socket) => Pool::local(socket, target.origin.clone()),
         None => Pool::new(&network, target.origin.clone())?,
     };

@@ -27,6 +27,7 @@ use tower_service::Service;
 use super::head::Head;
 use super::link::{Io, Link, Outgoing, Tcp};
 use crate::budget::{Charge, Owner, STEP};
+use crate::client::{HttpBody, HttpTransport};
 use crate::error::{Error, ErrorKind, Result, named};
 use crate::transport::http::network::{Network, Way, advised, with_port};
 #[cfg(feature = "auth")]
@@ -52,6 +53,8 @@ enum Connector {
     Forward(HttpConnector, Forward),
     Tunnel(HttpsConnector<Tunnel<HttpConnector>>),
     Socks(HttpsConnector<SocksV5<HttpConnector>>),
+    /// The program carries it itself.
+    Given(Arc<dyn HttpTransport>),
 }
 
 /// A proxy for requests in the clear, and what it is shown.
@@ -63,6 +66,9 @@ struct Forward {
 
 impl Connector {
     fn new(network: &Network, origin: &Uri) -> Result<Self> {
+        if let Some(transport) = &network.transport {
+            return Ok(Self::Given(transport.clone()));
+        }
         let mut http = HttpConnector::new();
         http.set_nodelay(true);
         http.set_connect_timeout(Some(CONNECT));
@@ -89,6 +95,7 @@ impl Connector {
                 Ok(()) => http.call(at).await.map(|io| Io::Tcp(Box::new(Tcp::Http(io)))).map_err(|e| causes(&e)),
                 Err(e) => Err(causes(&e)),
             },
+            Self::Given(_) => Err("the program makes the connections itself".to_owned()),
         }
     }
 
@@ -172,7 +179,7 @@ pub(super) struct Pool {
 impl Pool {
     pub(super) fn new(network: &Network, origin: Uri) -> Result<Arc<Self>> {
         let connector = Connector::new(network, &origin)?;
-        let via = network.named_proxy(&origin);
+        let via = network.named_proxy(&origin).filter(|_| network.transport.is_none());
         Ok(Self::over(connector, via, origin))
     }
 
@@ -204,6 +211,9 @@ impl Pool {
     /// Sends a request and waits for the head of its answer. `repeatable`: it may be sent again when a connection
     /// that was used before ends without an answer.
     pub(super) async fn send(self: &Arc<Self>, request: impl Fn() -> Outgoing, repeatable: bool) -> Result<Answer> {
+        if let Connector::Given(transport) = &self.connector {
+            return Box::pin(self.carried(&**transport, request())).await;
+        }
         loop {
             let mut link = match self.take().await {
                 Some(link) => link,
@@ -218,7 +228,7 @@ impl Pool {
                 Ok(response) => {
                     let (head, body) = response.into_parts();
                     let head = Head { status: head.status, headers: head.headers };
-                    return Ok(Answer { head, body, shown: None, link: Some(link), pool: self.clone() });
+                    return Ok(self.answer(head, Source::Link { link, body }));
                 }
                 Err(failed) => {
                     let unsent = failed.message().is_some();
@@ -230,6 +240,29 @@ impl Pool {
                 }
             }
         }
+    }
+
+    /// As `send`, by the program's own transport.
+    async fn carried(self: &Arc<Self>, transport: &dyn HttpTransport, request: Outgoing) -> Result<Answer> {
+        let url = format!("{}{}", self.origin.to_string().trim_end_matches('/'), request.uri());
+        let answer = super::carried::send(transport, request, url).await;
+        let (status, headers, body) = answer.map_err(|e| self.uncarried("no answer", e))?;
+        let head = Head { status, headers };
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
+            return Err(self.failed("no answer: it switches protocols"));
+        }
+        Ok(self.answer(head, Source::Given(body)))
+    }
+
+    fn uncarried(&self, what: &str, error: Error) -> Error {
+        match error.kind() {
+            ErrorKind::Misuse | ErrorKind::Cancelled => error,
+            _ => self.failed(&format!("{what}: {}", error.message())).answer_lost(),
+        }
+    }
+
+    fn answer(self: &Arc<Self>, head: Head, source: Source) -> Answer {
+        Answer { head, source, shown: None, pool: self.clone() }
     }
 
     /// The request as whoever is connected to wants it: a proxy the whole URL.
@@ -267,6 +300,9 @@ impl Pool {
 
     /// Opens a connection that will be needed soon.
     pub(super) async fn warm(self: &Arc<Self>) {
+        if matches!(self.connector, Connector::Given(_)) {
+            return;
+        }
         if let Ok(mut link) = self.connect().await {
             link.used = true;
             self.put(link);
@@ -394,9 +430,19 @@ pub(super) struct Answer {
     pub(super) head: Head,
     /// The access token that its request has shown.
     pub(super) shown: Option<Shown>,
-    body: Incoming,
-    link: Option<Box<Link>>,
+    source: Source,
     pool: Arc<Pool>,
+}
+
+/// Where the body of an answer comes from.
+enum Source {
+    Link {
+        link: Box<Link>,
+        body: Incoming,
+    },
+    Given(HttpBody),
+    /// All of it was read, or it broke off.
+    Over,
 }
 
 /// An access token that was shown.
@@ -416,25 +462,35 @@ impl Answer {
 
     /// The next piece of the body.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
-        let Some(link) = &mut self.link else { return Poll::Ready(None) };
-        let piece = ready!(link.poll_piece(&mut self.body, cx)).transpose();
-        Poll::Ready(match piece {
-            Ok(piece) => {
-                if piece.is_none() || self.body.is_end_stream() {
-                    self.release(cx);
+        let (piece, is_over) = match &mut self.source {
+            Source::Link { link, body } => match ready!(link.poll_piece(body, cx)).transpose() {
+                Ok(piece) => {
+                    let is_over = piece.is_none() || body.is_end_stream();
+                    (piece.map(Ok), is_over)
                 }
-                piece.map(Ok)
+                Err(error) => {
+                    self.source = Source::Over;
+                    let why = format!("the answer broke off: {}", causes(&error));
+                    return Poll::Ready(Some(Err(self.pool.failed(&why).answer_lost())));
+                }
+            },
+            Source::Given(body) => {
+                let piece = ready!(body.as_mut().poll_next(cx));
+                let piece = piece.map(|piece| piece.map_err(|e| self.pool.uncarried("the answer broke off", e)));
+                let is_over = !matches!(piece, Some(Ok(_)));
+                (piece, is_over)
             }
-            Err(error) => {
-                self.link = None;
-                Some(Err(self.pool.failed(&format!("the answer broke off: {}", causes(&error))).answer_lost()))
-            }
-        })
+            Source::Over => return Poll::Ready(None),
+        };
+        if is_over {
+            self.release(cx);
+        }
+        Poll::Ready(piece)
     }
 
     /// The body is complete: lets others use the connection, unless the server ends it.
     fn release(&mut self, cx: &mut Context<'_>) {
-        if let Some(mut link) = self.link.take()
+        if let Source::Link { mut link, .. } = std::mem::replace(&mut self.source, Source::Over)
             && link.is_reusable(cx)
             && self.pool.is_kept(&self.head)
         {
@@ -449,7 +505,10 @@ impl Answer {
             let message = format!("the answer has {bytes} bytes, more than the limit of {limit} ({option})");
             Error::new(ErrorKind::PeerMisbehaved, message)
         };
-        let length = self.body.size_hint().exact();
+        let length = match &self.source {
+            Source::Link { body, .. } => body.size_hint().exact(),
+            Source::Given(_) | Source::Over => None,
+        };
         if let Some(length) = length.filter(|length| *length > limit as u64) {
             return Err(too_long(length.to_string()));
         }
@@ -462,7 +521,7 @@ impl Answer {
                 return Err(over_budget(all.len() + piece.len()));
             }
             if all.is_empty() {
-                if self.link.is_none() {
+                if matches!(self.source, Source::Over) {
                     // All of it in one piece, as most are.
                     return Ok(charge.of(piece));
                 }
