@@ -6,6 +6,7 @@ import { type Answers, LISTENERS, type Listeners } from "./answering.js";
 import { type ClientAuth, clientAuth } from "./auth.js";
 import { type ClientCache, clientCache } from "./cache.js";
 import { MisuseError } from "./errors.js";
+import { type Fetch, httpTransport } from "./fetch.js";
 import { logError } from "./handler.js";
 import { addon, bridge } from "./host.js";
 import type { BuiltinMiddleware, Middleware } from "./middleware.js";
@@ -84,6 +85,14 @@ export interface ClientOptions extends Answers, Listeners {
   /** Sent with every HTTP request. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
   /**
+   * Sends every HTTP request, those of logins included, in place of connections of the client's own: the global `fetch`,
+   * one with another agent, a mock. Bodies of answers are read as they come; one that stays open may keep the program
+   * running until {@link Client.close}. Redirects are left to the client (`redirect: "manual"`), which follows them within
+   * the origin. Errors that it throws are a {@link TransportError} of the request. `proxy`, `ca`, `cert` and `key` are about
+   * the client's own connections, and are refused beside it. Default: the client connects itself.
+   */
+  readonly fetch?: Fetch | undefined;
+  /**
    * The proxy for all that is asked over HTTP, logins included: a URL with `http://` or `socks5://`; empty for none.
    * Default: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
    */
@@ -155,9 +164,9 @@ export interface ClientOptions extends Answers, Listeners {
   readonly onStderr?: ((line: string) => void) | undefined;
   /**
    * Hears of what `sampling`, `elicitation` and `roots` throw, other than `RpcError`, and the functions of `auth`, other
-   * than `AuthError`: name `token`, `browser`, `store`, …; and of all that the cache's store throws, name `cache`.
-   * Default: a line on stderr, but for that store, of which a warning of the process tells. The server only ever learns
-   * the type of such an error, and so does who waits for a login.
+   * than `AuthError`: name `token`, `browser`, `store`, …; and of all that the cache's store and `fetch` throw, names
+   * `cache` and `fetch`. Default: a line on stderr, but for that store, of which a warning of the process tells, and for
+   * `fetch`. The server only ever learns the type of such an error, and so does who waits for a login.
    */
   readonly onError?: ((error: unknown, name: string) => void) | undefined;
 }
@@ -174,6 +183,7 @@ export const OWN = [
   "sampling",
   "elicitation",
   "roots",
+  "fetch",
   "middleware",
   "policy",
   "server",
@@ -212,15 +222,19 @@ export function engineOptions(options: ClientOptions): { readonly engine: string
   // The engine warns of a store that fails: only who wants to hears each time.
   const onFailure = options.onError ?? (() => {});
   const kept = clientCache(cache, { scope: new AsyncResource("tricorn.cache"), running: 0, onError: onFailure });
+  // The caller is told why a request fails.
+  const home = { scope: new AsyncResource("tricorn.fetch"), running: 0, onError: onFailure };
+  const http = httpTransport(options.fetch, home);
   const engine = toEngine({
     name: user.name ?? "client",
     version: user.version ?? "0.0.0",
     ...plain,
     auth: login.wire,
     cache: kept.wire,
+    httpTransport: http.wire,
     requestTimeout: requestTimeout === undefined ? undefined : (limit(requestTimeout) ?? 0),
   });
-  return { engine, kept: [...login.kept, ...kept.kept] };
+  return { engine, kept: [...login.kept, ...kept.kept, ...http.kept] };
 }
 
 /** A client of the engine, and who listens to the stderr of its program when the target says so. */

@@ -122,6 +122,12 @@ export function keep(handler: Handler, id: number = register(handler)): number {
   return id;
 }
 
+/** Keeps what was registered as `id` until {@link letGo}. */
+export function keepNumbered(id: number): void {
+  const handler = handlers.get(id)?.deref();
+  if (handler) held.set(id, handler);
+}
+
 /** Keeps what was registered as `id`, and the program running, until {@link letEnd}. */
 export function keepUp(id: number): void {
   const handler = handlers.get(id)?.deref();

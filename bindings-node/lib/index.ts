@@ -52,6 +52,7 @@ export {
   UrlElicitationRequiredError,
 } from "./errors.js";
 export { Extension, type MethodHandler, type MethodOptions } from "./extension.js";
+export type { Fetch, FetchInit, FetchResponse } from "./fetch.js";
 export { Form } from "./form.js";
 export {
   ClientGroup,

@@ -6,6 +6,7 @@ import {
   type ClientAuth,
   type Context,
   connect,
+  type Fetch,
   image,
   jsonSchema,
   Principal,
@@ -137,3 +138,28 @@ async function authorized(store: TokenStore): Promise<void> {
   await connect("https://mcp.example.com/mcp", { auth: { store: { load: () => null } } });
 }
 void authorized;
+
+// A client asks over a `fetch` of whoever's.
+async function fetching(own: typeof globalThis.fetch, wrapped: Fetch): Promise<void> {
+  await connect("https://mcp.example.com/mcp", { fetch });
+  await connect("https://mcp.example.com/mcp", { fetch: own });
+  await connect("https://mcp.example.com/mcp", { fetch: wrapped });
+  await connect("https://mcp.example.com/mcp", {
+    fetch: async (url, init) => {
+      same<typeof url, string>(true);
+      same<typeof init.signal, AbortSignal>(true);
+      return init.method === "GET" ? new Response(null, { status: 405 }) : Response.json({ url });
+    },
+  });
+  await connect("https://mcp.example.com/mcp", {
+    fetch: (url, init) => fetch(url, { ...init, headers: { ...init.headers, "x-app": "7" } }),
+  });
+  await connect("https://mcp.example.com/mcp", {
+    fetch: async (input: string | URL | Request, init?: RequestInit) => fetch(new Request(input, init)),
+  });
+  // @ts-expect-error: a text is no response
+  await connect("https://mcp.example.com/mcp", { fetch: async () => "text" });
+  // @ts-expect-error: nor is what has no headers
+  await connect("https://mcp.example.com/mcp", { fetch: async () => ({ status: 200, body: null }) });
+}
+void fetching;

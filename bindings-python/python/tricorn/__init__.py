@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     from .client_auth import AuthStep, ClientAuth, Identity, Wanted
     from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
     from .handlers import Handlers
+    from .http_transport import HttpRequest, HttpResponse, HttpTransport
     from .listening import (
         AsyncListening,
         Change,
@@ -136,6 +137,9 @@ __all__ = [
     "Handlers",
     "Honoured",
     "HttpOptions",
+    "HttpRequest",
+    "HttpResponse",
+    "HttpTransport",
     "Icon",
     "Identity",
     "Image",
@@ -226,6 +230,9 @@ _LATER = {
     "ClientGroup": "group",
     "GroupOptions": "group",
     "Handlers": "handlers",
+    "HttpRequest": "http_transport",
+    "HttpResponse": "http_transport",
+    "HttpTransport": "http_transport",
     "AsyncListening": "listening",
     "Change": "listening",
     "ExtensionNotification": "listening",

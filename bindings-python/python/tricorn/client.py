@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
     from .cache_store import CacheStore
     from .client_auth import AuthStep, ClientAuth
+    from .http_transport import HttpTransport, HttpxClient, HttpxTransport
 
 T = TypeVar("T")
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
@@ -126,6 +127,11 @@ class ClientOptions(Identity, Handlers, total=False):
     """The client's own certificate: PEM, or the path of a file with that; none."""
     key: str | None
     """The private key that it belongs to: PEM, or the path of a file with that; by default it is in `cert`."""
+    http_transport: HttpTransport | HttpxClient | HttpxTransport | None
+    """Carries all HTTP of this client, logins included, in place of connections of its own: an `HttpTransport`, an
+    `httpx.AsyncClient`, an `httpx.AsyncBaseTransport`, or a `tricorn.testing.ASGITransport`, for an application of this
+    process. It stays open when the client is closed. `proxy`, `ca`, `cert` and `key` beside it are a `MisuseError`, and
+    what it raises is a `TransportError`. Default: connections of its own."""
     auth: ClientAuth | bool | None
     """How to get past a server that protects itself, over HTTP; True, as `ClientAuth()`, finds out everything. No."""
     shutdown_grace: float | None
@@ -199,6 +205,7 @@ class Given:
             take = self.settings.pop
         warn_options(self.settings)
         self.auth: object = take("auth", None)
+        self.http_transport: object = take("http_transport", None)
         self.callbacks = {name: called(name, take(name)) for name in CALLBACKS if name in self.settings}
         self.questions = {name: take(name) for name in QUESTIONS if name in self.settings}
         self.middleware: object = take("middleware", ())
@@ -213,6 +220,10 @@ class Given:
             from .cache_store import kept
 
             all_of_them["cache"] = kept(host, given, ClientCache)
+        if self.http_transport is not None:
+            from .http_transport import place
+
+            all_of_them["http_transport"] = place(host, self.http_transport)
         if self.auth:
             from .client_auth import settings
 

@@ -114,8 +114,11 @@ class Connection:
                     await peer._release(user)
             finally:
                 host.cancel_tasks()
-                host.detach(self._user)
-                self._end()
+                try:
+                    await host.carried()
+                finally:
+                    host.detach(self._user)
+                    self._end()
 
     def _end(self) -> None:
         self._host.bridge.close()

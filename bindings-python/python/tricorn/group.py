@@ -135,7 +135,8 @@ class AsyncClientGroup(Connection, AsyncFeatures):
             elif isinstance(others, Mapping):
                 others = {"stderr": "event", **others}
         self._begin(Host(False, given.on_error), [target for target in by_name.values() if isinstance(target, Server)])
-        text, given.auth = given.text(self._host), None  # its functions are the host's from now on
+        text = given.text(self._host)
+        given.auth = given.http_transport = None  # their functions are the host's from now on
         self._core = _core.ClientGroup(self._host.bridge, options_text(others), text)
         self._clients: dict[str, _Member] = {}
         for name in self._core.names():

@@ -32,6 +32,8 @@ LAST_POLLS = 64
 
 MAX_TASKS = 256
 """Callbacks of one host that wait for something at once; what is heard meanwhile is told to no more of them."""
+CLOSING = 5.0
+"""Seconds in which what a client's transport has opened is closed, when nobody needs it any more."""
 MAX_RAISED = 256
 """Exceptions on their way through the engine to a caller of this process."""
 RAISED = "tricorn.raised"
@@ -124,6 +126,7 @@ class Host:
         self._ready_queue: Any = None
         self._users: set[object] = set()
         self._tasks: set[asyncio.Task[None]] = set()
+        self._carried: dict[asyncio.Task[None], Callable[[], None]] = {}
         self._numbers = itertools.count()
         self._sources = itertools.count(1)
 
@@ -148,8 +151,9 @@ class Host:
         self.bridge.renew()
         self._forks = _core.forks()
         OF_PARENTS.append((self.loop, self._users, self.running, self._tasks, self.waiting, self.reserved, self.steps))
+        OF_PARENTS.append(self._carried)
         self.loop = self._ready_queue = self.first_step = None
-        self._users, self._tasks, self.reserved = set(), set(), set()
+        self._users, self._tasks, self.reserved, self._carried = set(), set(), set(), {}
         self.running, self.waiting, self.steps, self.progress = {}, {}, {}, {}
         self.values, self.contexts, self.lasting = {}, {}, set()
         self.cancelled, self.asked = set(), set()
@@ -539,11 +543,26 @@ class Host:
             self.report(error, name)
 
     def cancel_tasks(self) -> None:
-        """Cancels what callbacks still wait for."""
+        """Cancels what callbacks still wait for, and what a transport carries."""
         if self.loop is None or not self.loop.is_closed():
             for task in list(self._tasks):
                 task.cancel()
         self._tasks.clear()
+        for task, end in list(self._carried.items()):
+            if task.get_loop().is_closed():
+                self._carried.pop(task, None)
+            else:
+                end()
+
+    def carry(self, task: asyncio.Task[None], end: Callable[[], None]) -> None:
+        """A task in which a transport of the user's carries a request and its response, and what ends it."""
+        self._carried[task] = end
+        task.add_done_callback(lambda task: self._carried.pop(task, None))
+
+    async def carried(self) -> None:
+        """Waits until everything is closed that a transport has opened, for `CLOSING` seconds and a little."""
+        if self._carried:
+            await asyncio.wait(list(self._carried), timeout=CLOSING + 1)
 
     def warn(self, message: str) -> None:
         """Writes a warning to the log."""

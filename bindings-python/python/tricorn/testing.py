@@ -1,4 +1,4 @@
-"""For the tests of your own server: clients without processes or sockets, and a loopback HTTP server."""
+"""For the tests of your own server: clients without processes or sockets, and HTTP with a port or without."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+from .asgi_transport import ASGITransport
 from .client import AsyncClient, ClientOptions, introduce
 from .content import CallToolResult
 from .server import HttpOptions, Server
@@ -16,7 +17,7 @@ from .sync import Client
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["call", "connect", "serving"]
+__all__ = ["ASGITransport", "call", "connect", "serving"]
 
 
 def connect(server: Server, /, **options: Unpack[ClientOptions]) -> AsyncClient:

@@ -58,9 +58,11 @@ final class CacheFunctions: Sendable {
 struct AskedFunctions: Sendable {
     let auth: AuthFunctions?
     let cache: CacheFunctions?
+    let transport: TransportFunctions?
 
     init(_ options: ClientOptions) {
         auth = options.auth.map { AuthFunctions($0, options.warn) }
         cache = options.cache?.store.map { CacheFunctions($0, options.warnOfStore) }
+        transport = options.httpTransport.map { TransportFunctions($0) }
     }
 }

@@ -44,6 +44,10 @@ public struct ClientOptions: Sendable {
     public var cert: String?
     /// The private key that it belongs to: PEM, or the path of a file with that. It is in `cert` when nil.
     public var key: String?
+    /// Carries all HTTP of the client, logins included: `.urlSession(session)` of the module `TricornURLSession`, or any other.
+    /// The library's own connections do when nil; `proxy`, `ca`, `cert` and `key` are about those, and beside it a
+    /// `TricornError.misuse`. What it throws is `TricornError.transport`.
+    public var httpTransport: (any HTTPTransport)?
     /// How the client gets past a server that protects itself: `ClientAuth()` finds out everything. Not at all when nil.
     public var auth: ClientAuth?
     /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
@@ -201,6 +205,7 @@ public struct ClientOptions: Sendable {
         options.set("ca", text: ca)
         options.set("cert", text: cert)
         options.set("key", text: key)
+        options.set("http_transport", functions.transport?.json)
         options.set("shutdown_grace", duration: shutdownGrace)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)

@@ -20,7 +20,7 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 }
 
 async fn connect(options: ClientOptions, transport: impl HttpTransport) -> Result<Client> {
-    let target = Target::parse("http://localhost/mcp").unwrap();
+    let target = Target::parse("\"http://localhost/mcp\"").unwrap();
     within("connecting", Client::connect(&target, &options.http_transport(transport))).await
 }
 
@@ -139,7 +139,7 @@ impl Events for Told {
 #[tokio::test]
 async fn notifications_come_over_its_streams() {
     let server = server();
-    let target = Target::parse("http://localhost/mcp").unwrap();
+    let target = Target::parse("\"http://localhost/mcp\"").unwrap();
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let options = ClientOptions::new().revision("2025-11-25").http_transport(endpoint(&server));
     let handlers = Handlers::new().events(Told(told));
@@ -234,7 +234,7 @@ async fn what_is_about_connections_is_refused_beside_it() {
         assert_eq!(error.kind(), ErrorKind::Misuse);
         assert!(error.to_string().contains(&format!("option \"{name}\": with an HTTP transport")), "{error}");
     }
-    let target = Target::parse("unix:///run/nobody.sock").unwrap();
+    let target = Target::parse("\"unix:///run/nobody.sock\"").unwrap();
     let options = ClientOptions::new().http_transport(endpoint(&server()));
     let error = Client::connect(&target, &options).await.map(drop).unwrap_err();
     assert!(error.to_string().contains("a Unix socket is not for an HTTP transport"), "{error}");

@@ -54,7 +54,7 @@ pub(in crate::transport::http) async fn send(
 ///
 /// let endpoint = Server::new("demo").endpoint(HttpOptions::new())?;
 /// let options = ClientOptions::new().http_transport(endpoint);
-/// let client = Client::connect(&Target::parse("http://localhost/mcp")?, &options).await?;
+/// let client = Client::connect(&Target::parse(r#""http://localhost/mcp""#)?, &options).await?;
 /// # client.close().await;
 /// # Ok(())
 /// # }
