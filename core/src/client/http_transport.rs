@@ -136,6 +136,11 @@ impl Stream for Whole {
 pub(crate) struct Carried(Option<Arc<dyn HttpTransport>>);
 
 impl Carried {
+    #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "only connecting asks"))]
+    pub(crate) fn is_given(&self) -> bool {
+        self.0.is_some()
+    }
+
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP asks"))]
     pub(crate) fn get(&self) -> Option<Arc<dyn HttpTransport>> {
         self.0.clone()

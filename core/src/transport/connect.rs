@@ -179,7 +179,9 @@ impl Client {
         // server.
         let forced = matches!(target, Target::Sse { .. }).then_some(Verdict { era: Era::Legacy, pair: true });
         let asks = options.revision.is_none() && forced.is_none();
-        let known = if asks { verdicts().get(key) } else { forced };
+        // What a transport of the program's own leads to, its URL does not say.
+        let remembers = asks && !options.http_transport.is_given();
+        let known = if remembers { verdicts().get(key) } else { forced };
         let outcome = match once(target, options, handlers, known).await {
             // The old server died of the probe: a new process, and no probe.
             Err((first, true)) => once(target, options, handlers, Some(LEGACY))
@@ -201,7 +203,7 @@ impl Client {
         };
         let client = outcome.map_err(|(error, _)| error)?;
         // Guessed from something that passes, it counts for this connection alone.
-        if asks && client.connected.opening().certain {
+        if remembers && client.connected.opening().certain {
             let verdict = Verdict { era: client.revision().era(), pair: client.connected.closer.is_pair() };
             verdicts().set(key, Some(verdict));
         }
