@@ -63,7 +63,10 @@ let programs = [
 let package = Package(
     name: "tricorn",
     platforms: [.macOS(.v13)],
-    products: [.library(name: "Tricorn", targets: ["Tricorn"])]
+    products: [
+        .library(name: "Tricorn", targets: ["Tricorn"]),
+        .library(name: "TricornURLSession", targets: ["TricornURLSession"]),
+    ]
         + programs.map { .executable(name: $0.0, targets: [$0.0]) },
     targets: [
         .systemLibrary(name: "CTricornCore", path: "bindings-swift/Sources/CTricornCore"),
@@ -73,9 +76,12 @@ let package = Package(
         .target(
             name: "Tricorn", dependencies: ["TricornCore"], path: "bindings-swift/Sources/Tricorn",
             swiftSettings: librarySettings),
+        .target(
+            name: "TricornURLSession", dependencies: ["Tricorn"], path: "bindings-swift/Sources/TricornURLSession",
+            swiftSettings: librarySettings),
         .target(name: "AppNames", path: "bindings-swift/Tests/AppNames"),
         .testTarget(
-            name: "TricornTests", dependencies: ["Tricorn", "TricornCore", "AppNames"],
+            name: "TricornTests", dependencies: ["Tricorn", "TricornCore", "TricornURLSession", "AppNames"],
             path: "bindings-swift/Tests/TricornTests",
             swiftSettings: userSettings),
     ]

@@ -64,7 +64,7 @@ def exchanges(monkeypatch: pytest.MonkeyPatch) -> Generator[list[http_transport.
 
     monkeypatch.setattr(http_transport, "Exchanges", Recorded)
     yield made
-    assert [(one.open, one._host._carried) for one in made] == [({}, {})] * len(made)
+    assert [(one.open, one._host._carried) for one in made] == [({}, set())] * len(made)
 
 
 @pytest.fixture
@@ -946,7 +946,7 @@ async def test_a_group() -> None:
 
 
 @pytest.mark.parametrize("several", [True, False])
-async def test_it_goes_with_its_client(several: bool) -> None:
+async def test_it_goes_with_its_client(several: bool, exchanges: list[http_transport.Exchanges]) -> None:
     made = Made(hello)
     known = weakref.ref(made)
     options: Any = {"http_transport": made, "revision": LEGACY}
@@ -954,6 +954,7 @@ async def test_it_goes_with_its_client(several: bool) -> None:
     del made, options
     async with client:
         assert known() is not None
+    assert not exchanges.pop().open
     assert await gone(known)
 
 

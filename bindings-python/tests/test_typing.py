@@ -25,10 +25,11 @@ PROGRAM = """
     from tricorn import (
         CallToolResult, Change, Client, ClientAuth, ClientGroup, Completion, Context, Elicited, Image, InputRequired,
         ListRootsResult, Message, Next, PromptsListChanged, Question, Request, RequestContext, ResourcesListChanged,
-        ExtensionNotification, Principal, ResourceUpdated, Server, ServerAuth, TaskChanged, TokenKey, TokenStore,
+        ExtensionNotification, HttpRequest, HttpResponse, HttpTransport, Principal, ResourceUpdated, Server, ServerAuth, TaskChanged, TokenKey, TokenStore,
         ToolsListChanged, assistant, connect, connect_many, user,
     )
     from tricorn.middleware import Result, rate_limit, timing
+    from tricorn.testing import ASGITransport
     from tricorn.types import CreateMessageRequestParams
 
     app = Server("demo", page_size=10, title="Demo")
@@ -94,6 +95,19 @@ PROGRAM = """
     logins: TokenStore = Logins()
     protected = connect("https://example.com/mcp", auth=ClientAuth(store=logins, token=lambda: "t"))
     steps: list[str] = [step.decision for step in protected.auth_trace()]
+
+
+    class Echo:
+        async def send(self, request: HttpRequest) -> HttpResponse:
+            async def body() -> AsyncGenerator[bytes, None]:
+                yield request.body
+
+            return HttpResponse(200, request.headers, body())
+
+
+    carriers: list[HttpTransport] = [Echo(), ASGITransport(app.asgi())]
+    carried = [connect("http://localhost/mcp", http_transport=carrier) for carrier in carriers]
+    synchronous = Client("http://localhost/mcp", http_transport=Echo())
 
 
     @app.prompt

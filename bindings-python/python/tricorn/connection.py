@@ -124,6 +124,7 @@ class Connection:
         self._host.bridge.close()
         # Nothing calls the functions any more that the program gave.
         self._host.table.clear()
+        self._host.carriers.clear()
 
     async def __aenter__(self) -> Self:
         return await self.connect()

@@ -126,7 +126,9 @@ class Host:
         self._ready_queue: Any = None
         self._users: set[object] = set()
         self._tasks: set[asyncio.Task[None]] = set()
-        self._carried: dict[asyncio.Task[None], Callable[[], None]] = {}
+        self._carried: set[asyncio.Task[None]] = set()
+        self.carriers: list[Callable[[], None]] = []
+        """What ends all that a transport of the user's carries."""
         self._numbers = itertools.count()
         self._sources = itertools.count(1)
 
@@ -153,7 +155,7 @@ class Host:
         OF_PARENTS.append((self.loop, self._users, self.running, self._tasks, self.waiting, self.reserved, self.steps))
         OF_PARENTS.append(self._carried)
         self.loop = self._ready_queue = self.first_step = None
-        self._users, self._tasks, self.reserved, self._carried = set(), set(), set(), {}
+        self._users, self._tasks, self.reserved, self._carried = set(), set(), set(), set()
         self.running, self.waiting, self.steps, self.progress = {}, {}, {}, {}
         self.values, self.contexts, self.lasting = {}, {}, set()
         self.cancelled, self.asked = set(), set()
@@ -548,21 +550,18 @@ class Host:
             for task in list(self._tasks):
                 task.cancel()
         self._tasks.clear()
-        for task, end in list(self._carried.items()):
-            if task.get_loop().is_closed():
-                self._carried.pop(task, None)
-            else:
-                end()
+        for end in self.carriers:
+            end()
 
-    def carry(self, task: asyncio.Task[None], end: Callable[[], None]) -> None:
-        """A task in which a transport of the user's carries a request and its response, and what ends it."""
-        self._carried[task] = end
-        task.add_done_callback(lambda task: self._carried.pop(task, None))
+    def carry(self, task: asyncio.Task[None]) -> None:
+        """A task in which a transport of the user's carries a request and its response."""
+        self._carried.add(task)
+        task.add_done_callback(self._carried.discard)
 
     async def carried(self) -> None:
         """Waits until everything is closed that a transport has opened, for `CLOSING` seconds and a little."""
         if self._carried:
-            await asyncio.wait(list(self._carried), timeout=CLOSING + 1)
+            await asyncio.wait(self._carried.copy(), timeout=CLOSING + 1)
 
     def warn(self, message: str) -> None:
         """Writes a warning to the log."""

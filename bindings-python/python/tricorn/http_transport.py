@@ -203,6 +203,7 @@ class Exchanges:
         self._transport = transport
         self.open: dict[int, _Exchange] = {}
         """Those that are not over, by the engine's numbers."""
+        host.carriers.append(self._end_all)
 
     async def __call__(self, params: dict[str, Any]) -> dict[str, Any]:
         """Does what `op` says."""
@@ -220,7 +221,7 @@ class Exchanges:
         headers = [(name, value) for name, value in params["headers"]]
         request = HttpRequest(params["method"], params["url"], headers, (params.get("body") or "").encode())
         self.open[number] = exchange = _Exchange(self._transport, request)
-        self._host.carry(exchange.task, lambda: self._end(number))
+        self._host.carry(exchange.task)
         try:
             return await exchange.head
         except BaseException:
@@ -246,6 +247,10 @@ class Exchanges:
         if exchange is not None:
             exchange.end()
 
+    def _end_all(self) -> None:
+        for number in list(self.open):
+            self._end(number)
+
 
 class _Exchange:
     """A request and its response: sent, read and closed in one task, as task groups and cancel scopes in it want it."""
@@ -266,7 +271,7 @@ class _Exchange:
 
     def end(self) -> None:
         """Nobody needs any more of it. What closes it already is not disturbed."""
-        if not self._is_ending:
+        if not (self._is_ending or self.task.get_loop().is_closed()):
             self._is_ending = True
             self.task.cancel()
 

@@ -160,6 +160,7 @@ fn swift() -> Vec<Step> {
     let places = [
         "Package.swift",
         "bindings-swift/Sources/Tricorn",
+        "bindings-swift/Sources/TricornURLSession",
         "bindings-swift/Sources/TricornCore/NSLock.swift",
         "bindings-swift/Tests",
         "examples",

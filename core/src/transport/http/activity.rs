@@ -1,7 +1,7 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,14 +15,15 @@ use super::body::Body;
 use super::shares::{Shares, Use, Yielding};
 use crate::driver::now;
 
-/// True if a socket has a request that is being answered, since when it has none, and since when its peer takes nothing
+/// How many requests of a socket are being answered, since when it has none, and since when its peer takes nothing
 /// of what is to be written. A timer per request would cost more than the request; this costs some stores, and one task
 /// looks at all sockets now and then.
 #[derive(Debug, Default)]
 pub(super) struct Activity {
-    busy: AtomicBool,
-    /// What is being answered is a stream that waits for news.
-    waits: AtomicBool,
+    /// One at most, unless it speaks HTTP/2.
+    busy: AtomicU32,
+    /// So many of them are streams that wait for news.
+    waits: AtomicU32,
     /// Since when it has a request, or none. Milliseconds on the engine's clock, as all times here.
     since: AtomicU64,
     /// When the head of the next request began, or 0.
@@ -77,13 +78,8 @@ impl Activity {
         // Its head has just come: the clock need not be asked again.
         let began = self.head.swap(0, Ordering::AcqRel);
         self.since.store(if began == 0 { millis() } else { began }, Ordering::Release);
-        self.busy.store(true, Ordering::Release);
-        Busy(self.clone())
-    }
-
-    /// What answers it is a stream that waits for news.
-    pub(super) fn waits(&self) {
-        self.waits.store(true, Ordering::Release);
+        self.busy.fetch_add(1, Ordering::AcqRel);
+        Busy { activity: self.clone(), waits: false }
     }
 
     /// The body of the request that is being answered is on its way, or has come.
@@ -117,8 +113,8 @@ impl Activity {
             then != 0 && then.saturating_add(super::sessions::millis(limit)) <= millis()
         };
         let idle = if self.heard.load(Ordering::Acquire) { patience.idle } else { patience.first };
-        let is_idle =
-            !self.busy.load(Ordering::Acquire) && (long_ago(&self.since, idle) || long_ago(&self.head, patience.head));
+        let is_idle = self.busy.load(Ordering::Acquire) == 0
+            && (long_ago(&self.since, idle) || long_ago(&self.head, patience.head));
         is_idle
             || long_ago(&self.blocked, patience.write)
             || self.is_slow(patience)
@@ -151,7 +147,7 @@ impl Activity {
 
     /// Bytes have come.
     fn read(&self) {
-        if !self.busy.load(Ordering::Relaxed) && self.head.load(Ordering::Relaxed) == 0 {
+        if self.busy.load(Ordering::Relaxed) == 0 && self.head.load(Ordering::Relaxed) == 0 {
             self.head.store(millis(), Ordering::Release);
             self.heard.store(true, Ordering::Release);
         }
@@ -161,10 +157,10 @@ impl Activity {
 impl Yielding for Activity {
     fn used(&self) -> (Use, u64) {
         let used = match (self.busy.load(Ordering::Acquire), self.waits.load(Ordering::Acquire)) {
-            (false, _) => Use::Idle,
-            (true, true) => Use::Waiting,
-            (true, false) if self.arrives.load(Ordering::Acquire) => Use::Arriving,
-            (true, false) => Use::Answering,
+            (0, _) => Use::Idle,
+            (busy, waits) if busy == waits => Use::Waiting,
+            _ if self.arrives.load(Ordering::Acquire) => Use::Arriving,
+            _ => Use::Answering,
         };
         (used, self.since.load(Ordering::Acquire))
     }
@@ -176,14 +172,28 @@ impl Yielding for Activity {
 }
 
 /// Lives as long as a request and its answer.
-pub(super) struct Busy(Arc<Activity>);
+pub(super) struct Busy {
+    activity: Arc<Activity>,
+    waits: bool,
+}
+
+impl Busy {
+    /// What answers it is a stream that waits for news.
+    pub(super) fn waits(&mut self) {
+        if !std::mem::replace(&mut self.waits, true) {
+            self.activity.waits.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.waits.store(false, Ordering::Release);
-        self.0.arrives.store(false, Ordering::Release);
-        self.0.since.store(millis(), Ordering::Release);
-        self.0.busy.store(false, Ordering::Release);
+        if self.waits {
+            self.activity.waits.fetch_sub(1, Ordering::AcqRel);
+        }
+        self.activity.arrives.store(false, Ordering::Release);
+        self.activity.since.store(millis(), Ordering::Release);
+        self.activity.busy.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
@@ -322,10 +332,14 @@ mod tests {
         socket.read();
         assert!(!socket.is_due(&Patience { first: AT_ONCE, ..PATIENT }));
         assert!(socket.is_due(&Patience { head: AT_ONCE, ..PATIENT }), "half a head came");
-        let request = socket.begin();
+        let mut request = socket.begin();
         assert!(!socket.is_due(&HASTY));
         assert_eq!(socket.used().0, Use::Answering);
-        socket.waits();
+        request.waits();
+        assert_eq!(socket.used().0, Use::Waiting);
+        let other = socket.begin();
+        assert_eq!(socket.used().0, Use::Answering, "beside one that waits");
+        drop(other);
         assert_eq!(socket.used().0, Use::Waiting);
         drop(request);
         assert!(!socket.is_due(&Patience { first: AT_ONCE, head: AT_ONCE, write: AT_ONCE, ..PATIENT }));

@@ -171,6 +171,16 @@ impl Network {
         Ok(HttpsConnector::from((connector, self.config()?)))
     }
 
+    /// The same, and offers HTTP/2 besides.
+    ///
+    /// # Errors
+    /// As [`secured`](Self::secured).
+    pub(crate) fn secured_for_exchanges<C>(&self, connector: C) -> Result<HttpsConnector<C>, String> {
+        let mut config = (*self.config()?).clone();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        Ok(HttpsConnector::from((connector, config)))
+    }
+
     fn config(&self) -> Result<Arc<ClientConfig>, String> {
         match &self.tls {
             Tls::Own(config) => Ok(config.clone()),

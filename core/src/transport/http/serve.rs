@@ -8,17 +8,20 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::Response;
+use http::header::{HOST, HeaderValue};
 use http_body::{Body as HttpBody, Frame, SizeHint};
-use hyper::server::conn::http1;
+use hyper::body::Incoming;
+use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
 use super::access_log::Entry;
-use super::activity::{Activity, Metered, Patience, Sockets, Watched};
+use super::activity::{Activity, Busy, Metered, Patience, Sockets, Watched};
 use super::body::Quiet;
 use super::descriptors;
 use super::endpoint::Endpoint;
@@ -55,11 +58,16 @@ const SLOWEST: u64 = 4096;
 const MAX_HEAD: usize = 64 << 10;
 /// The most that is read of a socket, or waits to be written, at once.
 const MAX_BUFFER: usize = 128 << 10;
+/// Requests of one connection at once, over HTTP/2.
+const MAX_STREAMS: u32 = 100;
+/// A client that says nothing for so long over HTTP/2 while it is answered is asked for a sign of life, and has as long
+/// again.
+const PING: Duration = Duration::from_secs(20);
 /// What answers that are on their way have when the server closes.
 const GRACE: Duration = Duration::from_millis(500);
 
 impl Server {
-    /// Listens and serves over HTTP/1.1, until [`HttpServer::close`] or [`Server::close`].
+    /// Listens and serves over HTTP/1.1, with a certificate over HTTP/2 as well, until [`HttpServer::close`] or [`Server::close`].
     ///
     /// # Errors
     /// A mistake in the server's definition or in the options; [`Transport`](ErrorKind::Transport) when the address
@@ -398,78 +406,162 @@ impl Client {
             () = self.activity.is_to_end(&PATIENCE) => return,
         };
         // The handshake itself refuses a client without TLS.
-        if let Ok(Ok(socket)) = shaken {
-            connection(socket, self).await;
+        let Ok(Ok(socket)) = shaken else { return };
+        match socket.get_ref().1.alpn_protocol() == Some(b"h2") {
+            true => multiplexed(socket, self).await,
+            false => connection(socket, self).await,
         }
     }
 }
 
+/// What the requests of one connection have in common.
+struct Common {
+    from: IpAddr,
+    endpoint: Endpoint,
+    activity: Arc<Activity>,
+    counted: Counted,
+    /// One request for each time that the task has its turn: whoever sends many at once waits for the others in between.
+    turn: AtomicBool,
+}
+
+/// A request that is to be answered.
+struct Begun {
+    busy: Busy,
+    client: IpAddr,
+    entry: Option<Entry>,
+    is_next: bool,
+}
+
+impl Common {
+    fn begin(&self, request: &http::Request<Incoming>) -> Begun {
+        let busy = self.activity.begin();
+        let is_next = self.turn.swap(false, Ordering::Relaxed);
+        let client = self.endpoint.inner.proxies.client(self.from, request.headers());
+        if client != self.from {
+            self.counted.sockets.belongs(self.counted.key, &Holder::of(None, Some(client)));
+        }
+        let logs = self.endpoint.inner.options.access_log;
+        let entry = logs.then(|| Entry::new(client, request.method(), request.uri(), request.version()));
+        Begun { busy, client, entry, is_next }
+    }
+
+    async fn answer(&self, request: http::Request<Incoming>, begun: Begun) -> Result<Response<Watched>, Infallible> {
+        let Begun { mut busy, client, mut entry, is_next } = begun;
+        if !is_next {
+            tokio::task::yield_now().await;
+            self.turn.store(false, Ordering::Relaxed);
+        }
+        let request = request.map(|body| Patient::new(body, self.activity.clone()));
+        let response = self.endpoint.answer(request, Some(client)).await;
+        // Nobody reads the rest of it.
+        self.activity.arrives(false);
+        if response.body().waits() {
+            busy.waits();
+        }
+        if let Some(entry) = &mut entry {
+            entry.answered(response.status());
+        }
+        Ok(response.map(|body| Watched { body, _busy: busy, entry }))
+    }
+}
+
+impl Client {
+    fn apart(self) -> (Common, Arc<Signal>) {
+        let Self { from, endpoint, closing, activity, counted } = self;
+        (Common { from, endpoint, activity, counted, turn: AtomicBool::new(true) }, closing)
+    }
+}
+
 async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client) {
-    let Client { from, endpoint, closing, activity, counted } = client;
-    let logs = endpoint.inner.options.access_log;
-    // One request for each time that the task has its turn: whoever sends many at once waits for the others in between.
-    let turn = AtomicBool::new(true);
-    let service = service_fn(|request: http::Request<hyper::body::Incoming>| {
-        let (endpoint, activity, turn, busy) = (&endpoint, &activity, &turn, activity.begin());
-        let is_next = turn.swap(false, Ordering::Relaxed);
-        let client = endpoint.inner.proxies.client(from, request.headers());
-        if client != from {
-            counted.sockets.belongs(counted.key, &Holder::of(None, Some(client)));
-        }
-        let mut entry = logs.then(|| Entry::new(client, request.method(), request.uri(), request.version()));
-        async move {
-            if !is_next {
-                tokio::task::yield_now().await;
-                turn.store(false, Ordering::Relaxed);
-            }
-            let request = request.map(|body| Patient::new(body, activity.clone()));
-            let response = endpoint.answer(request, Some(client)).await;
-            // Nobody reads the rest of it.
-            activity.arrives(false);
-            if response.body().waits() {
-                activity.waits();
-            }
-            if let Some(entry) = &mut entry {
-                entry.answered(response.status());
-            }
-            Ok::<_, Infallible>(response.map(|body| Watched { body, _busy: busy, entry }))
-        }
+    let (common, closing) = client.apart();
+    let service = service_fn(|request| {
+        let begun = common.begin(&request);
+        common.answer(request, begun)
     });
     let mut builder = http1::Builder::new();
     // hyper's own timer would be set and cleared for each request.
     builder.header_read_timeout(None).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
-    let (mut closing, mut look) = (std::pin::pin!(closing.wait()), std::pin::pin!(activity.look.notified()));
-    let ended = std::future::poll_fn(|cx| {
-        turn.store(true, Ordering::Relaxed);
-        if serving.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(true);
-        }
-        while look.as_mut().poll(cx).is_ready() {
-            if activity.is_due(&PATIENCE) {
-                return Poll::Ready(true);
-            }
-            look.set(activity.look.notified());
-        }
-        closing.as_mut().poll(cx).map(|()| false)
-    })
-    .await;
-    if !ended {
+    if driven(serving.as_mut(), &common, &closing).await == Driven::Closing {
         serving.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(GRACE, serving).await;
     }
 }
 
+/// The same over HTTP/2.
+async fn multiplexed(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client) {
+    let (common, closing) = client.apart();
+    let common = Arc::new(common);
+    let own = common.clone();
+    let service = service_fn(move |mut request: http::Request<Incoming>| {
+        name_host(&mut request);
+        let (common, begun) = (own.clone(), own.begin(&request));
+        async move { common.answer(request, begun).await }
+    });
+    let mut builder = http2::Builder::new(TokioExecutor::new());
+    let (head, buffer) = (of_u32(MAX_HEAD), of_u32(MAX_BUFFER));
+    builder.timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PING);
+    builder.max_concurrent_streams(MAX_STREAMS).max_header_list_size(head).max_send_buf_size(MAX_BUFFER);
+    builder.initial_stream_window_size(buffer).initial_connection_window_size(2 * buffer);
+    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
+    if driven(serving.as_mut(), &common, &closing).await != Driven::Ended {
+        // Says which requests were not taken.
+        serving.as_mut().graceful_shutdown();
+        let _ = tokio::time::timeout(GRACE, serving).await;
+    }
+}
+
+fn of_u32(bytes: usize) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+/// Over HTTP/2 the host is part of the URL.
+fn name_host(request: &mut http::Request<Incoming>) {
+    if let Some(host) = request.uri().authority()
+        && !request.headers().contains_key(HOST)
+        && let Ok(host) = HeaderValue::from_str(host.as_str())
+    {
+        request.headers_mut().insert(HOST, host);
+    }
+}
+
+/// Why a connection is driven no more.
+#[derive(PartialEq)]
+enum Driven {
+    Ended,
+    /// Its client was waited for long enough, or another needs its place.
+    Due,
+    Closing,
+}
+
+async fn driven<F: Future>(mut serving: Pin<&mut F>, common: &Common, closing: &Signal) -> Driven {
+    let (mut closing, mut look) = (std::pin::pin!(closing.wait()), std::pin::pin!(common.activity.look.notified()));
+    std::future::poll_fn(|cx| {
+        common.turn.store(true, Ordering::Relaxed);
+        if serving.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Driven::Ended);
+        }
+        while look.as_mut().poll(cx).is_ready() {
+            if common.activity.is_due(&PATIENCE) {
+                return Poll::Ready(Driven::Due);
+            }
+            look.set(common.activity.look.notified());
+        }
+        closing.as_mut().poll(cx).map(|()| Driven::Closing)
+    })
+    .await
+}
+
 /// A request's body that does not wait for ever.
 struct Patient {
-    body: hyper::body::Incoming,
+    body: Incoming,
     quiet: Quiet,
     pace: Pace,
     activity: Arc<Activity>,
 }
 
 impl Patient {
-    fn new(body: hyper::body::Incoming, activity: Arc<Activity>) -> Self {
+    fn new(body: Incoming, activity: Arc<Activity>) -> Self {
         activity.arrives(!body.is_end_stream());
         Self { body, quiet: Quiet::new(BODY_TIMEOUT), pace: Pace::default(), activity }
     }

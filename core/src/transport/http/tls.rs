@@ -97,7 +97,7 @@ fn read(cert: &str, key: &str) -> Result<TlsAcceptor> {
     let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let config = config.map_err(|e| wrong("cert", &e))?.with_no_client_auth().with_single_cert(chain, key);
     let mut config = config.map_err(|e| wrong("cert", &format!("certificate and key do not fit ({e})")))?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -113,15 +113,8 @@ impl Link {
     ) -> Poll<Option<hyper::Result<Bytes>>> {
         let mut driven = false;
         loop {
-            match Pin::new(&mut *body).poll_frame(cx) {
-                Poll::Ready(Some(Ok(frame))) => {
-                    // Trailers are passed over.
-                    if let Ok(piece) = frame.into_data() {
-                        return Poll::Ready(Some(Ok(piece)));
-                    }
-                }
-                Poll::Ready(Some(Err(error))) => return Poll::Ready(Some(Err(error))),
-                Poll::Ready(None) => return Poll::Ready(None),
+            match poll_data(body, cx) {
+                Poll::Ready(piece) => return Poll::Ready(piece),
                 Poll::Pending if driven => return Poll::Pending,
                 Poll::Pending => {
                     drive(&mut self.connection, cx);
@@ -138,6 +131,21 @@ impl Link {
             drive(&mut self.connection, cx);
         }
         self.connection.is_some() && self.sender.is_ready()
+    }
+}
+
+/// The next piece of a body that comes by itself; trailers are passed over.
+pub(super) fn poll_data(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Option<hyper::Result<Bytes>>> {
+    loop {
+        match ready!(Pin::new(&mut *body).poll_frame(cx)) {
+            Some(Ok(frame)) => {
+                if let Ok(piece) = frame.into_data() {
+                    return Poll::Ready(Some(Ok(piece)));
+                }
+            }
+            Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+            None => return Poll::Ready(None),
+        }
     }
 }
 

@@ -13,6 +13,7 @@ mod head;
 pub(crate) mod headers;
 mod link;
 mod mirror;
+mod multiplexed;
 mod out;
 mod pair;
 mod pool;

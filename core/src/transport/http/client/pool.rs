@@ -26,6 +26,7 @@ use tower_service::Service;
 
 use super::head::Head;
 use super::link::{Io, Link, Outgoing, Tcp};
+use super::multiplexed::{Multiplexed, Slot, Stream};
 use crate::budget::{Charge, Owner, STEP};
 use crate::client::{HttpBody, HttpTransport};
 use crate::error::{Error, ErrorKind, Result, named};
@@ -36,7 +37,7 @@ use crate::transport::http::reach::{Reach, Whereabouts};
 /// Time for name resolution, TCP and TLS together.
 const CONNECT: Duration = Duration::from_secs(10);
 /// A connection at rest for longer is closed. Servers give up theirs after five seconds or more.
-const REST: Duration = Duration::from_secs(15);
+pub(super) const REST: Duration = Duration::from_secs(15);
 /// A connection at rest for longer may have been closed by the server without the reactor having seen it.
 const STALE: Duration = Duration::from_millis(500);
 /// The most connections at rest.
@@ -75,10 +76,10 @@ impl Connector {
         http.enforce_http(false);
         let failed = |why: String| Error::new(ErrorKind::Transport, why);
         Ok(match network.way(origin, http.clone()).map_err(failed)? {
-            Way::Direct => Self::Direct(network.secured(http).map_err(failed)?),
+            Way::Direct => Self::Direct(network.secured_for_exchanges(http).map_err(failed)?),
             Way::Forward(at, auth) => Self::Forward(http, Forward { at, auth }),
-            Way::Tunnel(tunnel) => Self::Tunnel(network.secured(tunnel).map_err(failed)?),
-            Way::Socks(socks) => Self::Socks(network.secured(socks).map_err(failed)?),
+            Way::Tunnel(tunnel) => Self::Tunnel(network.secured_for_exchanges(tunnel).map_err(failed)?),
+            Way::Socks(socks) => Self::Socks(network.secured_for_exchanges(socks).map_err(failed)?),
         })
     }
 
@@ -153,6 +154,12 @@ pub(in crate::transport::http) fn causes(error: &dyn std::error::Error) -> Strin
     text
 }
 
+/// A new connection.
+enum Made {
+    Link(Box<Link>),
+    Multiplexed(Multiplexed),
+}
+
 struct Resting {
     link: Box<Link>,
     since: Instant,
@@ -169,6 +176,8 @@ pub(super) struct Pool {
     /// The proxy that it goes through, as part of a sentence.
     via: Option<String>,
     resting: Mutex<Vec<Resting>>,
+    /// In place of all others, where the server speaks HTTP/2.
+    multiplexed: Slot,
     sweeping: AtomicBool,
     closed: AtomicBool,
     /// From where what it has connected to can be reached, each kind once.
@@ -201,6 +210,7 @@ impl Pool {
             connector,
             via,
             resting: Mutex::default(),
+            multiplexed: Slot::default(),
             sweeping,
             closed,
             #[cfg(feature = "auth")]
@@ -218,7 +228,19 @@ impl Pool {
             let mut link = match self.take().await {
                 Some(link) => link,
                 // Boxed, as everything that is rare, so that the tasks of ordinary exchanges are small.
-                None => Box::pin(self.connect()).await?,
+                None => match self.multiplexed.get() {
+                    Some(connection) => match Box::pin(self.send_on(connection, &request, repeatable)).await {
+                        Some(answer) => return answer,
+                        None => continue,
+                    },
+                    None => match Box::pin(self.connect()).await? {
+                        Made::Link(link) => link,
+                        Made::Multiplexed(connection) => {
+                            let sent = Box::pin(self.send_on(connection, &request, false)).await;
+                            return sent.unwrap_or_else(|| Err(self.failed("no answer: the connection has ended")));
+                        }
+                    },
+                },
             };
             let used = link.used;
             match link.send(self.addressed(request())).await {
@@ -234,10 +256,39 @@ impl Pool {
                     let unsent = failed.message().is_some();
                     let error = failed.into_error();
                     if !(used && (unsent || (repeatable && !error.is_parse()))) {
-                        let failed = self.failed(&format!("no answer: {}", causes(&error)));
-                        return Err(if unsent || error.is_parse() { failed } else { failed.answer_lost() });
+                        return Err(self.unanswered(unsent, &error));
                     }
                 }
+            }
+        }
+    }
+
+    fn unanswered(&self, unsent: bool, error: &hyper::Error) -> Error {
+        let failed = self.failed(&format!("no answer: {}", causes(error)));
+        if unsent || error.is_parse() { failed } else { failed.answer_lost() }
+    }
+
+    /// As `send`, on this connection. `None`: it has ended, and the request may be sent on another.
+    async fn send_on(
+        self: &Arc<Self>,
+        mut connection: Multiplexed,
+        request: &impl Fn() -> Outgoing,
+        repeatable: bool,
+    ) -> Option<Result<Answer>> {
+        match connection.send(request(), &self.origin).await {
+            Ok((response, stream)) => {
+                let (head, body) = response.into_parts();
+                let head = Head { status: head.status, headers: head.headers };
+                Some(Ok(self.answer(head, Source::Stream { body, _stream: stream })))
+            }
+            Err(failed) => {
+                let unsent = failed.message().is_some();
+                let error = failed.into_error();
+                let is_over = unsent || !connection.is_open();
+                if is_over {
+                    self.multiplexed.remove(&connection);
+                }
+                (!(unsent || (repeatable && is_over))).then(|| Err(self.unanswered(unsent, &error)))
             }
         }
     }
@@ -303,7 +354,7 @@ impl Pool {
         if matches!(self.connector, Connector::Given(_)) {
             return;
         }
-        if let Ok(mut link) = self.connect().await {
+        if let Ok(Made::Link(mut link)) = self.connect().await {
             link.used = true;
             self.put(link);
         }
@@ -322,11 +373,11 @@ impl Pool {
         Some(link)
     }
 
-    async fn connect(&self) -> Result<Box<Link>> {
+    async fn connect(self: &Arc<Self>) -> Result<Made> {
         let connecting = self.connector.clone().connect(self.origin.clone());
         let why = match tokio::time::timeout(CONNECT, connecting).await {
             Ok(Ok(io)) => match self.begun(io).await {
-                Ok(link) => return Ok(Box::new(link)),
+                Ok(made) => return Ok(made),
                 Err(error) => causes(&error),
             },
             Ok(Err(why)) => why,
@@ -342,10 +393,18 @@ impl Pool {
         Err(self.failed(&format!("cannot connect: {}", advised(why))))
     }
 
-    async fn begun(&self, io: Io) -> hyper::Result<Link> {
+    async fn begun(self: &Arc<Self>, io: Io) -> hyper::Result<Made> {
         #[cfg(feature = "auth")]
         self.reach(&io);
-        Link::new(io).await
+        if !Multiplexed::is_spoken(&io) {
+            return Ok(Made::Link(Box::new(Link::new(io).await?)));
+        }
+        let connection = Multiplexed::new(io).await?;
+        if !self.closed.load(Ordering::Relaxed) {
+            self.multiplexed.put(&connection);
+            self.sweep_later();
+        }
+        Ok(Made::Multiplexed(connection))
     }
 
     /// Remembers where a connection leads. TLS has found by now that it is the server there.
@@ -377,6 +436,11 @@ impl Pool {
         }
         resting.push(Resting { link, since: Instant::now() });
         drop(resting);
+        self.sweep_later();
+    }
+
+    /// Closes what has rested for long, when it has.
+    fn sweep_later(self: &Arc<Self>) {
         if !self.sweeping.swap(true, Ordering::Relaxed) {
             let pool = Arc::downgrade(self);
             tokio::spawn(async move {
@@ -385,7 +449,7 @@ impl Pool {
                     let Some(pool) = pool.upgrade() else { return };
                     let mut resting = pool.lock();
                     let old: Vec<_> = resting.extract_if(.., |r| r.since.elapsed() >= REST).collect();
-                    let empty = resting.is_empty();
+                    let empty = pool.multiplexed.sweep() && resting.is_empty();
                     if empty {
                         pool.sweeping.store(false, Ordering::Relaxed);
                     }
@@ -404,6 +468,7 @@ impl Pool {
         self.closed.store(true, Ordering::Relaxed);
         let resting = std::mem::take(&mut *self.lock());
         drop(resting);
+        self.multiplexed.clear();
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Resting>> {
@@ -440,6 +505,11 @@ enum Source {
         link: Box<Link>,
         body: Incoming,
     },
+    /// One of many of a connection.
+    Stream {
+        body: Incoming,
+        _stream: Stream,
+    },
     Given(HttpBody),
     /// All of it was read, or it broke off.
     Over,
@@ -464,6 +534,17 @@ impl Answer {
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
         let (piece, is_over) = match &mut self.source {
             Source::Link { link, body } => match ready!(link.poll_piece(body, cx)).transpose() {
+                Ok(piece) => {
+                    let is_over = piece.is_none() || body.is_end_stream();
+                    (piece.map(Ok), is_over)
+                }
+                Err(error) => {
+                    self.source = Source::Over;
+                    let why = format!("the answer broke off: {}", causes(&error));
+                    return Poll::Ready(Some(Err(self.pool.failed(&why).answer_lost())));
+                }
+            },
+            Source::Stream { body, .. } => match ready!(super::link::poll_data(body, cx)).transpose() {
                 Ok(piece) => {
                     let is_over = piece.is_none() || body.is_end_stream();
                     (piece.map(Ok), is_over)
@@ -506,7 +587,7 @@ impl Answer {
             Error::new(ErrorKind::PeerMisbehaved, message)
         };
         let length = match &self.source {
-            Source::Link { body, .. } => body.size_hint().exact(),
+            Source::Link { body, .. } | Source::Stream { body, .. } => body.size_hint().exact(),
             Source::Given(_) | Source::Over => None,
         };
         if let Some(length) = length.filter(|length| *length > limit as u64) {
