@@ -25,7 +25,8 @@ PROGRAM = """
     from tricorn import (
         CallToolResult, Change, Client, ClientAuth, ClientGroup, Completion, Context, Elicited, Image, InputRequired,
         ListRootsResult, Message, Next, PromptsListChanged, Question, Request, RequestContext, ResourcesListChanged,
-        ExtensionNotification, HttpRequest, HttpResponse, HttpTransport, Principal, ResourceUpdated, Server, ServerAuth, TaskChanged, TokenKey, TokenStore,
+        ExtensionNotification, HttpRequest, HttpResponse, HttpTransport, Principal, ResourceUpdated, Server,
+        ServerAuth, TaskChanged, TokenKey, TokenStore,
         ToolsListChanged, assistant, connect, connect_many, user,
     )
     from tricorn.middleware import Result, rate_limit, timing

@@ -35,14 +35,14 @@ class ASGITransport:
         async with connect("http://localhost/mcp", http_transport=transport) as client:
             ...
 
-    Of a server, of Starlette, FastAPI, Django or anything else that speaks ASGI. Responses are streams: each piece is
-    handed on when it comes, and the application waits for a client that does not read. It runs in a task for each
-    request, in the context that the transport was made in, and hears `http.disconnect` when the client has no more use
-    for the response; a second later it is cancelled.
+    Starlette, FastAPI, Django and anything else that speaks ASGI will do. Responses are streams: each piece is handed
+    on when it comes, and the application waits for a client that does not read. It runs in a task for each request, in
+    the context that the transport was made in, and hears `http.disconnect` when the client has no more use for the
+    response; a second later it is cancelled.
 
-    What it raises before its response begins is what the request raises, after that it breaks the response off; the
-    logger `tricorn` has the traceback. As with a port, the request's `Host` is checked by who checks it:
-    `server.asgi()` takes the loopback names, others by `allowed_hosts`.
+    Its error before the response begins is raised by the request, a later one breaks the response off; the logger
+    `tricorn` gets the traceback. The `Host` of requests is the URL's: `server.asgi()` takes the loopback names, and
+    others by `allowed_hosts`.
 
     Its lifespan is not run, unless the transport is entered, on the event loop of the client:
 

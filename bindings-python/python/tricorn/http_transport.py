@@ -1,4 +1,4 @@
-"""Who carries a client's HTTP, if it is not the engine over connections of its own."""
+"""A client's HTTP over something other than the engine's own connections: httpx, an application, the program's own."""
 
 from __future__ import annotations
 
@@ -73,9 +73,10 @@ class HttpTransport(Protocol):
         """Sends a request and gives the answer as soon as its head is there.
 
         Redirects are not followed here: the client does that, within the origin. Streams may be silent for as long as
-        their server likes: the client has timeouts of its own. When it gives up, this is cancelled, and so is the
-        reading of the body. What is raised, here or by the body, reaches the caller as a `TransportError` with the same
-        message, or with the type's name where there is none.
+        their server likes: the client has timeouts of its own. A client that gives up cancels this, or the reading of
+        the body. Errors raised here or by the body reach the caller as a `TransportError` with the same message, or
+        with the type's name if there is none; `on_error` gets each, under the name `http_transport`, with the original
+        as its `__cause__`.
         """
         ...
 
@@ -196,7 +197,7 @@ class _HttpxBody:
 
 
 class Exchanges:
-    """What the engine asks of a transport."""
+    """Answers what the engine asks of a transport."""
 
     def __init__(self, host: Host, transport: HttpTransport) -> None:
         self._host = host
@@ -263,6 +264,7 @@ class _Exchange:
         self._size = 0
         self._is_over = False
         self._is_ending = False
+        self._is_given_up = False
         self._error: BaseException | None = None
         # One of the two waits at most: the reader where there is nothing, the task where there is no room.
         self._turn = asyncio.Event()
@@ -272,7 +274,7 @@ class _Exchange:
     def end(self) -> None:
         """Nobody needs any more of it. What closes it already is not disturbed."""
         if not (self._is_ending or self.task.get_loop().is_closed()):
-            self._is_ending = True
+            self._is_ending = self._is_given_up = True
             self.task.cancel()
 
     async def read(self) -> tuple[str, bool]:
@@ -280,6 +282,8 @@ class _Exchange:
         while not self._text and not self._is_over:
             self._turn.clear()
             await self._turn.wait()
+        if self._is_given_up:  # which is no failure
+            raise asyncio.CancelledError
         if not self._text and self._error is not None:
             raise self._error
         text, self._text, self._size = self._text, "", 0
@@ -305,8 +309,10 @@ class _Exchange:
 
     def _finish(self) -> None:
         self._is_over = self._is_ending = True
-        if not self.head.done():
-            self.head.set_exception(self._error or TransportError("the request was given up"))
+        if self._is_given_up or self._error is None:
+            self.head.cancel()  # unless it has come
+        elif not self.head.done():
+            self.head.set_exception(self._error)
         self._turn.set()
 
     async def _take(self, body: AsyncIterable[bytes] | bytes, opened: list[object]) -> None:

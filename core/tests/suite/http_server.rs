@@ -5,6 +5,7 @@
 mod crowd;
 pub(crate) mod fixture;
 mod held;
+mod http2;
 pub(crate) mod reader;
 mod sessions;
 mod socket;

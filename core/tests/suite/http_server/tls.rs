@@ -12,13 +12,13 @@ use tricorn::{ErrorKind, prelude::Server};
 use super::*;
 
 /// An authority with a directory for what it has signed, which goes with it.
-struct Authority {
+pub(super) struct Authority {
     dir: PathBuf,
     own: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Authority {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let own = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -27,12 +27,12 @@ impl Authority {
         Self { dir, own }
     }
 
-    fn pem(&self) -> String {
+    pub(super) fn pem(&self) -> String {
         self.own.pem()
     }
 
     /// Certificate and key of a server on this machine, as files.
-    fn signs(&self) -> (String, String) {
+    pub(super) fn signs(&self) -> (String, String) {
         let key = KeyPair::generate().unwrap();
         let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
         let cert = CertificateParams::new(names).unwrap().signed_by(&key, &self.own).unwrap();
