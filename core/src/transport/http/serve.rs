@@ -408,7 +408,8 @@ impl Client {
         // The handshake itself refuses a client without TLS.
         let Ok(Ok(socket)) = shaken else { return };
         match socket.get_ref().1.alpn_protocol() == Some(b"h2") {
-            true => multiplexed(socket, self).await,
+            // Boxed, as it would make the task of every socket larger.
+            true => Box::pin(multiplexed(socket, self)).await,
             false => connection(socket, self).await,
         }
     }
