@@ -170,6 +170,19 @@ impl Client {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn connect_with(target: &Target, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
+        Self::connecting(target, options, handlers).await
+    }
+
+    /// Boxed by a function that is not `async`: what those do is compiled again in each program that calls them.
+    fn connecting<'a>(
+        target: &'a Target,
+        options: &'a ClientOptions,
+        handlers: &'a Handlers,
+    ) -> Pin<Box<dyn Future<Output = Result<Self>> + Send + 'a>> {
+        Box::pin(Self::connect_to(target, options, handlers))
+    }
+
+    async fn connect_to(target: &Target, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
         options.max_memory.into_iter().for_each(budget::set_max);
         let handlers = &handlers.with_tasks(options.tasks.as_ref());
@@ -223,6 +236,19 @@ impl Client {
     /// # Errors
     /// As [`connect`](Self::connect).
     pub async fn in_memory_with(server: &Server, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
+        Self::connecting_in_memory(server, options, handlers).await
+    }
+
+    /// As [`connecting`](Self::connecting).
+    fn connecting_in_memory<'a>(
+        server: &'a Server,
+        options: &'a ClientOptions,
+        handlers: &'a Handlers,
+    ) -> Pin<Box<dyn Future<Output = Result<Self>> + Send + 'a>> {
+        Box::pin(Self::connect_in_memory(server, options, handlers))
+    }
+
+    async fn connect_in_memory(server: &Server, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
         options.check()?;
         options.max_memory.into_iter().for_each(budget::set_max);
         server.check()?;

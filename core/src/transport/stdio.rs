@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{ErrorKind as IoKind, PipeReader};
+use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -38,6 +39,15 @@ impl Server {
 
     /// As [`serve_stdio`](Self::serve_stdio), with what caused it; `kept`: giving the streams back is left to the caller.
     pub(crate) async fn serve_own(&self, kept: bool, origin: Option<Origin>) -> Result<()> {
+        self.serving_own(kept, origin).await
+    }
+
+    /// Boxed by a function that is not `async`: what those do is compiled again in each program that calls them.
+    fn serving_own(&self, kept: bool, origin: Option<Origin>) -> Pin<Box<dyn Future<Output = Result<()>> + Send + '_>> {
+        Box::pin(self.serve_streams(kept, origin))
+    }
+
+    async fn serve_streams(&self, kept: bool, origin: Option<Origin>) -> Result<()> {
         self.check()?;
         let in_use = InUse::begin()?;
         let uses = Use::begin(self).await?;

@@ -63,6 +63,8 @@ const MAX_STREAMS: u32 = 100;
 /// A client that says nothing for so long over HTTP/2 while it is answered is asked for a sign of life, and has as long
 /// again.
 const PING: Duration = Duration::from_secs(20);
+/// After so many sockets were taken those that are there have their turn.
+const TAKEN: u32 = 4;
 /// What answers that are on their way have when the server closes.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -94,11 +96,7 @@ impl Server {
         let port = address.map_or(0, |address| address.port());
         let endpoint = Endpoint::new(self, options, Some(port), origin)?;
         let closing = Arc::new(Signal::default());
-        let serving = accept(listeners, endpoint, self.clone(), tls, closing.clone(), max);
-        let task = runtime::spawn(async move {
-            serving.await;
-            uses.end().await;
-        });
+        let task = start(listeners, endpoint, self.clone(), tls, closing.clone(), max, uses);
         Ok(HttpServer { url, address, closing, task: Some(task) })
     }
 }
@@ -272,6 +270,22 @@ const SOCKETS_FULL: &str = "there are as many connections as there may be (max_c
 const NO_DESCRIPTORS: &str = "no connection can be taken: the process or the system has no file descriptors left; the one \
      idle for longest of whoever has the most connections ends";
 
+/// Serves in a task of its own. No `async fn`: what those do is compiled again for each program that calls them.
+fn start(
+    listeners: Listeners,
+    endpoint: Endpoint,
+    server: Server,
+    tls: Option<Tls>,
+    closing: Arc<Signal>,
+    max: usize,
+    uses: Use,
+) -> tokio::task::JoinHandle<()> {
+    runtime::spawn(async move {
+        accept(listeners, endpoint, server, tls, closing, max).await;
+        uses.end().await;
+    })
+}
+
 async fn accept(
     listeners: Listeners,
     endpoint: Endpoint,
@@ -291,7 +305,12 @@ async fn accept(
     // Every connection has one end of it: the other one sees when all of them are gone.
     let (alive, mut gone) = mpsc::channel::<Infallible>(1);
     let mut sweep = tokio::time::interval(SWEEP);
+    let mut taken = 0;
     loop {
+        taken = (taken + 1) % TAKEN;
+        if taken == 0 {
+            tokio::task::yield_now().await;
+        }
         let accepted = tokio::select! {
             () = stop.as_mut() => break,
             accepted = listeners.accept() => accepted,

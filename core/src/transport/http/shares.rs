@@ -46,7 +46,13 @@ struct Table<T> {
     all: HashMap<u64, (Holder, Arc<T>)>,
     held: HashMap<Holder, BTreeSet<u64>>,
     last: u64,
+    /// Who pushes out its own, since when (milliseconds), and how many by now.
+    pushing: Option<(Holder, u64, u32)>,
 }
+
+/// So many may one holder push out of its own within a tenth of a second; others are refused at once. Making room costs more
+/// than that, and who has the most gains nothing by it.
+const PUSHED: (u32, u64) = (64, 100);
 
 /// So many are looked at to find what makes room. In a crowd that is a part of what one holder has, another one each time:
 /// who opens thousands must not make everybody wait for a look at all of them.
@@ -79,6 +85,33 @@ impl<T> Table<T> {
 }
 
 impl<T: Yielding> Table<T> {
+    /// True if this holder has just pushed out so many of its own that one more is refused.
+    fn pushes(&self, holder: &Holder) -> bool {
+        let recent = |since: u64| millis(now()) < since + PUSHED.1;
+        self.pushing.as_ref().is_some_and(|(who, since, count)| who == holder && *count >= PUSHED.0 && recent(*since))
+    }
+
+    /// Counts what makes room for another of the same holder.
+    fn pushed(&mut self, holder: &Holder) {
+        let now = millis(now());
+        match &mut self.pushing {
+            Some((who, since, count)) if who == holder && now < *since + PUSHED.1 => *count += 1,
+            other => *other = Some((holder.clone(), now, 1)),
+        }
+    }
+
+    /// Makes room for one more of this holder's, if there is any.
+    fn make_room(&mut self, holder: &Holder) -> Option<Arc<T>> {
+        if self.pushes(holder) {
+            return None;
+        }
+        let key = self.yields(holder)?;
+        if self.all.get(&key).is_some_and(|(from, _)| from == holder) {
+            self.pushed(holder);
+        }
+        self.take(key)
+    }
+
     /// What makes room for one more of this holder's: of those who have more than it has one of who has the most, else one
     /// of its own. The least used, then the one that is so for longest. What answers somebody goes only where its holder
     /// has at least two more.
@@ -108,7 +141,7 @@ impl<T: Yielding> Table<T> {
 
 impl<T: Yielding> Shares<T> {
     pub(super) fn new(most: usize, full: &'static str) -> Self {
-        let table = Table { all: HashMap::new(), held: HashMap::new(), last: 0 };
+        let table = Table { all: HashMap::new(), held: HashMap::new(), last: 0, pushing: None };
         Self { table: Mutex::new(table), most, full, said: Said::default() }
     }
 
@@ -125,7 +158,7 @@ impl<T: Yielding> Shares<T> {
     pub(super) fn add(&self, holder: Holder, thing: Arc<T>) -> Option<u64> {
         let mut table = self.lock();
         let is_full = table.all.len() >= self.most;
-        let gone = is_full.then(|| table.yields(&holder)).flatten().and_then(|key| table.take(key));
+        let gone = is_full.then(|| table.make_room(&holder)).flatten();
         let key = (!is_full || gone.is_some()).then(|| {
             table.last += 1;
             let key = table.last;
