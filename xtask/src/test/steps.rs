@@ -81,7 +81,10 @@ fn rust_compiled() -> Vec<Step> {
 }
 
 fn rust() -> Vec<Step> {
-    vec![step("rust cargo test", cargo_tests(), 30, Reader::Cargo), no_runtime(), deny()]
+    let mut tests = cargo_tests();
+    // Two minutes of fuzzing for all its targets, the same inputs each time.
+    tests.env("TRICORN_FUZZ_SECONDS", "7");
+    vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
 }
 
 /// The protocol needs no runtime: without features there is none in the graph.
