@@ -68,6 +68,8 @@ if (at < 0) {
     sseRetry: milliseconds("EVERYTHING_SSE_RETRY"),
     allowedHosts: process.env.EVERYTHING_ALLOWED_HOSTS ? [process.env.EVERYTHING_ALLOWED_HOSTS] : undefined,
     sse: process.env.EVERYTHING_SSE ? true : undefined,
+    cert: process.env.EVERYTHING_CERT || undefined,
+    key: process.env.EVERYTHING_KEY || undefined,
   };
   const mount = process.env.EVERYTHING_MOUNT;
   if (mount) serveMounted(app, mount, host, Number(port), given(sessions));

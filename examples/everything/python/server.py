@@ -443,6 +443,8 @@ if "EVERYTHING_ALLOWED_HOSTS" in os.environ:
     http["allowed_hosts"] = [os.environ["EVERYTHING_ALLOWED_HOSTS"]]
 if "EVERYTHING_SSE" in os.environ:
     http["sse"] = True
+if "EVERYTHING_CERT" in os.environ:
+    http |= {"cert": os.environ["EVERYTHING_CERT"], "key": os.environ.get("EVERYTHING_KEY")}
 if kind := os.environ.get("EVERYTHING_MOUNT"):
     mounted.serve(app, kind, **http)
 else:

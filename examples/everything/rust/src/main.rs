@@ -71,6 +71,8 @@ async fn main() -> tricorn::Result<ExitCode> {
     http.sse_retry = setting("SSE_RETRY").unwrap_or(http.sse_retry);
     http.allowed_hosts = setting("ALLOWED_HOSTS").into_iter().collect();
     http.sse = setting::<String>("SSE").is_some();
+    http.cert = setting("CERT");
+    http.key = setting("KEY");
     if setting::<String>("MOUNT").is_some() {
         return mounted::serve(&server()?, http).await;
     }

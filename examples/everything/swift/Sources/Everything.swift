@@ -40,6 +40,8 @@ import Foundation
         options.maxConnections = setting("EVERYTHING_MAX_CONNECTIONS")
         options.allowedHosts = text("EVERYTHING_ALLOWED_HOSTS").map { [$0] }
         options.sse = text("EVERYTHING_SSE").map { _ in true }
+        options.cert = text("EVERYTHING_CERT")
+        options.key = text("EVERYTHING_KEY")
         options.sseRetry = text("EVERYTHING_SSE_RETRY").flatMap(Double.init).map { .seconds($0) }
         guard text("EVERYTHING_MOUNT") == nil else { return try await serveMounted(app, options) }
         try await app.run(.http(options))
