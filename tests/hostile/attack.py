@@ -1,11 +1,13 @@
 """The hands of a row: sockets, requests and messages for a server, a scripted server for a client. All waits end."""
 
 import contextlib
+import functools
 import json
 import os
 import queue
 import select
 import socket
+import ssl
 import sys
 import tempfile
 import threading
@@ -52,16 +54,30 @@ class Said:
         return None
 
 
+@functools.cache
+def context(alpn: str) -> ssl.SSLContext:
+    """TLS of an attacker, who takes any certificate."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = False
+    made.verify_mode = ssl.CERT_NONE
+    made.set_alpn_protocols([alpn])
+    return made
+
+
 class Sock:
     """A connection of the attacker. Nothing that it does raises: a peer that hangs up is what rows are for."""
 
-    def __init__(self, attack: "ServerAttack", there: tuple[str, int]) -> None:
+    def __init__(self, attack: "ServerAttack", there: tuple[str, int], alpn: str | None = None) -> None:
         self.attack = attack
         self.buffer = b""
+        self.ended = False
+        """The peer has hung up."""
         self.socket: socket.socket | None = None
         with contextlib.suppress(OSError):
-            self.socket = socket.create_connection(there, attack.left(3.0), source_address=(SOURCE, 0))
-            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            made = socket.create_connection(there, attack.left(3.0), source_address=(SOURCE, 0))
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            # Closed by itself where the handshake fails.
+            self.socket = context(alpn).wrap_socket(made) if alpn else made
 
     @property
     def open(self) -> bool:
@@ -77,7 +93,7 @@ class Sock:
             while view:
                 if not select.select([], [self.socket], [], end.left)[1]:
                     return False
-                with contextlib.suppress(BlockingIOError):
+                with contextlib.suppress(BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError):
                     count = self.socket.send(view[: 1 << 18])
                     self.attack.sent += count
                     view = view[count:]
@@ -92,9 +108,13 @@ class Sock:
         try:
             self.socket.settimeout(max(0.001, self.attack.left(limit)))
             piece = self.socket.recv(1 << 18)
+        except TimeoutError:
+            return False
         except (OSError, ValueError):
+            self.ended = True
             return False
         self.buffer += piece
+        self.ended = not piece
         return bool(piece)
 
     def until(self, mark: bytes, limit: float = WAIT) -> bytes | None:
@@ -203,8 +223,10 @@ class ServerAttack:
 
     # -- HTTP
 
-    def connect(self) -> Sock:
-        sock = Sock(self, (self.server.host, self.server.port))
+    def connect(self, alpn: str = "http/1.1", clear: bool = False) -> Sock:
+        """Over TLS where the server speaks it, unless it is to be in clear text."""
+        tls = self.server.tls and not clear
+        sock = Sock(self, (self.server.host, self.server.port), alpn if tls else None)
         self.sockets.append(sock)
         return sock
 

@@ -121,8 +121,9 @@ class Program:
 class Good:
     """The good client of an HTTP server, a process of its own."""
 
-    def __init__(self, host: str, port: int, token: str, mark: str) -> None:
-        words = [sys.executable, "-S", "-E", str(HERE / "good.py"), host, str(port)] + ([token] if token else [])
+    def __init__(self, host: str, port: int, tls: bool, token: str, mark: str) -> None:
+        words = [sys.executable, "-S", "-E", str(HERE / "good.py"), host, str(port), "tls" if tls else "clear"]
+        words += [token] if token else []
         pipe = subprocess.PIPE
         self.process = subprocess.Popen(
             words, stdin=pipe, stdout=pipe, env={**os.environ, MARK: mark}, start_new_session=True
@@ -165,11 +166,11 @@ class HttpServer(Program):
         except queue.Empty:
             self.stop(False)
             raise Gone(f"the server did not listen: {b''.join(self.errors)[-400:]!r}") from None
-        match = re.match(r"http://([^/:]+):(\d+)", url)
+        match = re.match(r"http(s?)://([^/:]+):(\d+)", url)
         assert match
-        self.host, self.port = match[1], int(match[2])
+        self.tls, self.host, self.port = bool(match[1]), match[2], int(match[3])
         self.token = env.get("HOSTILE_TOKEN", "")
-        self.good = Good(self.host, self.port, self.token, mark)
+        self.good = Good(self.host, self.port, self.tls, self.token, mark)
 
     def stop(self, ask: bool) -> bool:
         if hasattr(self, "good"):

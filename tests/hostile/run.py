@@ -101,7 +101,7 @@ class Bench:
         else:
             from good import Good as Quick
 
-            quick = Quick(victim.host, victim.port, victim.token)
+            quick = Quick(victim.host, victim.port, victim.tls, victim.token)
             count = sum(quick.call() for _ in range(40))
             quick.close()
         self.units[victim.pid] = (cpu(victim.pid) - before) / max(1, count)
@@ -283,7 +283,7 @@ def fresh(server: HttpServer, row: Row) -> bool:
     """A good call on a new connection; where there is no token for one, any answer will do."""
     from good import Good as Quick
 
-    quick = Quick(server.host, server.port, server.token)
+    quick = Quick(server.host, server.port, server.tls, server.token)
     try:
         return quick.call() or (not row.answer and quick.answered)
     finally:

@@ -17,7 +17,6 @@ mod group;
 mod host_handler;
 #[cfg(feature = "http")]
 mod http;
-#[cfg(feature = "http")]
 mod http_transport;
 mod input;
 mod lifespan;

@@ -55,7 +55,8 @@ pub struct HttpRequest {
     pub method: String,
     /// The whole URL.
     pub url: String,
-    /// Names in small letters, with their values; neither `host` nor `content-length`.
+    /// Names in small letters, with their values; without `content-length`, and `host` only where it is another than the
+    /// URL's.
     pub headers: Vec<(String, String)>,
     /// Empty where there is none.
     pub body: Bytes,

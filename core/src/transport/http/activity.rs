@@ -1,7 +1,8 @@
+use std::collections::BTreeMap;
 use std::io;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -30,8 +31,12 @@ pub(super) struct Activity {
     head: AtomicU64,
     /// Something has come.
     heard: AtomicBool,
-    /// The body of its request is still on its way.
-    arrives: AtomicBool,
+    /// So many of them have a body that is still on its way.
+    arriving: AtomicU32,
+    /// It speaks HTTP/2: of what comes nothing says that it is a head.
+    is_multiplexed: AtomicBool,
+    /// When the answers that are on their way over HTTP/2 have to be taken, by number.
+    answers: Mutex<(u64, BTreeMap<u64, u64>)>,
     /// Since when its peer takes nothing, or 0 while writing goes on.
     blocked: AtomicU64,
     /// How long its peer has taken nothing, in all, before that; and how many bytes it took for it.
@@ -82,9 +87,35 @@ impl Activity {
         Busy { activity: self.clone(), waits: false }
     }
 
-    /// The body of the request that is being answered is on its way, or has come.
-    pub(super) fn arrives(&self, arrives: bool) {
-        self.arrives.store(arrives, Ordering::Release);
+    /// The body of a request is on its way, until this is dropped.
+    pub(super) fn arrives(self: &Arc<Self>) -> Arriving {
+        self.arriving.fetch_add(1, Ordering::AcqRel);
+        Arriving(self.clone())
+    }
+
+    /// From now on it carries several requests at once.
+    pub(super) fn multiplexes(&self) {
+        self.is_multiplexed.store(true, Ordering::Release);
+        self.head.store(0, Ordering::Release);
+    }
+
+    /// An answer of so many bytes is on its way, until this is dropped.
+    fn answers(self: &Arc<Self>, bytes: u64, patience: &Patience) -> Taken {
+        let due = millis() + super::sessions::millis(patience.write) + bytes.saturating_mul(1000) / SLOWEST;
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.0 += 1;
+        let number = answers.0;
+        answers.1.insert(number, due);
+        Taken { activity: self.clone(), number }
+    }
+
+    /// True if an answer over HTTP/2 is not taken. Its window may be shut while the socket itself is not blocked.
+    fn is_untaken(&self) -> bool {
+        if !self.is_multiplexed.load(Ordering::Acquire) {
+            return false;
+        }
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.1.values().any(|due| *due <= millis())
     }
 
     /// Waits until the socket has to end.
@@ -118,6 +149,7 @@ impl Activity {
         is_idle
             || long_ago(&self.blocked, patience.write)
             || self.is_slow(patience)
+            || self.is_untaken()
             || self.yields.load(Ordering::Acquire)
     }
 
@@ -148,18 +180,21 @@ impl Activity {
     /// Bytes have come.
     fn read(&self) {
         if self.busy.load(Ordering::Relaxed) == 0 && self.head.load(Ordering::Relaxed) == 0 {
-            self.head.store(millis(), Ordering::Release);
             self.heard.store(true, Ordering::Release);
+            if !self.is_multiplexed.load(Ordering::Relaxed) {
+                self.head.store(millis(), Ordering::Release);
+            }
         }
     }
 }
 
 impl Yielding for Activity {
     fn used(&self) -> (Use, u64) {
+        let arriving = self.arriving.load(Ordering::Acquire);
         let used = match (self.busy.load(Ordering::Acquire), self.waits.load(Ordering::Acquire)) {
             (0, _) => Use::Idle,
             (busy, waits) if busy == waits => Use::Waiting,
-            _ if self.arrives.load(Ordering::Acquire) => Use::Arriving,
+            (busy, waits) if busy <= waits + arriving => Use::Arriving,
             _ => Use::Answering,
         };
         (used, self.since.load(Ordering::Acquire))
@@ -191,9 +226,30 @@ impl Drop for Busy {
         if self.waits {
             self.activity.waits.fetch_sub(1, Ordering::AcqRel);
         }
-        self.activity.arrives.store(false, Ordering::Release);
         self.activity.since.store(millis(), Ordering::Release);
         self.activity.busy.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Lives as long as the body of a request is on its way.
+pub(super) struct Arriving(Arc<Activity>);
+
+impl Drop for Arriving {
+    fn drop(&mut self) {
+        self.0.arriving.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Lives until an answer over HTTP/2 was taken.
+struct Taken {
+    activity: Arc<Activity>,
+    number: u64,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        let mut answers = self.activity.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.1.remove(&self.number);
     }
 }
 
@@ -258,10 +314,31 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Metered<S> {
     }
 }
 
+/// A body over HTTP/2 in pieces: the protocol takes what it is given into its own memory, and says no more of it.
+pub(super) struct Pieces {
+    rest: Bytes,
+    _taken: Option<Taken>,
+}
+
+/// The longest of them.
+const PIECE: usize = 16 << 10;
+
+impl Pieces {
+    pub(super) fn new(body: &Body, activity: &Arc<Activity>, patience: &Patience) -> Self {
+        let bytes = http_body::Body::size_hint(body).exact();
+        Self {
+            rest: Bytes::new(),
+            _taken: bytes.filter(|bytes| *bytes > 0).map(|bytes| activity.answers(bytes, patience)),
+        }
+    }
+}
+
 /// A response's body that keeps its socket busy.
 pub(super) struct Watched {
     pub(super) body: Body,
     pub(super) _busy: Busy,
+    /// Over HTTP/2.
+    pub(super) pieces: Option<Pieces>,
     /// Written when the body is over, or its client gone.
     pub(super) entry: Option<Entry>,
 }
@@ -271,7 +348,22 @@ impl http_body::Body for Watched {
     type Error = std::convert::Infallible;
 
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        let frame = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
+        let this = &mut *self;
+        let rest = match &mut this.pieces {
+            Some(pieces) if !pieces.rest.is_empty() => Some(std::mem::take(&mut pieces.rest)),
+            _ => None,
+        };
+        let mut frame = match rest {
+            Some(rest) => Some(Ok(Frame::data(rest))),
+            None => std::task::ready!(Pin::new(&mut this.body).poll_frame(cx)),
+        };
+        if let Some(pieces) = &mut this.pieces
+            && let Some(Ok(data)) = &mut frame
+            && let Some(data) = data.data_mut()
+            && data.len() > PIECE
+        {
+            pieces.rest = data.split_off(PIECE);
+        }
         if let (Some(entry), Some(Ok(frame))) = (&mut self.entry, &frame) {
             entry.bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
         }
@@ -279,11 +371,15 @@ impl http_body::Body for Watched {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.pieces.as_ref().is_none_or(|pieces| pieces.rest.is_empty()) && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        let rest = self.pieces.as_ref().map_or(0, |pieces| pieces.rest.len() as u64);
+        match self.body.size_hint().exact() {
+            Some(bytes) => SizeHint::with_exact(bytes + rest),
+            None => SizeHint::default(),
+        }
     }
 }
 

@@ -62,7 +62,7 @@ impl Inner {
             Single::Unreadable => return refuse(StatusCode::BAD_REQUEST, "header Host: expected one value"),
         };
         // RFC 9112, 3.2. What is mounted may be called without a wire.
-        if named.is_none() && !self.mounted && head.version == http::Version::HTTP_11 {
+        if named.is_none() && !self.mounted && head.version >= http::Version::HTTP_11 {
             return refuse(StatusCode::BAD_REQUEST, "header Host: missing");
         }
         // Absolute targets, and HTTP/2, say it in the target, which counts more (RFC 9112, 3.2.2).

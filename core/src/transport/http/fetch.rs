@@ -93,6 +93,7 @@ impl FetchPolicy {
         let reach = |parts: &Parts<'_>| match parts.host.trim_start_matches('[').trim_end_matches(']').parse() {
             Ok(address) => Reach::of(address),
             Err(_) if parts.is_loopback() => Reach::Loopback,
+            Err(_) if is_odd_address(parts.host) => Reach::Nowhere,
             Err(_) => Reach::Public,
         };
         let Some(server) = &self.server else { return Ok(()) };
@@ -135,6 +136,13 @@ impl FetchPolicy {
             None => Ok(addresses),
         }
     }
+}
+
+/// True if many resolvers take a host for an IPv4 address although it is not written as one: `127.1`, `0x7f000001`.
+fn is_odd_address(host: &str) -> bool {
+    let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
+    last.bytes().all(|byte| byte.is_ascii_digit())
+        || last.get(..2).is_some_and(|start| start.eq_ignore_ascii_case("0x"))
 }
 
 #[cfg(test)]

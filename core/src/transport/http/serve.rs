@@ -8,8 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::Response;
 use http::header::{HOST, HeaderValue};
+use http::{Response, StatusCode};
 use http_body::{Body as HttpBody, Frame, SizeHint};
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -21,8 +21,8 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
 
 use super::access_log::Entry;
-use super::activity::{Activity, Busy, Metered, Patience, Sockets, Watched};
-use super::body::Quiet;
+use super::activity::{Activity, Arriving, Busy, Metered, Patience, Pieces, Sockets, Watched};
+use super::body::{Body, Quiet};
 use super::descriptors;
 use super::endpoint::Endpoint;
 use super::holder::Holder;
@@ -58,10 +58,14 @@ const SLOWEST: u64 = 4096;
 const MAX_HEAD: usize = 64 << 10;
 /// The most that is read of a socket, or waits to be written, at once.
 const MAX_BUFFER: usize = 128 << 10;
+/// The longest head of a request over HTTP/2, and its most fields: a byte may stand for a field there.
+const MAX_LIST: u32 = 32 << 10;
+const MAX_FIELDS: usize = 100;
+/// About as much memory a connection over HTTP/2 uses, in bytes, with all that it carries.
+const MULTIPLEXED: usize = 512 << 10;
 /// Requests of one connection at once, over HTTP/2.
 const MAX_STREAMS: u32 = 100;
-/// A client that says nothing for so long over HTTP/2 while it is answered is asked for a sign of life, and has as long
-/// again.
+/// A client that says nothing for so long over HTTP/2 is asked for a sign of life, and has as long again.
 const PING: Duration = Duration::from_secs(20);
 /// After so many sockets were taken those that are there have their turn.
 const TAKEN: u32 = 4;
@@ -471,17 +475,32 @@ impl Common {
             tokio::task::yield_now().await;
             self.turn.store(false, Ordering::Relaxed);
         }
-        let request = request.map(|body| Patient::new(body, self.activity.clone()));
+        let version = request.version();
+        let request = request.map(|body| Patient::new(body, &self.activity));
         let response = self.endpoint.answer(request, Some(client)).await;
-        // Nobody reads the rest of it.
-        self.activity.arrives(false);
         if response.body().waits() {
             busy.waits();
         }
         if let Some(entry) = &mut entry {
             entry.answered(response.status());
         }
-        Ok(response.map(|body| Watched { body, _busy: busy, entry }))
+        let is_http2 = version == http::Version::HTTP_2;
+        Ok(response.map(|body| {
+            let pieces = is_http2.then(|| Pieces::new(&body, &self.activity, &PATIENCE));
+            Watched { body, _busy: busy, pieces, entry }
+        }))
+    }
+}
+
+impl Common {
+    fn refuse(&self, status: StatusCode, begun: Begun) -> Response<Watched> {
+        let Begun { busy, mut entry, .. } = begun;
+        if let Some(entry) = &mut entry {
+            entry.answered(status);
+        }
+        let mut response = Response::new(Watched { body: Body::empty(), _busy: busy, pieces: None, entry });
+        *response.status_mut() = status;
+        response
     }
 }
 
@@ -511,17 +530,23 @@ async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client)
 /// The same over HTTP/2.
 async fn multiplexed(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client) {
     let (common, closing) = client.apart();
+    common.activity.multiplexes();
     let common = Arc::new(common);
     let own = common.clone();
     let service = service_fn(move |mut request: http::Request<Incoming>| {
         name_host(&mut request);
         let (common, begun) = (own.clone(), own.begin(&request));
-        async move { common.answer(request, begun).await }
+        async move {
+            if request.headers().len() > MAX_FIELDS {
+                return Ok(common.refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, begun));
+            }
+            common.answer(request, begun).await
+        }
     });
     let mut builder = http2::Builder::new(TokioExecutor::new());
-    let (head, buffer) = (of_u32(MAX_HEAD), of_u32(MAX_BUFFER));
+    let buffer = u32::try_from(MAX_BUFFER).unwrap_or(u32::MAX);
     builder.timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PING);
-    builder.max_concurrent_streams(MAX_STREAMS).max_header_list_size(head).max_send_buf_size(MAX_BUFFER);
+    builder.max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_LIST).max_send_buf_size(MAX_BUFFER);
     builder.initial_stream_window_size(buffer).initial_connection_window_size(2 * buffer);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
     if driven(serving.as_mut(), &common, &closing).await != Driven::Ended {
@@ -529,10 +554,7 @@ async fn multiplexed(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client
         serving.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(GRACE, serving).await;
     }
-}
-
-fn of_u32(bytes: usize) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
+    trim::worked(MULTIPLEXED);
 }
 
 /// Over HTTP/2 the host is part of the URL.
@@ -577,13 +599,13 @@ struct Patient {
     body: Incoming,
     quiet: Quiet,
     pace: Pace,
-    activity: Arc<Activity>,
+    arriving: Option<Arriving>,
 }
 
 impl Patient {
-    fn new(body: Incoming, activity: Arc<Activity>) -> Self {
-        activity.arrives(!body.is_end_stream());
-        Self { body, quiet: Quiet::new(BODY_TIMEOUT), pace: Pace::default(), activity }
+    fn new(body: Incoming, activity: &Arc<Activity>) -> Self {
+        let arriving = (!body.is_end_stream()).then(|| activity.arrives());
+        Self { body, quiet: Quiet::new(BODY_TIMEOUT), pace: Pace::default(), arriving }
     }
 }
 
@@ -619,7 +641,7 @@ impl HttpBody for Patient {
             Poll::Ready(frame) => {
                 self.quiet.restart();
                 if frame.is_none() || self.body.is_end_stream() {
-                    self.activity.arrives(false);
+                    self.arriving = None;
                 }
                 let bytes = frame.iter().flatten().filter_map(Frame::data_ref).map(Bytes::len).sum();
                 if frame.is_some() && self.pace.is_slow(bytes, now) {

@@ -46,8 +46,8 @@ struct Table<T> {
     all: HashMap<u64, (Holder, Arc<T>)>,
     held: HashMap<Holder, BTreeSet<u64>>,
     last: u64,
-    /// Who pushes out its own, since when (milliseconds), and how many by now.
-    pushing: Option<(Holder, u64, u32)>,
+    /// Who pushes out its own since then (milliseconds), and how many.
+    pushing: (u64, HashMap<Holder, u32>),
 }
 
 /// So many may one holder push out of its own within a tenth of a second; others are refused at once. Making room costs more
@@ -87,17 +87,19 @@ impl<T> Table<T> {
 impl<T: Yielding> Table<T> {
     /// True if this holder has just pushed out so many of its own that one more is refused.
     fn pushes(&self, holder: &Holder) -> bool {
-        let recent = |since: u64| millis(now()) < since + PUSHED.1;
-        self.pushing.as_ref().is_some_and(|(who, since, count)| who == holder && *count >= PUSHED.0 && recent(*since))
+        let (since, counts) = &self.pushing;
+        counts.get(holder).is_some_and(|count| *count >= PUSHED.0) && millis(now()) < since + PUSHED.1
     }
 
     /// Counts what makes room for another of the same holder.
     fn pushed(&mut self, holder: &Holder) {
         let now = millis(now());
-        match &mut self.pushing {
-            Some((who, since, count)) if who == holder && now < *since + PUSHED.1 => *count += 1,
-            other => *other = Some((holder.clone(), now, 1)),
+        let (since, counts) = &mut self.pushing;
+        if now >= *since + PUSHED.1 {
+            counts.clear();
+            *since = now;
         }
+        *counts.entry(holder.clone()).or_default() += 1;
     }
 
     /// Makes room for one more of this holder's, if there is any.
@@ -141,7 +143,7 @@ impl<T: Yielding> Table<T> {
 
 impl<T: Yielding> Shares<T> {
     pub(super) fn new(most: usize, full: &'static str) -> Self {
-        let table = Table { all: HashMap::new(), held: HashMap::new(), last: 0, pushing: None };
+        let table = Table { all: HashMap::new(), held: HashMap::new(), last: 0, pushing: Default::default() };
         Self { table: Mutex::new(table), most, full, said: Said::default() }
     }
 

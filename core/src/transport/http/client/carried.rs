@@ -21,8 +21,10 @@ pub(in crate::transport::http) async fn send(
     url: String,
 ) -> Result<(StatusCode, HeaderMap, HttpBody)> {
     let (parts, body) = request.into_parts();
+    let own = parts.headers.get(HOST).is_some_and(|host| !url.contains(&*String::from_utf8_lossy(host.as_bytes())));
+    let passed = |name: &HeaderName| *name != CONTENT_LENGTH && (*name != HOST || own);
     let mut asked = HttpRequest::new(parts.method.as_str(), url);
-    for (name, value) in parts.headers.iter().filter(|(name, _)| *name != HOST && *name != CONTENT_LENGTH) {
+    for (name, value) in parts.headers.iter().filter(|(name, _)| passed(name)) {
         asked.headers.push((name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
     }
     asked.body = match body.collect().await {

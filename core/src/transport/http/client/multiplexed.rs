@@ -1,9 +1,10 @@
 //! HTTP/2: one connection that carries all exchanges with an origin, where the server speaks it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use http::header::HOST;
+use http::uri::Authority;
 use http::{Response, Uri};
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -19,17 +20,37 @@ use crate::driver::runtime;
 /// A server that says nothing for so long while it is waited for is asked for a sign of life, and has as long again.
 const PING: Duration = Duration::from_secs(20);
 
+/// So many exchanges share a connection. Servers allow a hundred and more; what is above that would wait without a word.
+const MOST: usize = 50;
+
 /// The way to send requests on one connection. The connection is driven by a task of its own, which ends with the last of
 /// these and the last answer.
-#[derive(Clone)]
 pub(super) struct Multiplexed {
     sender: SendRequest<Full<bytes::Bytes>>,
-    /// One for each exchange that is not over, and one of the pool's.
-    open: Arc<()>,
+    stream: Stream,
 }
 
 /// An exchange that is not over.
-pub(super) struct Stream(#[expect(dead_code, reason = "counted")] Arc<()>);
+#[derive(Clone)]
+pub(super) struct Stream(Arc<Open>);
+
+/// One for each exchange of a connection, and one of the pool's.
+struct Open {
+    /// When one of them has begun or ended.
+    used: Mutex<Instant>,
+}
+
+impl Open {
+    fn is_used(&self) {
+        *self.used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        self.0.is_used();
+    }
+}
 
 impl Multiplexed {
     /// True if the server has chosen HTTP/2 in the TLS handshake.
@@ -49,12 +70,7 @@ impl Multiplexed {
         let (sender, connection) = builder.handshake(io).await?;
         // Why it ended, whoever waits for an answer hears from hyper.
         runtime::spawn(async move { drop(connection.await) });
-        Ok(Self { sender, open: Arc::default() })
-    }
-
-    /// True if it takes requests.
-    pub(super) fn is_open(&self) -> bool {
-        !self.sender.is_closed()
+        Ok(Self { sender, stream: Stream(Arc::new(Open { used: Mutex::new(Instant::now()) })) })
     }
 
     /// Sends a request and waits for the head of its answer. It is given back when the connection has ended before.
@@ -62,67 +78,76 @@ impl Multiplexed {
         &mut self,
         mut request: Outgoing,
         origin: &Uri,
-    ) -> Result<(Response<Incoming>, Stream), TrySendError<Outgoing>> {
+    ) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
         let mut whole = origin.clone().into_parts();
         whole.path_and_query = request.uri().path_and_query().cloned();
+        // The URL says it.
+        let host = request.headers_mut().remove(HOST);
+        if let Some(host) = host.and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
+            whole.authority = Some(host);
+        }
         // Of the same parts as before.
         if let Ok(whole) = Uri::from_parts(whole) {
             *request.uri_mut() = whole;
         }
-        // The URL says it.
-        request.headers_mut().remove(HOST);
-        let stream = Stream(self.open.clone());
-        Ok((self.sender.try_send_request(request).await?, stream))
+        self.sender.try_send_request(request).await
+    }
+
+    pub(super) fn stream(&self) -> Stream {
+        self.stream.clone()
     }
 }
 
-/// The connection of a pool, if it has one.
+/// True if the server says that it has not begun to work on a request.
+pub(super) fn is_refused(error: &hyper::Error) -> bool {
+    let Some(error) = std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) else {
+        return false;
+    };
+    let goes_away = error.is_go_away() && error.reason() == Some(h2::Reason::NO_ERROR);
+    error.is_remote() && (goes_away || error.reason() == Some(h2::Reason::REFUSED_STREAM))
+}
+
+/// The connections of a pool.
 #[derive(Default)]
-pub(super) struct Slot(Mutex<Option<(Multiplexed, Instant)>>);
+pub(super) struct Slot(Mutex<Vec<(SendRequest<Full<bytes::Bytes>>, Arc<Open>)>>);
 
 impl Slot {
-    /// The connection, unless it has ended or nobody has used it for long.
+    fn lock(&self) -> MutexGuard<'_, Vec<(SendRequest<Full<bytes::Bytes>>, Arc<Open>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A connection that takes one more request, unless it has ended or nobody has used it for long.
     pub(super) fn get(&self) -> Option<Multiplexed> {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (connection, used) = slot.as_mut()?;
-        if connection.sender.is_closed() || is_rested(connection, *used) {
-            *slot = None;
-            return None;
-        }
-        *used = Instant::now();
-        Some(connection.clone())
+        let mut slot = self.lock();
+        slot.retain(|(sender, open)| !sender.is_closed() && !is_rested(open));
+        let (sender, open) = slot.iter().find(|(_, open)| Arc::strong_count(open) <= MOST)?;
+        Some(Multiplexed { sender: sender.clone(), stream: Stream(open.clone()) })
     }
 
     /// From now on others use it, too.
     pub(super) fn put(&self, connection: &Multiplexed) {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.as_ref().is_none_or(|(before, _)| before.sender.is_closed()) {
-            *slot = Some((connection.clone(), Instant::now()));
-        }
+        self.lock().push((connection.sender.clone(), connection.stream.0.clone()));
     }
 
     /// Nobody else is to use this one.
     pub(super) fn remove(&self, connection: &Multiplexed) {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.as_ref().is_some_and(|(own, _)| Arc::ptr_eq(&own.open, &connection.open)) {
-            *slot = None;
-        }
+        self.lock().retain(|(_, open)| !Arc::ptr_eq(open, &connection.stream.0));
     }
 
-    /// Lets go of one that nobody has used for long. True if there is none.
+    /// Lets go of those that nobody has used for long. True if there is none.
     pub(super) fn sweep(&self) -> bool {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if slot.as_ref().is_some_and(|(connection, used)| is_rested(connection, *used)) {
-            *slot = None;
-        }
-        slot.is_none()
+        let mut slot = self.lock();
+        slot.retain(|(sender, open)| !sender.is_closed() && !is_rested(open));
+        slot.is_empty()
     }
 
     pub(super) fn clear(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let all = std::mem::take(&mut *self.lock());
+        drop(all);
     }
 }
 
-fn is_rested(connection: &Multiplexed, used: Instant) -> bool {
-    Arc::strong_count(&connection.open) == 1 && used.elapsed() >= REST
+fn is_rested(open: &Arc<Open>) -> bool {
+    let used = || *open.used.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::strong_count(open) == 1 && used().elapsed() >= REST
 }

@@ -26,7 +26,7 @@ use tower_service::Service;
 
 use super::head::Head;
 use super::link::{Io, Link, Outgoing, Tcp};
-use super::multiplexed::{Multiplexed, Slot, Stream};
+use super::multiplexed::{Multiplexed, Slot, Stream, is_refused};
 use crate::budget::{Charge, Owner, STEP};
 use crate::client::{HttpBody, HttpTransport};
 use crate::error::{Error, ErrorKind, Result, named};
@@ -176,7 +176,7 @@ pub(super) struct Pool {
     /// The proxy that it goes through, as part of a sentence.
     via: Option<String>,
     resting: Mutex<Vec<Resting>>,
-    /// In place of all others, where the server speaks HTTP/2.
+    /// Where the server speaks HTTP/2.
     multiplexed: Slot,
     sweeping: AtomicBool,
     closed: AtomicBool,
@@ -276,19 +276,17 @@ impl Pool {
         repeatable: bool,
     ) -> Option<Result<Answer>> {
         match connection.send(request(), &self.origin).await {
-            Ok((response, stream)) => {
+            Ok(response) => {
                 let (head, body) = response.into_parts();
                 let head = Head { status: head.status, headers: head.headers };
-                Some(Ok(self.answer(head, Source::Stream { body, _stream: stream })))
+                Some(Ok(self.answer(head, Source::Stream { body, _stream: connection.stream() })))
             }
             Err(failed) => {
                 let unsent = failed.message().is_some();
                 let error = failed.into_error();
-                let is_over = unsent || !connection.is_open();
-                if is_over {
-                    self.multiplexed.remove(&connection);
-                }
-                (!(unsent || (repeatable && is_over))).then(|| Err(self.unanswered(unsent, &error)))
+                let unsent = unsent || is_refused(&error);
+                self.multiplexed.remove(&connection);
+                (!(unsent || (repeatable && !error.is_parse()))).then(|| Err(self.unanswered(unsent, &error)))
             }
         }
     }
@@ -401,7 +399,10 @@ impl Pool {
         }
         let connection = Multiplexed::new(io).await?;
         if !self.closed.load(Ordering::Relaxed) {
+            // As the sweep does, so that it sees this one or has ended.
+            let resting = self.lock();
             self.multiplexed.put(&connection);
+            drop(resting);
             self.sweep_later();
         }
         Ok(Made::Multiplexed(connection))
