@@ -83,7 +83,7 @@ impl Backlog {
 
     fn fail(&self, error: &std::io::Error) {
         let gone = super::stdio::is_hung_up(error).then_some(std::io::ErrorKind::BrokenPipe);
-        let _ = self.failure.set(gone.unwrap_or(error.kind()));
+        let _ = self.failure.set(gone.unwrap_or_else(|| error.kind()));
         self.end();
     }
 

@@ -26,7 +26,7 @@ const MOST: usize = 50;
 /// The way to send requests on one connection. The connection is driven by a task of its own, which ends with the last of
 /// these and the last answer.
 pub(super) struct Multiplexed {
-    sender: SendRequest<Full<bytes::Bytes>>,
+    sender: Sender,
     stream: Stream,
 }
 
@@ -107,12 +107,14 @@ pub(super) fn is_refused(error: &hyper::Error) -> bool {
     error.is_remote() && (goes_away || error.reason() == Some(h2::Reason::REFUSED_STREAM))
 }
 
+type Sender = SendRequest<Full<bytes::Bytes>>;
+
 /// The connections of a pool.
 #[derive(Default)]
-pub(super) struct Slot(Mutex<Vec<(SendRequest<Full<bytes::Bytes>>, Arc<Open>)>>);
+pub(super) struct Slot(Mutex<Vec<(Sender, Arc<Open>)>>);
 
 impl Slot {
-    fn lock(&self) -> MutexGuard<'_, Vec<(SendRequest<Full<bytes::Bytes>>, Arc<Open>)>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<(Sender, Arc<Open>)>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
