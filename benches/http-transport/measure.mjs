@@ -24,3 +24,30 @@ for (let round = 0; round < ROUNDS; round++) {
 }
 const [a, b] = [median(own), median(fetched)];
 console.log(`node: ${a.toFixed(0)} µs of CPU a call, over fetch ${b.toFixed(0)} µs: ${(b / a).toFixed(1)} times`);
+
+// The same requests without a client: what `fetch` takes by itself.
+const meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientInfo": { name: "bare", version: "1" },
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+const params = { _meta: meta, name: "echo", arguments: { text: "hello" } };
+const request = {
+  method: "POST",
+  headers: {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "echo",
+  },
+  body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }),
+};
+const before = process.cpuUsage();
+for (let n = 0; n < CALLS; n++) {
+  const answer = await fetch(url, request);
+  if (answer.status !== 200) throw new Error(`${answer.status} ${await answer.text()}`);
+  await answer.text();
+}
+const { user, system } = process.cpuUsage(before);
+console.log(`node: ${((user + system) / CALLS).toFixed(0)} µs of CPU for fetch alone`);

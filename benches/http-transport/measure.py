@@ -32,6 +32,31 @@ async def main(url: str) -> None:
             over.append(await measure(url, http_transport=http))
     a, b = statistics.median(own), statistics.median(over)
     print(f"python: {a:.0f} µs of CPU a call, over httpx {b:.0f} µs: {b / a:.1f} times")
+    print(f"python: {await bare(url):.0f} µs of CPU for httpx alone")
+
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "bare", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+HEADERS = {
+    "accept": "application/json, text/event-stream",
+    "mcp-protocol-version": "2026-07-28",
+    "mcp-method": "tools/call",
+    "mcp-name": "echo",
+}
+
+
+async def bare(url: str) -> float:
+    """The same requests without a client."""
+    params = {"_meta": META, "name": "echo", "arguments": {"text": "hello"}}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    async with httpx.AsyncClient() as http:
+        before = time.process_time()
+        for _ in range(CALLS):
+            (await http.post(url, json=message, headers=HEADERS)).raise_for_status()
+        return (time.process_time() - before) / CALLS * 1e6
 
 
 asyncio.run(main(sys.argv[1]))

@@ -17,7 +17,7 @@ use crate::error::Result;
 ///
 /// ```
 /// use bytes::Bytes;
-/// use tricorn::call::BoxFuture;
+/// use tricorn::BoxFuture;
 /// use tricorn::client::{ClientOptions, HttpRequest, HttpResponse, HttpTransport};
 ///
 /// struct Unavailable;

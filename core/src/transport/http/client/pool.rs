@@ -178,6 +178,9 @@ pub(super) struct Pool {
     resting: Mutex<Vec<Resting>>,
     /// Where the server speaks HTTP/2.
     multiplexed: Slot,
+    /// It has done so.
+    multiplexes: AtomicBool,
+    connecting: tokio::sync::Mutex<()>,
     sweeping: AtomicBool,
     closed: AtomicBool,
     /// From where what it has connected to can be reached, each kind once.
@@ -211,6 +214,8 @@ impl Pool {
             via,
             resting: Mutex::default(),
             multiplexed: Slot::default(),
+            multiplexes: AtomicBool::new(false),
+            connecting: tokio::sync::Mutex::default(),
             sweeping,
             closed,
             #[cfg(feature = "auth")]
@@ -233,7 +238,7 @@ impl Pool {
                         Some(answer) => return answer,
                         None => continue,
                     },
-                    None => match Box::pin(self.connect()).await? {
+                    None => match Box::pin(self.connect_in_turn()).await? {
                         Made::Link(link) => link,
                         Made::Multiplexed(connection) => {
                             let sent = Box::pin(self.send_on(connection, &request, false)).await;
@@ -371,6 +376,18 @@ impl Pool {
         Some(link)
     }
 
+    /// Connects; where connections are shared, to one at a time, which whoever waits then uses, too.
+    async fn connect_in_turn(self: &Arc<Self>) -> Result<Made> {
+        if !self.multiplexes.load(Ordering::Relaxed) {
+            return self.connect().await;
+        }
+        let _turn = self.connecting.lock().await;
+        match self.multiplexed.get() {
+            Some(connection) => Ok(Made::Multiplexed(connection)),
+            None => self.connect().await,
+        }
+    }
+
     async fn connect(self: &Arc<Self>) -> Result<Made> {
         let connecting = self.connector.clone().connect(self.origin.clone());
         let why = match tokio::time::timeout(CONNECT, connecting).await {
@@ -398,6 +415,7 @@ impl Pool {
             return Ok(Made::Link(Box::new(Link::new(io).await?)));
         }
         let connection = Multiplexed::new(io).await?;
+        self.multiplexes.store(true, Ordering::Relaxed);
         if !self.closed.load(Ordering::Relaxed) {
             // As the sweep does, so that it sees this one or has ended.
             let resting = self.lock();
