@@ -194,7 +194,8 @@ class Load:
         self.held.append((number, self.asked + self.rng.randrange(40)))
 
     def cancel(self, modern: bool) -> None:
-        token = self.tag() if self.rng.random() < 0.5 else None
+        # Of its own: progress of the last call has that tag.
+        token = f"{self.tag()}-cancelled" if self.rng.random() < 0.5 else None
         self.hold("cancel", tool("slow", {"ms": LONG}, says(""), token=token), modern)
 
     def break_off(self, _: bool) -> None:
