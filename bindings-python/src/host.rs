@@ -1,7 +1,7 @@
 //! The bridge: one queue from the engine to Python, one wake-up per batch through a file descriptor.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyTypeError};
@@ -32,7 +32,9 @@ const KINDS: [ErrorKind; 9] = [
 ];
 
 /// The readable end wakes the event loop; writing needs no interpreter.
-struct Wake {
+struct Wake(Mutex<Option<Ends>>);
+
+struct Ends {
     read: OwnedFd,
     #[cfg(not(target_os = "linux"))]
     write: OwnedFd,
@@ -43,7 +45,7 @@ impl Wake {
     fn new() -> PyResult<Self> {
         use rustix::event::{EventfdFlags, eventfd};
         let read = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(os_error)?;
-        Ok(Self { read })
+        Ok(Self(Mutex::new(Some(Ends { read }))))
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -53,21 +55,35 @@ impl Wake {
             rustix::io::ioctl_fionbio(end, true).map_err(os_error)?;
             rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(os_error)?;
         }
-        Ok(Self { read, write })
+        Ok(Self(Mutex::new(Some(Ends { read, write }))))
+    }
+
+    fn ends(&self) -> MutexGuard<'_, Option<Ends>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Closes both ends: from now on there is nothing to wake.
+    fn close(&self) {
+        let ends = self.ends().take();
+        drop(ends);
     }
 
     fn set(&self) {
+        let ends = self.ends();
+        let Some(ends) = &*ends else { return };
         #[cfg(target_os = "linux")]
-        let end = &self.read;
+        let end = &ends.read;
         #[cfg(not(target_os = "linux"))]
-        let end = &self.write;
+        let end = &ends.write;
         // Full means that a wake-up is already waiting.
         let _ = rustix::io::write(end, &1u64.to_ne_bytes());
     }
 
     fn clear(&self) {
         let mut buffer = [0u8; 64];
-        let _ = rustix::io::read(self.read.as_fd(), &mut buffer);
+        if let Some(ends) = &*self.ends() {
+            let _ = rustix::io::read(ends.read.as_fd(), &mut buffer);
+        }
     }
 }
 
@@ -191,9 +207,15 @@ impl Bridge {
         })
     }
 
-    /// The descriptor that becomes readable when deliveries wait.
+    /// The descriptor that becomes readable when deliveries wait; -1 after `close_descriptor`.
     fn fileno(&self) -> PyResult<i32> {
-        Ok(self.wake.get()?.read.as_raw_fd())
+        Ok(self.wake.get()?.ends().as_ref().map_or(-1, |ends| ends.read.as_raw_fd()))
+    }
+
+    /// Closes the descriptor of a bridge that is closed, once no event loop looks at it.
+    fn close_descriptor(&self) -> PyResult<()> {
+        self.wake.get()?.close();
+        Ok(())
     }
 
     /// What the event loop calls when the descriptor is readable: takes the wake-up back and does what `poll` does;

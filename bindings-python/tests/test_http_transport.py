@@ -54,7 +54,7 @@ EVENTS = [("Content-Type", "text/event-stream")]
 
 @pytest.fixture(autouse=True)
 def exchanges(monkeypatch: pytest.MonkeyPatch) -> Generator[list[http_transport.Exchanges]]:
-    """What the engine has asked through; in the end nothing of it is open."""
+    """A transport that counts its exchanges; in the end none of them is open."""
     made: list[http_transport.Exchanges] = []
 
     class Recorded(http_transport.Exchanges):

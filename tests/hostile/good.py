@@ -34,7 +34,7 @@ def request(host: str, port: int, token: str) -> bytes:
 
 
 def secured(plain: socket.socket) -> socket.socket:
-    """Whose certificate it is does not matter here."""
+    """A context of TLS that takes any certificate."""
     import ssl
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -50,7 +50,7 @@ def over_tls(name: str, source: str, *args: Any, **more: Any) -> Callable[[Calla
 
 
 class Stream:
-    """What came of an answer."""
+    """Outcome of an answer."""
 
     def __init__(self) -> None:
         self.status = 0
@@ -97,9 +97,9 @@ class Http2:
         self.heard = False
         """The server's settings have come."""
         self.polite = start
-        """What the server sends is acknowledged; in the middle of what a client says first that would be nonsense."""
+        """Acknowledges settings and pings, but not in the middle of a client's first frames."""
         self.queue: collections.deque[memoryview] = collections.deque()
-        """What is still to be sent."""
+        """Bytes that are still to be sent."""
         self.number = -1
         """Of the last stream."""
         if self.sock.socket is not None:
@@ -116,7 +116,7 @@ class Http2:
 
     @staticmethod
     def opening(values: dict[int, int] | None = None, wide: bool = True) -> bytes:
-        """What a client says first. Without a table the answers can be read by `status`."""
+        """First frames of a client. Without a table the answers can be read by `status`."""
         usual = {HEADER_TABLE_SIZE: 0, ENABLE_PUSH: 0, INITIAL_WINDOW_SIZE: WIDEST}
         return PREFACE + settings(usual | (values or {})) + (window(0, WIDEST - 65535) if wide else b"")
 
@@ -135,7 +135,7 @@ class Http2:
         return self.flush(limit, deaf)
 
     def flush(self, limit: float, deaf: bool = False) -> bool:
-        """What TLS did not take has to be offered again as it was: all that is sent comes from the queue."""
+        """Queue of all that is sent: TLS wants bytes that it did not take offered again as they were."""
         end = Stopwatch(self.attack.left(limit))
         while self.queue and self.sock.socket is not None and not self.sock.ended:
             try:
@@ -221,7 +221,7 @@ class Http2:
             self.queue.append(memoryview(ack))
 
     def follow(self, number: int) -> Stream:
-        """What comes of this stream is kept from now on."""
+        """Keeps the frames of this stream from now on."""
         return self.streams.setdefault(number, Stream())
 
     def fields(
@@ -291,7 +291,7 @@ class Http2:
 
 
 def expect(attack: Any, fine: bool, otherwise: str) -> None:
-    """What is not as it has to be is told in the row's line, the first of it."""
+    """Deviations, of which the first is told in the row's line."""
     attack.note = attack.note or ("" if fine else otherwise)
 
 

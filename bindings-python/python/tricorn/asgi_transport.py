@@ -60,7 +60,7 @@ class ASGITransport:
         self._app = app
         self._client = client
         self._root_path = root_path
-        # Who serves requests knows nothing of the context that they are made in.
+        # A server's requests run outside of the context that they are made in.
         self._context = contextvars.copy_context()
         self._calls: set[_Call] = set()
         self._state: dict[str, Any] = {}

@@ -122,6 +122,9 @@ class Connection:
 
     def _end(self) -> None:
         self._host.bridge.close()
+        if self._host.loop is None:
+            # Not only when the cycles that it is in are collected.
+            self._host.bridge.close_descriptor()
         # Nothing calls the functions any more that the program gave.
         self._host.table.clear()
         self._host.carriers.clear()

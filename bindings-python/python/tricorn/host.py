@@ -128,7 +128,7 @@ class Host:
         self._tasks: set[asyncio.Task[None]] = set()
         self._carried: set[asyncio.Task[None]] = set()
         self.carriers: list[Callable[[], None]] = []
-        """What ends all that a transport of the user's carries."""
+        """Functions that end all that a transport of the user's carries."""
         self._numbers = itertools.count()
         self._sources = itertools.count(1)
 
@@ -194,11 +194,17 @@ class Host:
         self._again()  # what an earlier loop left behind
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
+        if (descriptor := self.bridge.fileno()) < 0:  # closed: nothing comes
+            return
         loop.add_reader(
-            self.bridge.fileno(),
+            descriptor,
             self.bridge.ready,
             *(self.table, self._cancel, self._settle, self._progress, self._event, self._again),
         )
+
+    def _listen_no_more(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not loop.is_closed() and (descriptor := self.bridge.fileno()) >= 0:
+            loop.remove_reader(descriptor)
 
     def detach(self, user: object) -> None:
         """The counterpart of `attach`: the last one stops all handlers and answers their calls."""
@@ -206,8 +212,7 @@ class Host:
             return
         self._users.discard(user)
         if not self._users and self.loop is not None:
-            if not self.loop.is_closed():
-                self.loop.remove_reader(self.bridge.fileno())
+            self._listen_no_more(self.loop)
             self._abandon()
 
     def is_last(self, user: object) -> bool:
@@ -237,8 +242,7 @@ class Host:
         if loop.is_running():
             raise MisuseError("this object already works on another event loop, which is still running")
         # That loop ended without a word, or was closed early: nothing of it will ever run again.
-        if not loop.is_closed():
-            loop.remove_reader(self.bridge.fileno())
+        self._listen_no_more(loop)
         self._users.clear()
         self._abandon()
 

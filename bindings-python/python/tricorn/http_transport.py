@@ -20,7 +20,7 @@ PIECE = 64 * 1024
 """Bytes of a body that wait for the engine at most, and that it gets at once."""
 _CODED = ("content-encoding", "content-length")
 _MEMBERS = 16
-"""How deep a group of exceptions is looked into, to find what went wrong."""
+"""Levels of a group of exceptions that are searched for the cause."""
 _EXPECTED = "expected an HttpTransport, an httpx.AsyncClient or an httpx.AsyncBaseTransport"
 _BUFFERS = "hands a response on when it is whole, so that streams never come; tricorn.testing.ASGITransport does not"
 
@@ -158,7 +158,7 @@ def _wrapped(transport: object) -> object:
     except ImportError:
         kind = type(transport).__qualname__
         raise MisuseError(f"{OPTION}: this {kind} is for {library}, which is not installed") from None
-    # What the environment says of proxies and logins is not for what the program has chosen.
+    # Proxies and logins of the environment are not for a transport that the program has chosen.
     return httpx.AsyncClient(transport=transport, trust_env=False)
 
 
@@ -388,7 +388,7 @@ def _pairs(headers: object) -> list[tuple[str, str]]:
 
 
 def _told(error: BaseException) -> BaseException:
-    """What the engine hears of: this package's own words as they are, anything else as an error of the transport."""
+    """The error that the engine is told: this package's own as they are, any other as one of the transport."""
     if isinstance(error, (MisuseError, TransportError)) or not isinstance(error, (Exception, asyncio.CancelledError)):
         return error
     told = TransportError(_message(error))

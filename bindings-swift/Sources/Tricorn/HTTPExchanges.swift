@@ -19,7 +19,7 @@ final class TransportFunctions: Sendable {
     }
 
     deinit {
-        // What is under way ends after its client: a refresh, whose token is used up by being used, and the end of a stream.
+        // Exchanges end after their client: a refresh, whose token is used up by being used, and the end of a stream.
         exchanges.whenFree { [number] in Host.shared.removeHandlers([number]) }
     }
 }

@@ -127,7 +127,7 @@ impl Drop for Exchange {
         if self.is_open {
             let closing = self.function.ask::<Nothing>(&json!({"op": "close", "exchange": self.number}), CLOSING);
             runtime::spawn(async move {
-                // What it says to that changes nothing.
+                // Its answer changes nothing.
                 let _ = closing.await;
             });
         }

@@ -7,7 +7,7 @@ use futures_core::Stream;
 
 use super::ClientOptions;
 use crate::call::BoxFuture;
-use crate::error::Result;
+use crate::error::{Result, shown_url};
 
 /// Carries the HTTP of a client in place of its own connections
 /// ([`ClientOptions::http_transport`]): over another HTTP client, or to a service in the same process.
@@ -47,8 +47,8 @@ impl<T: HttpTransport + ?Sized> HttpTransport for Arc<T> {
     }
 }
 
-/// A request for an [`HttpTransport`].
-#[derive(Debug, Clone)]
+/// A request for an [`HttpTransport`]. Its `Debug` shows neither headers nor body, as tokens are in them.
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpRequest {
     /// `POST`, `GET` or `DELETE`.
@@ -66,6 +66,13 @@ pub struct HttpRequest {
 impl HttpRequest {
     pub(crate) fn new(method: &str, url: String) -> Self {
         Self { method: method.to_owned(), url, headers: Vec::new(), body: Bytes::new() }
+    }
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let url = shown_url(&self.url);
+        f.debug_struct("HttpRequest").field("method", &self.method).field("url", &url).finish_non_exhaustive()
     }
 }
 
@@ -114,10 +121,7 @@ impl HttpResponse {
 
 impl fmt::Debug for HttpResponse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HttpResponse")
-            .field("status", &self.status)
-            .field("headers", &self.headers)
-            .finish_non_exhaustive()
+        f.debug_struct("HttpResponse").field("status", &self.status).finish_non_exhaustive()
     }
 }
 

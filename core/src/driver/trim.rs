@@ -10,8 +10,8 @@ const SHORT: usize = 16 << 10;
 /// So much has to be worked on before anything is given back. Its values take several times that.
 const MUCH: usize = 512 << 10;
 
-/// How long nothing may be worked on before that, and how often it is waited for: a minute. Giving back holds up whoever
-/// needs memory meanwhile, and under load it is needed again at once.
+/// The quiet that has to pass before that, and how often it is waited for: a minute. Giving back holds up whoever needs
+/// memory meanwhile, and under load it is needed again at once.
 const QUIET: (Duration, usize) = (Duration::from_millis(400), 150);
 
 /// Bytes worked on since something was given back.

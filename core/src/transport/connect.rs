@@ -192,7 +192,7 @@ impl Client {
         // server.
         let forced = matches!(target, Target::Sse { .. }).then_some(Verdict { era: Era::Legacy, pair: true });
         let asks = options.revision.is_none() && forced.is_none();
-        // What a transport of the program's own leads to, its URL does not say.
+        // A transport of the program's own may lead to another server under the same URL.
         let remembers = asks && !options.http_transport.is_given();
         let known = if remembers { verdicts().get(key) } else { forced };
         let outcome = match once(target, options, handlers, known).await {

@@ -113,7 +113,7 @@ def too_many(attack: Any) -> None:
     refused = sum(stream.reset is not None for stream in conn.streams.values())
     expect(attack, conn.ends(0.1) or refused >= 3000 - 2 * STREAMS, f"only {refused} of 3000 were refused")
     bounded(attack)
-    # What counts is a client that keeps to the limit.
+    # Only a client that keeps to the limit counts.
     sound(attack, conn)
 
 
@@ -158,7 +158,7 @@ def streams_open(conn: Http2, count: int) -> None:
 
 
 FLOODS: dict[str, tuple[bytes, bool, str]] = {
-    # What is sent again and again, with requests open or not, and where it comes from.
+    # Frames that are sent again and again, with requests open or not, and their sources.
     "settings": (settings({}), False, "CVE-2019-9515"),
     "settings-many": (settings([(MAX_CONCURRENT_STREAMS, n) for n in range(2700)]), False, "CVE-2019-9515"),
     "settings-unknown": (settings([(0x1000 + n, n) for n in range(2700)]), False, "CVE-2019-9515"),
@@ -243,7 +243,7 @@ for _name, (_payload, _source, _core) in DATAS.items():
 
 
 def junk(conn: Http2) -> dict[str, bytes]:
-    """What has to end a connection, by itself behind what a client says first."""
+    """Input that has to end a connection, by itself behind a client's first frames."""
     good = block(conn.fields({}, method=b"GET"))
     ends = END_STREAM | END_HEADERS
     return {
@@ -294,7 +294,7 @@ def wrong(attack: Any) -> None:
 
 @over_tls("frames-reserved", "RFC 9113 4.1, 5.5")
 def reserved(attack: Any) -> None:
-    """What means nothing to anybody is passed over."""
+    """Input without a meaning is passed over."""
     conn = Http2(attack)
     number = conn.next()
     conn.follow(number)

@@ -16,7 +16,7 @@ use super::body::Body;
 use super::shares::{Shares, Use, Yielding};
 use crate::driver::now;
 
-/// How many requests of a socket are being answered, since when it has none, and since when its peer takes nothing
+/// State of a socket: the requests that are being answered, since when it has none, and since when its peer takes nothing
 /// of what is to be written. A timer per request would cost more than the request; this costs some stores, and one task
 /// looks at all sockets now and then.
 #[derive(Debug, Default)]
@@ -213,7 +213,7 @@ pub(super) struct Busy {
 }
 
 impl Busy {
-    /// What answers it is a stream that waits for news.
+    /// Says that its answer is a stream that waits for news.
     pub(super) fn waits(&mut self) {
         if !std::mem::replace(&mut self.waits, true) {
             self.activity.waits.fetch_add(1, Ordering::AcqRel);

@@ -438,7 +438,7 @@ impl Client {
     }
 }
 
-/// What the requests of one connection have in common.
+/// State that the requests of one connection share.
 struct Common {
     from: IpAddr,
     endpoint: Endpoint,

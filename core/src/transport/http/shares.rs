@@ -46,7 +46,7 @@ struct Table<T> {
     all: HashMap<u64, (Holder, Arc<T>)>,
     held: HashMap<Holder, BTreeSet<u64>>,
     last: u64,
-    /// Who pushes out its own since then (milliseconds), and how many.
+    /// Holders that push out their own since then (milliseconds), and how many.
     pushing: (u64, HashMap<Holder, u32>),
 }
 

@@ -32,7 +32,7 @@ async fn what_a_client_asks_shares_connections() {
     let serving = serve(&it, &authority).await;
     for revision in ["2025-11-25", "2026-07-28"] {
         let client = connect(&serving, &authority, revision).await;
-        // What was opened before anybody knew that the server speaks it is closed by now, or rests.
+        // Connections from before the server's protocol was known are closed by now, or rest.
         let _ = client.call_tool("add", json!({"a": 1, "b": 2})).await.unwrap();
         let before = it.server.usage().connections;
         let calls: Vec<_> = (0..200)

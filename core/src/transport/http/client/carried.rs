@@ -21,7 +21,7 @@ pub(in crate::transport::http) async fn send(
     url: String,
 ) -> Result<(StatusCode, HeaderMap, HttpBody)> {
     let (parts, body) = request.into_parts();
-    let own = parts.headers.get(HOST).is_some_and(|host| !url.contains(&*String::from_utf8_lossy(host.as_bytes())));
+    let own = parts.headers.get(HOST).is_some_and(|host| authority(&url).is_none_or(|of_url| of_url != *host));
     let passed = |name: &HeaderName| *name != CONTENT_LENGTH && (*name != HOST || own);
     let mut asked = HttpRequest::new(parts.method.as_str(), url);
     for (name, value) in parts.headers.iter().filter(|(name, _)| passed(name)) {
@@ -79,11 +79,21 @@ impl HttpTransport for Endpoint {
     }
 }
 
+/// The host of a URL, with its port.
+fn authority(url: &str) -> Option<HeaderValue> {
+    let uri: Uri = url.parse().ok()?;
+    HeaderValue::from_str(uri.authority()?.as_str()).ok()
+}
+
 fn of_endpoint(request: HttpRequest) -> Result<Request<Full<Bytes>>> {
     let mut made = Request::builder().method(request.method.as_str()).uri(&request.url);
-    let host = request.url.parse::<Uri>().ok().and_then(|uri| uri.authority().map(ToString::to_string));
-    for (name, value) in request.headers.iter().chain(host.map(|host| ("host".to_owned(), host)).iter()) {
+    for (name, value) in &request.headers {
         made = made.header(name, value);
+    }
+    if !request.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host"))
+        && let Some(host) = authority(&request.url)
+    {
+        made = made.header(HOST, host);
     }
     made.body(Full::new(request.body)).map_err(|e| Error::new(ErrorKind::Transport, e.to_string()))
 }

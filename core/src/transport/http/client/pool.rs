@@ -25,7 +25,7 @@ use hyper_util::client::legacy::connect::{Connection, HttpInfo};
 use tower_service::Service;
 
 use super::head::Head;
-use super::link::{Io, Link, Outgoing, Tcp};
+use super::link::{Io, Link, Outgoing, Tcp, poll_data};
 use super::multiplexed::{Multiplexed, Slot, Stream, is_refused};
 use crate::budget::{Charge, Owner, STEP};
 use crate::client::{HttpBody, HttpTransport};
@@ -40,6 +40,8 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub(super) const REST: Duration = Duration::from_secs(15);
 /// A connection at rest for longer may have been closed by the server without the reactor having seen it.
 const STALE: Duration = Duration::from_millis(500);
+/// Connections that may refuse a request before it is given up.
+const MAX_REFUSED: u32 = 2;
 /// The most connections at rest.
 const MAX_RESTING: usize = 64;
 /// Room that a body gets before any of it is there.
@@ -176,7 +178,7 @@ pub(super) struct Pool {
     /// The proxy that it goes through, as part of a sentence.
     via: Option<String>,
     resting: Mutex<Vec<Resting>>,
-    /// Where the server speaks HTTP/2.
+    /// Connections over HTTP/2.
     multiplexed: Slot,
     /// It has done so.
     multiplexes: AtomicBool,
@@ -229,6 +231,7 @@ impl Pool {
         if let Connector::Given(transport) = &self.connector {
             return Box::pin(self.carried(&**transport, request())).await;
         }
+        let mut refused = 0;
         loop {
             let mut link = match self.take().await {
                 Some(link) => link,
@@ -241,8 +244,13 @@ impl Pool {
                     None => match Box::pin(self.connect_in_turn()).await? {
                         Made::Link(link) => link,
                         Made::Multiplexed(connection) => {
-                            let sent = Box::pin(self.send_on(connection, &request, false)).await;
-                            return sent.unwrap_or_else(|| Err(self.failed("no answer: the connection has ended")));
+                            match Box::pin(self.send_on(connection, &request, false)).await {
+                                Some(answer) => return answer,
+                                // Another one may do it; a server that refuses all is not asked for ever.
+                                None if refused < MAX_REFUSED => refused += 1,
+                                None => return Err(self.failed("no answer: the server refuses requests")),
+                            }
+                            continue;
                         }
                     },
                 },
@@ -518,7 +526,7 @@ pub(super) struct Answer {
     pool: Arc<Pool>,
 }
 
-/// Where the body of an answer comes from.
+/// Source of the body of an answer.
 enum Source {
     Link {
         link: Box<Link>,
@@ -551,36 +559,27 @@ impl Answer {
 
     /// The next piece of the body.
     pub(super) fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes>>> {
-        let (piece, is_over) = match &mut self.source {
-            Source::Link { link, body } => match ready!(link.poll_piece(body, cx)).transpose() {
-                Ok(piece) => {
-                    let is_over = piece.is_none() || body.is_end_stream();
-                    (piece.map(Ok), is_over)
-                }
-                Err(error) => {
-                    self.source = Source::Over;
-                    let why = format!("the answer broke off: {}", causes(&error));
-                    return Poll::Ready(Some(Err(self.pool.failed(&why).answer_lost())));
-                }
-            },
-            Source::Stream { body, .. } => match ready!(super::link::poll_data(body, cx)).transpose() {
-                Ok(piece) => {
-                    let is_over = piece.is_none() || body.is_end_stream();
-                    (piece.map(Ok), is_over)
-                }
-                Err(error) => {
-                    self.source = Source::Over;
-                    let why = format!("the answer broke off: {}", causes(&error));
-                    return Poll::Ready(Some(Err(self.pool.failed(&why).answer_lost())));
-                }
-            },
+        let read = match &mut self.source {
+            Source::Link { link, body } => ready!(link.poll_piece(body, cx)).map(|piece| (piece, body.is_end_stream())),
+            Source::Stream { body, .. } => ready!(poll_data(body, cx)).map(|piece| (piece, body.is_end_stream())),
             Source::Given(body) => {
                 let piece = ready!(body.as_mut().poll_next(cx));
                 let piece = piece.map(|piece| piece.map_err(|e| self.pool.uncarried("the answer broke off", e)));
-                let is_over = !matches!(piece, Some(Ok(_)));
-                (piece, is_over)
+                if !matches!(piece, Some(Ok(_))) {
+                    self.source = Source::Over;
+                }
+                return Poll::Ready(piece);
             }
             Source::Over => return Poll::Ready(None),
+        };
+        let (piece, is_over) = match read {
+            Some((Ok(piece), is_over)) => (Some(Ok(piece)), is_over),
+            Some((Err(error), _)) => {
+                self.source = Source::Over;
+                let why = format!("the answer broke off: {}", causes(&error));
+                (Some(Err(self.pool.failed(&why).answer_lost())), false)
+            }
+            None => (None, true),
         };
         if is_over {
             self.release(cx);
