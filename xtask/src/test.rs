@@ -130,7 +130,9 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     // Its figures are of a machine that does nothing else.
     if ready.contains(&Lang::Rust) {
         session.side_by_side(vec![hostile(Lang::Rust)]);
-        session.side_by_side(vec![soak(Lang::Rust)]);
+        for lang in &ready {
+            session.side_by_side(vec![soak(*lang)]);
+        }
     }
     session.side_by_side(all);
     Ok(session.end())
