@@ -1,39 +1,22 @@
-"""CPU of a call over the built-in connections and over httpx: python benches/http-transport/measure.py URL."""
+"""CPU of a call over the built-in connections, over httpx, and of httpx alone.
+
+python benches/http-transport/measure.py URL
+"""
 
 import asyncio
+import json
 import statistics
 import sys
 import time
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import httpx
 from tricorn import connect
 
 CALLS = 3000
+WARM_UP = 300
 ROUNDS = 5
-
-
-async def measure(url: str, **options: Any) -> float:
-    async with connect(url, **options) as client:
-        for _ in range(300):
-            await client.call_tool("echo", {"text": "hello"})
-        before = time.process_time()
-        for _ in range(CALLS):
-            await client.call_tool("echo", {"text": "hello"})
-        return (time.process_time() - before) / CALLS * 1e6
-
-
-async def main(url: str) -> None:
-    own: list[float] = []
-    over: list[float] = []
-    async with httpx.AsyncClient() as http:
-        for _ in range(ROUNDS):
-            own.append(await measure(url))
-            over.append(await measure(url, http_transport=http))
-    a, b = statistics.median(own), statistics.median(over)
-    print(f"python: {a:.0f} µs of CPU a call, over httpx {b:.0f} µs: {b / a:.1f} times")
-    print(f"python: {await bare(url):.0f} µs of CPU for httpx alone")
-
 
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -41,22 +24,48 @@ META = {
     "io.modelcontextprotocol/clientCapabilities": {},
 }
 HEADERS = {
+    "content-type": "application/json",
     "accept": "application/json, text/event-stream",
+    "accept-encoding": "identity",
     "mcp-protocol-version": "2026-07-28",
     "mcp-method": "tools/call",
     "mcp-name": "echo",
 }
+PARAMS = {"_meta": META, "name": "echo", "arguments": {"text": "hello"}}
+BODY = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": PARAMS}).encode()
 
 
-async def bare(url: str) -> float:
-    """The same requests without a client."""
-    params = {"_meta": META, "name": "echo", "arguments": {"text": "hello"}}
-    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+async def measure(call: Callable[[], Awaitable[object]]) -> float:
+    for _ in range(WARM_UP):
+        await call()
+    before = time.process_time()
+    for _ in range(CALLS):
+        await call()
+    return (time.process_time() - before) / CALLS * 1e6
+
+
+async def client(url: str, **options: Any) -> float:
+    async with connect(url, **options) as connected:
+        return await measure(lambda: connected.call_tool("echo", {"text": "hello"}))
+
+
+async def bare(url: str, http: httpx.AsyncClient) -> None:
+    (await http.post(url, content=BODY, headers=HEADERS)).raise_for_status()
+
+
+async def main(url: str) -> None:
     async with httpx.AsyncClient() as http:
-        before = time.process_time()
-        for _ in range(CALLS):
-            (await http.post(url, json=message, headers=HEADERS)).raise_for_status()
-        return (time.process_time() - before) / CALLS * 1e6
+        rounds: dict[str, Callable[[], Awaitable[float]]] = {
+            "built-in": lambda: client(url),
+            "over httpx": lambda: client(url, http_transport=http),
+            "httpx alone": lambda: measure(lambda: bare(url, http)),
+        }
+        took: dict[str, list[float]] = {name: [] for name in rounds}
+        for _ in range(ROUNDS):
+            for name, run in rounds.items():
+                took[name].append(await run())
+    for name, all_of_them in took.items():
+        print(f"python, {name}: {statistics.median(all_of_them):.0f} µs of CPU a call")
 
 
 asyncio.run(main(sys.argv[1]))

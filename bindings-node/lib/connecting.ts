@@ -88,7 +88,8 @@ export interface ClientOptions extends Answers, Listeners {
    * Sends every HTTP request, those of logins included, in place of connections of the client's own: the global `fetch`,
    * one with another agent, a mock. Bodies of answers are read as they come; one that stays open may keep the program
    * running until {@link Client.close}. Redirects are left to the client (`redirect: "manual"`), which follows them within
-   * the origin. Errors that it throws are a {@link TransportError} of the request. `proxy`, `ca`, `cert` and `key` are about
+   * the origin. The global `fetch` gives up after 300 s without a byte: for longer calls take undici's with
+   * `new Agent({ headersTimeout: 0, bodyTimeout: 0 })`. Errors that it throws are a {@link TransportError} of the request. `proxy`, `ca`, `cert` and `key` are about
    * the client's own connections, and are refused beside it. Default: the client connects itself.
    */
   readonly fetch?: Fetch | undefined;

@@ -235,8 +235,6 @@ function headersOf(given: readonly Header[]): Record<string, string> {
     const before = headers.get(name);
     headers.set(name, before === undefined ? value : `${before}, ${value}`);
   }
-  // As without a `fetch`: whoever packs a stream may hold its messages back.
-  if (!headers.has("accept-encoding")) headers.set("accept-encoding", "identity");
   return Object.fromEntries(headers);
 }
 

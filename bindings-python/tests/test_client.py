@@ -79,6 +79,14 @@ async def test_configuration_files_of_hosts(command: list[str], tmp_path: Path) 
         connect(tmp_path / os.fsdecode(b"\xff.json"))
 
 
+async def test_a_client_that_was_closed_does_not_connect() -> None:
+    client = connect("http://127.0.0.1:1/mcp")
+    await client.close()
+    with pytest.raises(MisuseError, match="make a new one"):
+        await client.connect()
+    await client.close()
+
+
 async def test_urls() -> None:
     app = Server("web")
 

@@ -1008,3 +1008,28 @@ def test_nothing_is_imported_for_it_in_advance(script: Callable[[str], str]) -> 
         print(tricorn.HttpTransport.__name__, "tricorn.http_transport" in sys.modules)
     """
     assert script(code) == "[]\nHttpTransport True\n"
+
+
+def test_a_client_whose_loop_has_ended_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tricorn.host.CLOSING", 3600.0)
+
+    begun = asyncio.Event()
+
+    async def call(_: dict[str, Any]) -> HttpResponse:
+        begun.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def begin() -> Any:
+        client = await connect(URL, http_transport=Made(call), revision=LEGACY)
+        calls = [asyncio.create_task(client.call_tool("any"))]
+        await begun.wait()
+        return client, calls
+
+    loop = asyncio.new_event_loop()
+    client, calls = loop.run_until_complete(soon(begin()))
+    asyncio.run(asyncio.wait_for(client.close(), PATIENCE))
+    for task in [*calls, *asyncio.all_tasks(loop)]:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*asyncio.all_tasks(loop), return_exceptions=True))
+    loop.close()

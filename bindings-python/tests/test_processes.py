@@ -179,6 +179,29 @@ def test_a_handler_that_blocks_the_loop_does_not_keep_the_program(program: Start
     assert server.wait() == (130 if how == signal.SIGINT else 0)
 
 
+def test_a_time_limit_for_all_sockets_is_none_for_signals(program: Start) -> None:
+    server = program(
+        PRELUDE
+        + """
+    import socket
+    socket.setdefaulttimeout(0.05)
+
+    @app.tool
+    async def rest() -> str:
+        await asyncio.sleep(0.5)
+        return "rested"
+
+    app.run()
+"""
+    )
+    server.start()
+    server.call(1, "rest")
+    assert server.text() == "rested"
+    server.signal(signal.SIGTERM)
+    assert server.wait() == 0
+    assert "Traceback" not in server.stderr()
+
+
 Raw = Callable[..., "subprocess.Popen[bytes]"]
 
 

@@ -55,7 +55,7 @@ class Connection:
     async def connect(self) -> Self:
         """Starts or reaches the server and agrees on a protocol revision."""
         if self._began or self._closing is not None:
-            raise MisuseError("this client was connected before; make a new one")
+            raise MisuseError("this client was connected or closed before; make a new one")
         self._began = True
         self._host.base = contextvars.copy_context()
         self._user = self._host.attach()
@@ -85,6 +85,7 @@ class Connection:
             return
         loop, here = self._host.loop, asyncio.get_running_loop()
         if loop is None:
+            self._began = True  # it is not connected any more
             self._end()
             return
         if loop is not here:

@@ -564,8 +564,10 @@ class Host:
 
     async def carried(self) -> None:
         """Waits until everything is closed that a transport has opened, for `CLOSING` seconds and a little."""
-        if self._carried:
-            await asyncio.wait(self._carried.copy(), timeout=CLOSING + 1)
+        # A loop that has ended does not end its tasks any more.
+        here = asyncio.get_running_loop()
+        if carried := {task for task in self._carried if task.get_loop() is here}:
+            await asyncio.wait(carried, timeout=CLOSING + 1)
 
     def warn(self, message: str) -> None:
         """Writes a warning to the log."""

@@ -34,7 +34,10 @@ class HttpRequest:
     url: str
     """The whole URL, `http:` or `https:`."""
     headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]], repr=False)
-    """Names in small letters, each with a value; neither `host` nor `content-length`. Tokens are among them."""
+    """Names in small letters, each with a value; without `content-length`, and `host` only where it is not the URL's.
+
+    Tokens are among them.
+    """
     body: bytes = field(default=b"", repr=False)
     """Empty where there is none."""
 

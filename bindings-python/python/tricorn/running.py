@@ -194,6 +194,7 @@ class Ending:
             return
         near, far = socket.socketpair()
         with near, far:
+            near.settimeout(None)  # whatever `socket.setdefaulttimeout` says
             far.setblocking(False)
             before = signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
             if before != -1:  # somebody sees to it

@@ -35,7 +35,7 @@ public struct HTTPTransportRequest: Sendable {
     public var method: String
     /// The whole URL, `http` or `https`.
     public var url: URL
-    /// Names in lower case, in order; neither `host` nor `content-length`.
+    /// Names in lower case, in order; without `content-length`, and `host` only where it is not the URL's.
     public var headers: [(name: String, value: String)]
     /// UTF-8; nil when there is none.
     public var body: Data?

@@ -404,6 +404,18 @@ private func server(_ started: Event = Event(), _ ended: Event = Event()) -> Ser
         #expect(await counts.isQuiet())
     }
 
+    @Test func anotherHostThanTheURLsIsRefused() async throws {
+        var options = ClientOptions(revision: "2025-11-25")
+        options.httpTransport = .urlSession(session)
+        options.headers = ["Host": "mcp.internal"]
+        do {
+            _ = try await connect("http://127.0.0.1:9/mcp", options)
+            Issue.record("connected")
+        } catch {
+            #expect("\(error)".contains("mcp.internal"))
+        }
+    }
+
     @Test func notificationsComeOverASession() async throws {
         let app = server(), heard = Locked([String]())
         try await listening(app) { url in

@@ -124,6 +124,8 @@ async fn calls_go_through_it_at_each_revision_and_nothing_stays_open() {
             assert_eq!(request.url, "http://localhost/mcp");
             let header = |wanted: &str| request.headers.iter().find(|(name, _)| name == wanted).map(|(_, v)| &**v);
             assert_eq!((header("x-user"), header("host"), header("content-length")), (Some("ada"), None, None));
+            assert_eq!(header("accept-encoding"), Some("identity"));
+            assert!(!format!("{request:?}").contains("ada"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use futures_util::StreamExt;
-use http::header::{CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
+use http::header::{ACCEPT_ENCODING, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, StatusCode, Uri};
 use http_body_util::{BodyDataStream, BodyExt, Full};
 
@@ -26,6 +26,10 @@ pub(in crate::transport::http) async fn send(
     let mut asked = HttpRequest::new(parts.method.as_str(), url);
     for (name, value) in parts.headers.iter().filter(|(name, _)| passed(name)) {
         asked.headers.push((name.as_str().to_owned(), String::from_utf8_lossy(value.as_bytes()).into_owned()));
+    }
+    // Other libraries ask for packed bodies by themselves, and whoever packs a stream may hold it back.
+    if !parts.headers.contains_key(ACCEPT_ENCODING) {
+        asked.headers.push((ACCEPT_ENCODING.as_str().to_owned(), "identity".to_owned()));
     }
     asked.body = match body.collect().await {
         Ok(body) => body.to_bytes(),
