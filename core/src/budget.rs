@@ -4,6 +4,8 @@
 //! **Invariant**: what holds bytes of a peer that no message limit bounds on its own has a [`Charge`] for them, which ends
 //! with them. One owner has at most as much as is left for others, so that somebody new always finds room.
 
+mod trim;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,6 +13,8 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+
+pub(crate) use trim::worked;
 
 /// Charges are counted in steps of so many bytes.
 pub(crate) const STEP: usize = 16 << 10;
@@ -181,6 +185,8 @@ impl Budget {
                 state.by_owner.shrink_to(most);
             }
         }
+        drop(state);
+        worked(bytes);
     }
 
     /// Asks for what can be done without.

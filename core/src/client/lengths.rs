@@ -4,6 +4,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::budget;
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 
@@ -58,6 +59,8 @@ impl Lengths {
         let length = &mut lengths[list];
         length.bytes = length.bytes.saturating_add(page.get().len());
         length.took = length.took.saturating_add(now.saturating_sub(length.asked));
+        // Each page may be short, and the memory of all of them is not.
+        budget::worked(length.bytes);
         let why = if length.bytes > MAX_BYTES {
             format!("its pages have more than {} MiB", MAX_BYTES >> 20)
         } else if length.took > MAX_TIME {

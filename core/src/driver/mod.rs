@@ -14,8 +14,6 @@ pub(crate) mod runtime;
 mod service;
 #[cfg(test)]
 mod tests;
-#[cfg(feature = "runtime")]
-pub(crate) mod trim;
 
 #[cfg(feature = "runtime")]
 pub(crate) use clock::Time;

@@ -89,7 +89,29 @@ fn path(pointer: &str) -> String {
 }
 
 fn shown(value: &Value) -> String {
-    shortened(&value.to_string(), 60).into_owned()
+    let mut beginning = Beginning(Vec::new());
+    // Its only error is that there is enough.
+    let _ = serde_json::to_writer(&mut beginning, value);
+    shortened(&String::from_utf8_lossy(&beginning.0), MAX_SHOWN).into_owned()
+}
+
+/// The most that is shown of a value, in characters.
+const MAX_SHOWN: usize = 60;
+
+/// As much of a text as is shown of it.
+struct Beginning(Vec<u8>);
+
+impl std::io::Write for Beginning {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        // No character has more than four bytes: cut off is one that is not shown.
+        let left = (4 * (MAX_SHOWN + 1)).saturating_sub(self.0.len());
+        self.0.extend_from_slice(&bytes[..bytes.len().min(left)]);
+        if bytes.len() > left { Err(std::io::ErrorKind::WriteZero.into()) } else { Ok(bytes.len()) }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 fn describe(noun: Noun<'_>, error: &ValidationError<'_>) -> Vec<String> {

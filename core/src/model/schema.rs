@@ -39,6 +39,8 @@ const STEPS_FOR_EACH_BYTE: usize = 20;
 const MAX_OWN_STEPS: usize = 20_000_000;
 /// The steps of a thorough check up to which the library finds the words: it looks at things several times.
 const MAX_WORDED: usize = 20_000;
+/// The same for one's own schema. A value with more members has plain words: naming each of them takes its memory again.
+const MAX_OWN_WORDED: usize = 100_000;
 /// The largest schemas of peers that the library reads for that, and those of one's own.
 const MAX_WORDED_NODES: usize = 500;
 /// Steps that a check may take where it is asked for; those that take more are worth a thread of their own.
@@ -254,7 +256,7 @@ impl Schema {
         match run.judge(value) {
             Ok(true) if !self.has_formats => Ok(()),
             Ok(true) => library(),
-            Ok(false) if self.is_worded(rules, MAX_WORDED.max(most / 5), value) => {
+            Ok(false) if self.is_worded(rules, MAX_WORDED.max(most / 5).min(MAX_OWN_WORDED), value) => {
                 library().and_then(|()| Err(self.words(source, rules, noun, value, None).0))
             }
             Ok(false) => Err(format!(

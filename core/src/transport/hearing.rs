@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 
 use super::lines::{Line, Lines, Oversized};
-use crate::driver::{Peer, trim};
+use crate::driver::Peer;
 use crate::error::{Error, ErrorKind, shortened};
 use crate::jsonrpc::{DecodeError, Limits, Outline, decode_leniently, mend, within};
 use crate::protocol::Input;
@@ -47,7 +47,6 @@ impl Hearing {
             let Some(frame) = lines.begun(length) else { return };
             self.announced = None;
             // What is none was announced by some line of a log.
-            trim::worked(frame.len());
             match decode_leniently(&frame, &self.limits) {
                 Ok(decoded) => {
                     lines.skip(length);

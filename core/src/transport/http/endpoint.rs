@@ -32,7 +32,7 @@ use super::uses::Begun;
 use super::{cors, ending, heavy, legacy, modern, pair};
 use crate::budget::{self, Reclaim};
 use crate::call::Link;
-use crate::driver::{Peer, now, runtime, trim};
+use crate::driver::{Peer, now, runtime};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
 use crate::protocol::revision::{Revision, modern as envelope};
@@ -253,7 +253,6 @@ impl Inner {
             Err(refusal) => return refusal.into(),
         };
         let body = unmarked(body);
-        trim::worked(body.len());
         let decoded = jsonrpc::decode(&body, &self.limits);
         let needed = || {
             let pair = self.pairs.find(session, sender.principal.as_ref());
@@ -296,7 +295,6 @@ impl Inner {
         if body.trim_ascii_start().first() == Some(&b'[') && (modern || !self.takes_batches(&sender)) {
             limits.max_batch = 0;
         }
-        trim::worked(body.len());
         let turn = heavy::turn(body.len()).await;
         let read = heavy::at_length(body.len(), || protocol::decode(&body, &limits));
         drop(turn);

@@ -17,6 +17,7 @@ mod exchange;
 #[cfg(feature = "auth")]
 pub(crate) mod fetch;
 pub(crate) mod forwarded;
+mod frames;
 #[cfg(feature = "auth")]
 mod guard;
 pub(crate) mod headers;

@@ -15,7 +15,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+#[cfg(unix)]
+use tokio::io::Interest;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+#[cfg(unix)]
+use tokio::net::UnixStream;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
 use tokio_rustls::TlsAcceptor;
@@ -25,12 +29,14 @@ use super::activity::{Activity, Arriving, Busy, Metered, Patience, Pieces, Socke
 use super::body::{Body, Quiet};
 use super::descriptors;
 use super::endpoint::Endpoint;
+use super::frames::Framed;
 use super::holder::Holder;
 use super::options::HttpOptions;
 use super::shares::Said;
 use super::tls::{HANDSHAKE, Tls};
 use super::unix;
-use crate::driver::{Use, now, runtime, trim};
+use crate::budget;
+use crate::driver::{Use, now, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::protocol::Origin;
 use crate::server::Server;
@@ -59,7 +65,7 @@ const MAX_HEAD: usize = 64 << 10;
 /// The most that is read of a socket, or waits to be written, at once.
 const MAX_BUFFER: usize = 128 << 10;
 /// The longest head of a request over HTTP/2, and its most fields: a byte may stand for a field there.
-const MAX_LIST: u32 = 32 << 10;
+const MAX_LIST: u32 = 16 << 10;
 const MAX_FIELDS: usize = 100;
 /// About as much memory a connection over HTTP/2 uses, in bytes, with all that it carries.
 const MULTIPLEXED: usize = 512 << 10;
@@ -403,8 +409,36 @@ impl Counted {
 impl Drop for Counted {
     fn drop(&mut self) {
         self.sockets.remove(self.key);
-        trim::worked(SOCKET);
+        budget::worked(SOCKET);
         self.server.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The socket of somebody who has connected.
+trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
+    /// Ready when something has come, or the end. Of a new socket tokio believes that it is readable: only reading tells.
+    fn poll_heard(&self, context: &mut Context<'_>) -> Poll<()>;
+}
+
+impl Socket for TcpStream {
+    fn poll_heard(&self, context: &mut Context<'_>) -> Poll<()> {
+        self.poll_peek(context, &mut ReadBuf::new(&mut [0])).map(drop)
+    }
+}
+
+#[cfg(unix)]
+impl Socket for UnixStream {
+    fn poll_heard(&self, context: &mut Context<'_>) -> Poll<()> {
+        let peek = || Ok(rustix::net::recv(self, &mut [0], rustix::net::RecvFlags::PEEK)?);
+        loop {
+            if std::task::ready!(self.poll_read_ready(context)).is_err() {
+                return Poll::Ready(());
+            }
+            match self.try_io(Interest::READABLE, peek) {
+                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
+                _ => return Poll::Ready(()),
+            }
+        }
     }
 }
 
@@ -418,10 +452,24 @@ struct Client {
 }
 
 impl Client {
-    /// Answers it until one of the two ends.
-    async fn served(self, stream: impl AsyncRead + AsyncWrite + Unpin, acceptor: Option<TlsAcceptor>) {
+    /// Answers it until one of the two ends. A socket has the memory that answering takes once something has come: boxed,
+    /// as it would make the task of a silent one as large.
+    async fn served(self, stream: impl Socket, acceptor: Option<TlsAcceptor>) {
+        tokio::select! {
+            () = std::future::poll_fn(|context| stream.poll_heard(context)) => {}
+            () = self.closing.wait() => return,
+            // Another needs its place.
+            () = self.activity.is_to_end(&PATIENCE) => return,
+        }
         let socket = Metered { socket: stream, activity: self.activity.clone() };
-        let Some(acceptor) = acceptor else { return connection(socket, self).await };
+        match acceptor {
+            None => Box::pin(connection(socket, self)).await,
+            Some(acceptor) => Box::pin(self.secured(socket, acceptor)).await,
+        }
+    }
+
+    /// The same over TLS.
+    async fn secured(self, socket: Metered<impl Socket>, acceptor: TlsAcceptor) {
         let shaken = tokio::select! {
             shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)) => shaken,
             () = self.closing.wait() => return,
@@ -431,9 +479,8 @@ impl Client {
         // The handshake itself refuses a client without TLS.
         let Ok(Ok(socket)) = shaken else { return };
         match socket.get_ref().1.alpn_protocol() == Some(b"h2") {
-            // Boxed, as it would make the task of every socket larger.
             true => Box::pin(multiplexed(socket, self)).await,
-            false => connection(socket, self).await,
+            false => Box::pin(connection(socket, self)).await,
         }
     }
 }
@@ -548,13 +595,13 @@ async fn multiplexed(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client
     builder.timer(TokioTimer::new()).keep_alive_interval(PING).keep_alive_timeout(PING);
     builder.max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_LIST).max_send_buf_size(MAX_BUFFER);
     builder.initial_stream_window_size(buffer).initial_connection_window_size(2 * buffer);
-    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
+    let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(Framed::new(socket)), service));
     if driven(serving.as_mut(), &common, &closing).await != Driven::Ended {
         // Says which requests were not taken.
         serving.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(GRACE, serving).await;
     }
-    trim::worked(MULTIPLEXED);
+    budget::worked(MULTIPLEXED);
 }
 
 /// Over HTTP/2 the host is part of the URL.

@@ -11,7 +11,7 @@ use super::head::Media;
 use super::pool::Answer;
 use super::stream::{self, Cursor, End};
 use super::{Shared, headers, pair};
-use crate::driver::trim;
+use crate::budget;
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson};
 use crate::protocol::Input;
@@ -264,7 +264,6 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
     if let Media::Other(media) = media {
         return Err(no_answer(post, format!("HTTP {status} with a body of type {media:?}, expected a message")));
     }
-    trim::worked(body.len());
     let decoded = jsonrpc::decode_leniently(&body, &shared.limits).map_err(garbled)?;
     if on(addressed(post, decoded)) {
         return Ok(());
@@ -276,7 +275,7 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
 async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessage<'_>) -> Result<(), Fault> {
     let mut bad = None;
     let read = |data: &Bytes| {
-        trim::worked(data.len());
+        budget::worked(data.len());
         jsonrpc::decode_leniently(data, &shared.limits)
     };
     let mut on = |data: Bytes| match read(&data) {

@@ -19,7 +19,7 @@ static WORKED: AtomicUsize = AtomicUsize::new(0);
 /// The process in which a thread waits to give back, or 0: a fork takes the number with it, and not the thread.
 static WAITS: AtomicU32 = AtomicU32::new(0);
 
-/// A message with so many bytes is worked on, or as much memory is used for something else.
+/// So many bytes of a message are gone, or as much memory that was used for something else.
 pub(crate) fn worked(bytes: usize) {
     if bytes < SHORT {
         return;
@@ -48,7 +48,7 @@ pub(crate) fn worked(bytes: usize) {
     }
 }
 
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(feature = "runtime", target_os = "linux", target_env = "gnu"))]
 fn give_back() {
     #[expect(unsafe_code, reason = "nothing safe tells glibc to; see ADR 0017")]
     // SAFETY: it takes a number, touches memory that is free alone, and may be called from any thread.
@@ -56,5 +56,5 @@ fn give_back() {
 }
 
 /// Others give back by themselves, or keep little.
-#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+#[cfg(not(all(feature = "runtime", target_os = "linux", target_env = "gnu")))]
 fn give_back() {}
