@@ -19,10 +19,11 @@ from measure import Stopwatch, alive
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 CLIENTS = {
+    "rust": [str(ROOT / "target/release/hostile-victim")],
     "python": [str(ROOT / "target/venv/bin/python"), str(HERE / "victims/victim.py")],
     "node": ["node", str(HERE / "victims/victim.mjs")],
 }
-"""Those that keep and print nothing of what they get; the others are the case runners, which do both."""
+"""Those that keep and print nothing of what they get; Swift's is the case runner, which does both."""
 MARK = "TRICORN_HOSTILE"
 START = 30.0
 END = 5.0
