@@ -12,6 +12,7 @@ mod place;
 mod process;
 mod proxies;
 mod report;
+mod sanitize;
 mod setup;
 mod soak;
 mod stamp;
@@ -76,6 +77,8 @@ enum Task {
     Soak(soak::Options),
     /// Have a thousand clients call our servers while another one floods them, and measure what the others see of it.
     Crowd(crowd::Options),
+    /// Run tests of the native code with the address sanitizer in it.
+    Sanitize(sanitize::Options),
     /// Write the wire types of Python, Node and Swift and the corpus index from the pinned schemas.
     GenTypes {
         /// Write nothing; fail when a file is not up to date
@@ -131,6 +134,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Hostile(options) => hostile::main(&options),
         Task::Soak(options) => soak::main(&options),
         Task::Crowd(options) => crowd::main(&options),
+        Task::Sanitize(options) => sanitize::main(&options),
         Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
         Task::Test(options) => test::main(&options),
         Task::Guides => guides::write().map(|_| true),

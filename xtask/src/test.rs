@@ -11,12 +11,14 @@ use crate::setup::{self, State};
 use crate::{demo, guides, hostile, interop, process, proxies, soak, tidy, tool, wild};
 use anyhow::Result;
 use parse::Read;
+pub(crate) use parse::{Reader, read};
 use std::collections::VecDeque;
 use std::sync::mpsc::channel;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 use steps::Step;
+pub(crate) use steps::node_tests;
 
 /// Lines of a failed step that are shown; all of them are in its log.
 const SHOWN: usize = 30;

@@ -5,7 +5,7 @@ use crate::report::Counts;
 
 /// How the output of a step is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reader {
+pub(crate) enum Reader {
     /// A check: its exit status is the whole answer.
     Status,
     /// `cargo test`.
@@ -22,12 +22,12 @@ pub(super) enum Reader {
 
 /// What a step came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Read {
-    pub(super) counts: Counts,
+pub(crate) struct Read {
+    pub(crate) counts: Counts,
     /// Why something was skipped, one line each.
-    pub(super) skips: Vec<String>,
+    pub(crate) skips: Vec<String>,
     /// What failed, one line each.
-    pub(super) failures: Vec<String>,
+    pub(crate) failures: Vec<String>,
 }
 
 impl Read {
@@ -41,7 +41,7 @@ impl Read {
 }
 
 /// Reads a finished step.
-pub(super) fn read(reader: Reader, done: &Done) -> Read {
+pub(crate) fn read(reader: Reader, done: &Done) -> Read {
     let text = done.text();
     let mut read = match reader {
         Reader::Status => Read { counts: Counts::of(done.ok()), ..Read::default() },

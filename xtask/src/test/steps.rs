@@ -138,10 +138,7 @@ fn node() -> Vec<Step> {
     let bin = |name: &str| place::root().join("node_modules/.bin").join(name);
     let check = |name: &str, path, args: &[&str]| step(name, program(path, args), 5, Reader::Status);
     let mut tests = program("node", &["--test", "--test-reporter=tap"]);
-    // Named one by one: what a folder means differs between versions of Node.
-    let found = stamp::sources(&place::root().join("bindings-node/test")).unwrap_or_default();
-    let is_test = |p: &&std::path::PathBuf| p.to_string_lossy().ends_with(".test.mjs");
-    tests.args(found.iter().filter(is_test));
+    tests.args(node_tests());
     vec![
         check("node biome", bin("biome"), &["check"]),
         check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
@@ -150,6 +147,12 @@ fn node() -> Vec<Step> {
         step("node test", tests, 10, Reader::Tap),
         package("node"),
     ]
+}
+
+/// The files of Node's tests, named one by one: what a folder means differs between versions of Node.
+pub(crate) fn node_tests() -> Vec<std::path::PathBuf> {
+    let found = stamp::sources(&place::root().join("bindings-node/test")).unwrap_or_default();
+    found.into_iter().filter(|path| path.to_string_lossy().ends_with(".test.mjs")).collect()
 }
 
 /// The package that a user installs, from what is compiled already.
