@@ -24,64 +24,55 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from ._core import is_safe_icon, version
-from .ask import CreateMessageResult, Elicited, Form, ListRootsResult, Root
-from .completion import Completion
-from .content import (
-    Annotations,
-    Audio,
-    CallToolResult,
-    Content,
-    EmbeddedResource,
-    Icon,
-    Image,
-    Implementation,
-    Page,
-    Progress,
-    ResourceContents,
-    ResourceLink,
-    Text,
-    Tool,
-    ToolAnnotations,
-)
-from .context import Context, RequestContext
-from .errors import (
-    AuthError,
-    CancelledError,
-    ClosedError,
-    Error,
-    InputRequired,
-    MisuseError,
-    PeerMisbehavedError,
-    ResourceNotFoundError,
-    RpcError,
-    TimeoutError,  # noqa: A004 - it is the builtin one too
-    ToolError,
-    TransportError,
-    UnsupportedError,
-    UrlElicitation,
-    UrlElicitationRequiredError,
-)
-from .extension import Extension
-from .info import RequestInfo
-from .logs import LogHandler
-from .middleware import Next, Request
-from .prompts import GetPromptResult, Message, Prompt, PromptArgument, PromptOptions, assistant, user
-from .question import Question
-from .resources import CacheHints, ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
-from .server import HttpOptions, Server, ServerCache, ServerOptions, TaskOptions
-from .tool import ToolOptions
-from .trace import TraceContext
 
+TYPE_CHECKING = False  # as type checkers know it; `typing` itself takes as long to import as Python to start
 if TYPE_CHECKING:
+    from .ask import CreateMessageResult, Elicited, Form, ListRootsResult, Root
     from .cache_store import CacheStore
     from .client import AsyncClient, ClientCache, ClientOptions, connect
     from .client_auth import AuthStep, ClientAuth, Identity, Wanted
+    from .completion import Completion
+    from .content import (
+        Annotations,
+        Audio,
+        CallToolResult,
+        Content,
+        EmbeddedResource,
+        Icon,
+        Image,
+        Implementation,
+        Page,
+        Progress,
+        ResourceContents,
+        ResourceLink,
+        Text,
+        Tool,
+        ToolAnnotations,
+    )
+    from .context import Context, RequestContext
+    from .errors import (
+        AuthError,
+        CancelledError,
+        ClosedError,
+        Error,
+        InputRequired,
+        MisuseError,
+        PeerMisbehavedError,
+        ResourceNotFoundError,
+        RpcError,
+        TimeoutError,  # noqa: A004 - it is the builtin one too
+        ToolError,
+        TransportError,
+        UnsupportedError,
+        UrlElicitation,
+        UrlElicitationRequiredError,
+    )
+    from .extension import Extension
     from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
     from .handlers import Handlers
     from .http_transport import HttpRequest, HttpResponse, HttpTransport
+    from .info import RequestInfo
     from .listening import (
         AsyncListening,
         Change,
@@ -93,12 +84,20 @@ if TYPE_CHECKING:
         TaskChanged,
         ToolsListChanged,
     )
+    from .logs import LogHandler
+    from .middleware import Next, Request
     from .principal import Principal
+    from .prompts import GetPromptResult, Message, Prompt, PromptArgument, PromptOptions, assistant, user
+    from .question import Question
     from .requests import RequestOptions
+    from .resources import CacheHints, ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
+    from .server import HttpOptions, Server, ServerCache, ServerOptions, TaskOptions
     from .server_auth import Introspection, ServerAuth
     from .sync import Client, Listening
     from .tasks import AsyncTaskHandle, Task, TaskHandle
     from .token_store import FileStore, TokenKey, TokenStore
+    from .tool import ToolOptions
+    from .trace import TraceContext
 
 __version__ = version()
 
@@ -208,54 +207,94 @@ __all__ = [
     "__version__",
 ]
 
-_LATER = {
-    "AsyncClient": "client",
-    "AuthStep": "client_auth",
-    "CacheStore": "cache_store",
-    "ClientAuth": "client_auth",
-    "FileStore": "token_store",
-    "Identity": "client_auth",
-    "Introspection": "server_auth",
-    "Principal": "principal",
-    "ServerAuth": "server_auth",
-    "TokenKey": "token_store",
-    "TokenStore": "token_store",
-    "Wanted": "client_auth",
-    "Client": "sync",
-    "ClientCache": "client",
-    "ClientOptions": "client",
-    "RequestOptions": "requests",
-    "AsyncClientGroup": "group",
-    "AsyncTaskHandle": "tasks",
-    "ClientGroup": "group",
-    "GroupOptions": "group",
-    "Handlers": "handlers",
-    "HttpRequest": "http_transport",
-    "HttpResponse": "http_transport",
-    "HttpTransport": "http_transport",
-    "AsyncListening": "listening",
-    "Change": "listening",
-    "ExtensionNotification": "listening",
-    "Honoured": "listening",
-    "Listening": "sync",
-    "PromptsListChanged": "listening",
-    "ResourceUpdated": "listening",
-    "TaskChanged": "listening",
-    "ResourcesListChanged": "listening",
-    "ToolsListChanged": "listening",
-    "Task": "tasks",
-    "TaskHandle": "tasks",
-    "connect": "client",
-    "connect_many": "group",
+_NAMES = {
+    "ask": ("CreateMessageResult", "Elicited", "Form", "ListRootsResult", "Root"),
+    "cache_store": ("CacheStore",),
+    "client": ("AsyncClient", "ClientCache", "ClientOptions", "connect"),
+    "client_auth": ("AuthStep", "ClientAuth", "Identity", "Wanted"),
+    "completion": ("Completion",),
+    "content": (
+        "Annotations",
+        "Audio",
+        "CallToolResult",
+        "Content",
+        "EmbeddedResource",
+        "Icon",
+        "Image",
+        "Implementation",
+        "Page",
+        "Progress",
+        "ResourceContents",
+        "ResourceLink",
+        "Text",
+        "Tool",
+        "ToolAnnotations",
+    ),
+    "context": ("Context", "RequestContext"),
+    "errors": (
+        "AuthError",
+        "CancelledError",
+        "ClosedError",
+        "Error",
+        "InputRequired",
+        "MisuseError",
+        "PeerMisbehavedError",
+        "ResourceNotFoundError",
+        "RpcError",
+        "TimeoutError",
+        "ToolError",
+        "TransportError",
+        "UnsupportedError",
+        "UrlElicitation",
+        "UrlElicitationRequiredError",
+    ),
+    "extension": ("Extension",),
+    "group": ("AsyncClientGroup", "ClientGroup", "GroupOptions", "connect_many"),
+    "handlers": ("Handlers",),
+    "http_transport": ("HttpRequest", "HttpResponse", "HttpTransport"),
+    "info": ("RequestInfo",),
+    "listening": (
+        "AsyncListening",
+        "Change",
+        "ExtensionNotification",
+        "Honoured",
+        "PromptsListChanged",
+        "ResourcesListChanged",
+        "ResourceUpdated",
+        "TaskChanged",
+        "ToolsListChanged",
+    ),
+    "logs": ("LogHandler",),
+    "middleware": ("Next", "Request"),
+    "principal": ("Principal",),
+    "prompts": ("GetPromptResult", "Message", "Prompt", "PromptArgument", "PromptOptions", "assistant", "user"),
+    "question": ("Question",),
+    "requests": ("RequestOptions",),
+    "resources": ("CacheHints", "ReadResourceResult", "Resource", "ResourceOptions", "ResourceTemplate"),
+    "server": ("HttpOptions", "Server", "ServerCache", "ServerOptions", "TaskOptions"),
+    "server_auth": ("Introspection", "ServerAuth"),
+    "sync": ("Client", "Listening"),
+    "tasks": ("AsyncTaskHandle", "Task", "TaskHandle"),
+    "token_store": ("FileStore", "TokenKey", "TokenStore"),
+    "tool": ("ToolOptions",),
+    "trace": ("TraceContext",),
 }
+"""The public names by their modules, none of which is imported before one of its names is asked for."""
 
+_MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
-def __getattr__(name: str) -> Any:
-    # Most servers never are a client, nor protected: they do not pay for importing that.
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # where type checkers see it, they take any name for one that is there
 
-    value = getattr(import_module(f".{_LATER[name]}", __name__), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name):
+        from importlib import import_module
+
+        if name in _NAMES:
+            return import_module(f".{name}", __name__)
+        if name not in _MODULES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f".{_MODULES[name]}", __name__), name)
+        globals()[name] = value
+        return value
+
+    def __dir__():
+        return sorted({*globals(), *__all__, *_NAMES})

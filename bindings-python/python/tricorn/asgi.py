@@ -14,7 +14,8 @@ import msgspec
 from . import hosting
 from .errors import Error, MisuseError
 from .handler import options_text
-from .host import AROUND, OF_PARENTS, log
+from .host import AROUND, OF_PARENTS
+from .threads import log
 
 if TYPE_CHECKING:
     from ._core import HttpEndpoint
@@ -152,7 +153,7 @@ class Application:
     def _has_ended(self, task: asyncio.Task[None]) -> None:
         self._ending = None
         if not task.cancelled() and (error := task.exception()) is not None:
-            log.warning("the mounted server could not end: %s", error)
+            log().warning("the mounted server could not end: %s", error)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
         """One ASGI connection."""

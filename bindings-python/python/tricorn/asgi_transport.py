@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from .errors import MisuseError
-from .host import log, looked_at
+from .host import looked_at
 from .http_transport import HttpRequest, HttpResponse
+from .threads import log
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -189,7 +190,7 @@ class _Call:
     def _ended(self, task: asyncio.Task[None]) -> None:
         error = RuntimeError("the application was cancelled") if task.cancelled() else task.exception()
         if error is not None and not (self._has_left or task.cancelled()):
-            log.error("the application of an ASGITransport failed", exc_info=error)
+            log().error("the application of an ASGITransport failed", exc_info=error)
         if not self._is_complete:
             did = "left its response unfinished" if self._has_begun else "gave no response"
             self._error = error or RuntimeError(f"the application {did}")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Generic, Literal, TypeVar, cast, overload
-from urllib.parse import unquote, urlsplit
 
 import msgspec
 
@@ -67,6 +66,8 @@ class Root(msgspec.Struct, omit_defaults=True, rename={"meta": "_meta"}):
     @property
     def path(self) -> str:
         """The path in the client's file system."""
+        from urllib.parse import unquote, urlsplit
+
         return unquote(urlsplit(self.uri).path)
 
 

@@ -11,6 +11,7 @@ from concurrent import futures
 from contextlib import suppress
 from typing import Any, cast
 
+from .checks import called
 from .decoding import decode
 from .encoding import encode
 from .errors import (
@@ -24,7 +25,6 @@ from .errors import (
     unicode,
 )
 from .handler import hook
-from .handlers import called
 from .host import Host
 from .threads import Threads
 

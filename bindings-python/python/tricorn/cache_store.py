@@ -7,7 +7,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 
 from . import asked, checks
 from .errors import MisuseError
-from .handlers import MAX_THREADS, known_options
+from .handlers import MAX_THREADS
 from .host import Host
 from .threads import Threads
 
@@ -65,7 +65,7 @@ def kept(host: Host, given: object, known: type) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise MisuseError(f'cache: expected True, False or a mapping, such as {{"store": ...}}, got a {kind}')
     cache = dict(cast("Mapping[str, Any]", given))
-    known_options("cache", cache, known)
+    checks.known_options("cache", cache, known)
     if cache.get("store") is not None:
         cache["store"] = place(host, cache["store"])
     return cache

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
-from .errors import MisuseError
+from . import _core
+from .errors import MisuseError, unicode
+
+F = TypeVar("F")
 
 _SECONDS = ("ttl", "timeout", "interval", "grace", "retry")
 
@@ -31,8 +33,10 @@ def finite(name: str, value: Any) -> None:
         finite(name, msgspec.structs.asdict(value))
     elif hasattr(value, "tolist"):  # numpy's
         finite(name, value.tolist())
-    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
-        finite(name, {field.name: getattr(value, field.name) for field in dataclasses.fields(value)})
+    elif hasattr(cast("Any", type(value)), "__dataclass_fields__"):
+        from dataclasses import fields  # whoever has such a value has imported it
+
+        finite(name, {field.name: getattr(value, field.name) for field in fields(value)})
 
 
 def number(name: str, value: object) -> None:
@@ -98,3 +102,18 @@ def a(name: str, value: object, kind: type) -> None:
     if not isinstance(value, kind):
         article = "an" if kind.__name__[0] in "AEIOU" else "a"
         raise MisuseError(f"{name}: expected {article} {kind.__name__}, got a {type(value).__qualname__}")
+
+
+def called(name: str, function: F) -> F:
+    """The function that an option gives; anything else is refused."""
+    if function is not None and not callable(function):
+        raise MisuseError(f"{name}: expected a function, got {function!r}")
+    return function
+
+
+def known_options(what: str, options: Mapping[str, Any], known: type) -> None:
+    """Refuses options that do not exist, in the engine's words."""
+    names = known.__annotations__
+    for name in options:
+        if name not in names:
+            _core.unknown_option(what, unicode(str(name)), list(names))

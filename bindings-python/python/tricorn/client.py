@@ -13,6 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from . import _core
+from .checks import called, known_options
 from .connection import Connection
 from .content import CallToolResult, Implementation, member
 from .context import RequestContext
@@ -26,10 +27,8 @@ from .handlers import (
     QUESTIONS,
     Handlers,
     RootLike,
-    called,
     hear,
     hears_lists,
-    known_options,
     of_policy,
     offer,
     root_list,

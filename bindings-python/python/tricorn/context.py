@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, MutableMapping, Sequence
-from concurrent import futures
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
@@ -20,6 +18,8 @@ from .info import RequestInfo
 from .trace import TraceContext, TraceLike, told
 
 if TYPE_CHECKING:
+    from concurrent import futures
+
     from typing_extensions import Self, Unpack
     from typing_extensions import TypeVar as TypeVarWithDefault
 
@@ -155,6 +155,9 @@ class RequestContext:
         When the call is cancelled meanwhile, it raises `CancelledError`. A plain function that is a `step` runs in this
         thread.
         """
+        from asyncio import run_coroutine_threadsafe
+        from concurrent import futures
+
         from .rounds import finished, on_a_loop
 
         host = self._host
@@ -167,7 +170,7 @@ class RequestContext:
         if host.loop is None or call is None:
             _discard(question)
             raise ClosedError("the call is over, or does not run in a worker thread")
-        future = asyncio.run_coroutine_threadsafe(_awaited(question), host.loop)
+        future = run_coroutine_threadsafe(_awaited(question), host.loop)
         try:
             return call(future)
         except futures.CancelledError:
@@ -522,6 +525,8 @@ def _loggable(data: Any) -> bytes:
 
 def _was_cancelled() -> BaseException:
     """The exception by which a cancelled call ends, in the form that its handler's kind of function knows."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:

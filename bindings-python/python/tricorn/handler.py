@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 import json
 import typing
-from collections.abc import Awaitable, Callable
-from concurrent import futures
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from .context import CURRENT, Context, RequestContext
 from .decoding import decode as decode_any
@@ -32,6 +30,9 @@ from .host import Handler, Host, raised
 from .judge import ArgumentError
 from .schema import Decode, Signature, hints, is_context, unwrapped
 from .threads import PATIENCE, Job, ThreadCall, Threads
+
+if TYPE_CHECKING:
+    from concurrent import futures
 
 Answer = Callable[[int, Any], object]
 
@@ -175,6 +176,20 @@ def _text(error: BaseException) -> str:
         return "(its text cannot be read)"
 
 
+def _is_cancellation(error: BaseException) -> bool:
+    """Whether a task that was cancelled ends with it."""
+    from asyncio import CancelledError as Cancelled
+
+    return isinstance(error, Cancelled)
+
+
+def _finish(steps: Iterable[futures.Future[None]]) -> None:
+    """Waits for steps in a worker thread."""
+    from concurrent.futures import wait
+
+    wait(steps)
+
+
 def or_required(value: Any) -> Any:
     """What a function returned, which may be what it might as well have raised."""
     if isinstance(value, InputRequired):
@@ -222,13 +237,13 @@ def handler(
             if host.steps:
                 await settled(key)
             answer(key, result)
-        except asyncio.CancelledError as error:
-            failed(key, error)  # nobody listens when the client cancelled; an error when the handler did it itself
-            raise
         except GeneratorExit:
             bridge.error(key, "the server stopped")
             raise
-        except BaseException as error:  # noqa: BLE001 - all of them are answered
+        except BaseException as error:
+            if _is_cancellation(error):
+                failed(key, error)  # nobody listens when the client cancelled; an error when the handler did it itself
+                raise
             try:
                 if host.steps:
                     await settled(key, error)
@@ -238,6 +253,8 @@ def handler(
             host.done(key)
 
     async def settled(key: int, error: BaseException | None = None) -> None:
+        import asyncio
+
         await asyncio.gather(*map(asyncio.wrap_future, host.unfinished(key, error)))
 
     def run(arguments: dict[str, Any], key: int) -> None:
@@ -247,13 +264,13 @@ def handler(
             if not hasattr(value, "__await__"):
                 value = or_required(value)
                 if host.steps and threads is not None:
-                    futures.wait(host.unfinished(key))
+                    _finish(host.unfinished(key))
                 answer(key, value)
                 host.done(key)
                 return
         except BaseException as error:  # noqa: BLE001 - all of them are answered
             if host.steps and threads is not None:
-                futures.wait(host.unfinished(key, error))
+                _finish(host.unfinished(key, error))
             failed(key, error)
             host.done(key)
             return

@@ -6,11 +6,11 @@ import dataclasses
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, TypedDict, cast
 
 import msgspec
 
-from . import _core
+from . import _core, checks
 from .ask import CreateMessageResult, Elicited, Root
 from .content import BLOCKS
 from .context import RequestContext
@@ -23,8 +23,6 @@ from .prompts import Message
 from .threads import Threads
 
 MAX_THREADS = 32
-
-C = TypeVar("C")
 
 RootLike = str | os.PathLike[str] | Root | Mapping[str, Any]
 """A path, a `file:` URI, a `Root`, or the schema's Root object."""
@@ -138,21 +136,6 @@ def of_policy(policy: object) -> dict[str, Any]:
     return found
 
 
-def called(name: str, function: C) -> C:
-    """The function that an option gives; anything else is refused."""
-    if function is not None and not callable(function):
-        raise MisuseError(f"{name}: expected a function, got {function!r}")
-    return function
-
-
-def known_options(what: str, options: Mapping[str, Any], known: type) -> None:
-    """Refuses options that do not exist, in the engine's words."""
-    names = known.__annotations__
-    for name in options:
-        if name not in names:
-            _core.unknown_option(what, unicode(str(name)), list(names))
-
-
 def root_list(roots: Iterable[RootLike]) -> bytes:
     """Roots as the engine takes them; paths become absolute."""
     if isinstance(roots, (str, bytes, Mapping)) or not hasattr(roots, "__iter__"):
@@ -223,7 +206,7 @@ def _entry(
     values: Callable[[dict[str, Any]], tuple[Any, ...]],
     answer: Answer,
 ) -> Handler:
-    signature = hook(called(name, function), most, name, RequestContext)
+    signature = hook(checks.called(name, function), most, name, RequestContext)
     return hook_handler(host, Subject(name, ""), signature, values, answer, threads)
 
 

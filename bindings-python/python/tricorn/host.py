@@ -6,26 +6,25 @@ everything here then happens on that loop's thread.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 import itertools
 import json
-import logging
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Generator
-from concurrent import futures
 from contextlib import contextmanager
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
 from . import _core
 from .decoding import decode, decoded
 from .errors import ClosedError, InputRequired, MisuseError, PeerMisbehavedError, RpcError
-from .threads import ThreadCall, Threads
+from .threads import ThreadCall, Threads, log
 
-log = logging.getLogger("tricorn")
+if TYPE_CHECKING:
+    import asyncio
+    from concurrent import futures
 
 LAST_POLLS = 64
 """How many more batches a stopping host looks at; whoever sends more than that gets an error from the engine."""
@@ -121,6 +120,9 @@ class Host:
         self.progress: dict[int, Callable[[bytes], None]] = {}
         self.sinks: dict[int, EventSink] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
+        # Of asyncio, from `attach` on: to import it takes longer than all else that a server needs to be defined.
+        self._running_loop: Callable[[], asyncio.AbstractEventLoop]
+        self._task: Callable[..., asyncio.Task[None]]
         self.revive: Callable[[], asyncio.Task[None] | None] | None = None
         """Begins on the running loop what has ended with an earlier one, though it is still used."""
         self._ready_queue: Any = None
@@ -167,6 +169,8 @@ class Host:
 
     def attach(self) -> object:
         """Works on the running loop from now on, until everything that this returned was given to `detach`."""
+        import asyncio
+
         try:
             loop = asyncio.get_running_loop()
         except RuntimeError:
@@ -177,7 +181,8 @@ class Host:
         if self.loop is not loop:
             if self.loop is not None:
                 self._leave(self.loop)
-            self.loop = loop
+            self._running_loop, self._task = asyncio.get_running_loop, asyncio.Task
+            self.loop = loop  # after these: other threads look at it
             self._ready_queue = getattr(loop, "_ready", None)
             begun = None if self.revive is None else self.revive()
             if begun is None:
@@ -217,7 +222,7 @@ class Host:
 
     def is_last(self, user: object) -> bool:
         """Whether `detach` would stop everything."""
-        return self._users == {user} and self.loop is asyncio.get_running_loop()
+        return self._users == {user} and self.loop is self._running_loop()
 
     def has_only(self, users: set[object]) -> bool:
         """Whether nobody uses it but these."""
@@ -225,14 +230,16 @@ class Host:
 
     def lend(self) -> object | None:
         """Attaches to the running loop unless the host already works on a live one; gives what `detach` is due for."""
-        if self.loop is not None and self.loop is not asyncio.get_running_loop() and self.loop.is_running():
+        if self.loop is not None and self.loop is not self._running_loop() and self.loop.is_running():
             return None
         return self.attach()
 
     def must_not_block(self) -> None:
         """Refuses to block the very loop that would have to answer."""
+        if self.loop is None:
+            return
         try:
-            running = asyncio.get_running_loop()
+            running = self._running_loop()
         except RuntimeError:
             return
         if self.loop is running:
@@ -247,10 +254,12 @@ class Host:
         self._abandon()
 
     def _abandon(self) -> None:
+        from asyncio import Future
+
         loop, self.loop = self.loop, None
         if loop is not None and loop.is_closed():
             for op, waiter in list(self.waiting.items()):
-                if isinstance(waiter, asyncio.Future):  # it cannot be told any more
+                if isinstance(waiter, Future):  # it cannot be told any more
                     self.forget(op)
         # One more round, so that settled operations are delivered and queued calls are refused, not forgotten.
         refuse = Table(self._refuse)
@@ -318,7 +327,7 @@ class Host:
     def _event(self, source: int, name: str, params: bytes) -> None:
         try:
             if name == "warning":
-                log.warning("%s", decode(params).get("message"))
+                log().warning("%s", decode(params).get("message"))
             elif name == "released":  # a handler of a session, or one that was replaced: nothing calls it any more
                 number = decode(params)["handler"]
                 self.kept.pop(number, None)
@@ -332,7 +341,7 @@ class Host:
             if (sink := self.sinks.get(source)) is not None:
                 sink(name, params)
         except PeerMisbehavedError as error:
-            log.warning("%s was not heard: %s", name, error)
+            log().warning("%s was not heard: %s", name, error)
 
     # -- operations
 
@@ -345,8 +354,8 @@ class Host:
 
     async def wait(self, start: Callable[[int], None], progress: Callable[[bytes], None] | None = None) -> bytes:
         """Starts an operation and waits for it; cancelling the waiting task cancels the operation."""
-        loop = asyncio.get_running_loop()
-        if loop is not self.loop:
+        loop = self.loop
+        if loop is None or loop is not self._running_loop():
             raise MisuseError("this object belongs to another event loop")
         op = next(_ops)
         future: asyncio.Future[bytes] = loop.create_future()
@@ -391,6 +400,8 @@ class Host:
         """Waits until nothing runs any more for an operation that nobody waits for."""
         if op not in self.lasting:
             return
+        import asyncio
+
         self._ends[op] = end = asyncio.get_running_loop().create_future()
         try:
             await asyncio.wait((end,), timeout=patience)
@@ -429,7 +440,7 @@ class Host:
         def spawn(self, key: int, coroutine: Coroutine[Any, Any, None], name: str) -> None:
             """Runs an asynchronous handler; one that never waits is done when this returns."""
             self.first_step = key
-            task = asyncio.Task(coroutine, loop=self.loop, name=name, eager_start=True)
+            task = self._task(coroutine, loop=self.loop, name=name, eager_start=True)
             self.first_step = None
             if not task.done():
                 self.running[key] = task
@@ -438,7 +449,7 @@ class Host:
 
         def spawn(self, key: int, coroutine: Coroutine[Any, Any, None], name: str) -> None:
             """Runs an asynchronous handler; one that never waits is done when this returns."""
-            task = asyncio.Task(coroutine, loop=self.loop, name=name)
+            task = self._task(coroutine, loop=self.loop, name=name)
             # Python 3.12 starts a task eagerly when asked to. Here its first step stands in the loop's queue: taking
             # it out and running it now has the same effect, and saves a whole round of the loop.
             ready = self._ready_queue
@@ -497,7 +508,9 @@ class Host:
             self.asked.add(key)
             if key not in self.running:  # a worker thread was done with it just now
                 self.asked.discard(key)
-        task = asyncio.current_task()
+        from asyncio import current_task
+
+        task = current_task()
         if task is not None:
             # One of several that ask; nobody need look at it any more when another one has ended the run.
             task.add_done_callback(looked_at)
@@ -505,7 +518,9 @@ class Host:
     @contextmanager
     def at_work(self, key: int) -> Generator[None]:
         """A step of the running handler of `key`, which is to be done before the handler runs again."""
-        step: futures.Future[None] = futures.Future()
+        from concurrent.futures import Future
+
+        step: Future[None] = Future()
         step.set_running_or_notify_cancel()  # who waits for it may be cancelled, it may not
         steps = self.steps.setdefault(key, set())
         steps.add(step)
@@ -538,7 +553,7 @@ class Host:
                 return
             if inspect.iscoroutine(told):
                 told.close()
-            log.warning("%s was not told: %d of it are still at work", name, len(self._tasks))
+            log().warning("%s was not told: %d of it are still at work", name, len(self._tasks))
         except Exception as error:  # noqa: BLE001 - one callback must not cost the others theirs
             self.report(error, name)
 
@@ -564,6 +579,8 @@ class Host:
 
     async def carried(self) -> None:
         """Waits until everything is closed that a transport has opened, for `CLOSING` seconds and a little."""
+        import asyncio
+
         # A loop that has ended does not end its tasks any more.
         here = asyncio.get_running_loop()
         if carried := {task for task in self._carried if task.get_loop() is here}:
@@ -571,17 +588,17 @@ class Host:
 
     def warn(self, message: str) -> None:
         """Writes a warning to the log."""
-        log.warning("%s", message)
+        log().warning("%s", message)
 
     def report(self, error: Exception, name: str, what: object = None) -> None:
         """Tells `on_error`, or the log, that a function of the user failed."""
         try:
             if self.on_error is None:
-                log.error("%s failed", what or name, exc_info=error)
+                log().error("%s failed", what or name, exc_info=error)
             else:
                 self.on_error(error, name)
         except BaseException as second:  # the thread or task that this happens in must go on
-            log.error("on_error failed for %s", what or name, exc_info=second)
+            log().error("on_error failed for %s", what or name, exc_info=second)
             if not isinstance(second, Exception):
                 raise
 
@@ -615,14 +632,17 @@ def looked_at(task: asyncio.Future[Any]) -> None:
         task.exception()
 
 
+_INFO, _WARNING = 20, 30  # of `logging`
+
+
 def _log_request(record: dict[str, Any]) -> None:
     name, error = record.get("name"), record.get("error")
-    level = logging.INFO if error is None else logging.WARNING
-    if not log.isEnabledFor(level):
+    level = _INFO if error is None else _WARNING
+    if not log().isEnabledFor(level):
         return
     outcome = f"failed: {error}" if error is not None else "cancelled" if record.get("cancelled") else "ok"
     what = record["method"] if name is None else f"{record['method']} {json.dumps(name, ensure_ascii=False)}"
-    log.log(level, "%s %.1f ms %s", what, record["seconds"] * 1000, outcome, extra={"request": record})
+    log().log(level, "%s %.1f ms %s", what, record["seconds"] * 1000, outcome, extra={"request": record})
 
 
 def _raise(reason: BaseException) -> None:

@@ -286,6 +286,4 @@ def _given(options: D, *meant: str) -> D:
 
 def _known(what: str, options: Any, known: type) -> None:
     if options.keys() - known.__annotations__.keys():
-        from .handlers import known_options  # a client's module, which a server needs for this message only
-
-        known_options(what, options, known)
+        checks.known_options(what, options, known)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, overlo
 
 import msgspec
 
-from . import _core
+from . import _core, checks
 from .content import Icon
 from .context import Context
 from .deprecation import warn_options
@@ -19,19 +18,18 @@ from .engine import Engine
 from .errors import ClosedError, MisuseError
 from .extension import Extension
 from .handler import options_text
-from .handlers import called
 from .host import NO_STATE, Host, OnError
-from .lifespan import Life, Lifespan
 from .middleware import Around, Builtin, wrap
 from .offer import Offer
 from .resources import CacheHints
-from .running import Ending, check_streams, ends, give_back_streams, pass_on_printed, patient_log
 from .threads import Threads
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .asgi import Application
+    from .lifespan import Life, Lifespan
+    from .running import Ending
     from .server_auth import ServerAuth
 
 A = TypeVar("A", bound=Around[Context])
@@ -272,7 +270,7 @@ class Server(Offer):
         own_name, own_version = caller(sys._getframe(1).f_globals, version is None)
         self.name = name or own_name
         self.version = version or own_version
-        self._host = Host(True, called("on_error", on_error))
+        self._host = Host(True, checks.called("on_error", on_error))
         self._threads = self._host.threads = Threads(max_threads)
         self._body_limit = int(options.get("max_message_bytes") or BODY_LIMIT)
         settings: dict[str, Any] = {"name": self.name, "version": self.version, **options}
@@ -287,6 +285,8 @@ class Server(Offer):
         if lifespan is not None:
             if state is not None:
                 raise MisuseError("state: the lifespan gives it")
+            from .lifespan import Life
+
             self._life = Life(self._host, self, lifespan)
             self._engine.set_lifespan(*self._life.numbers())
             self._host.revive = self._life.revived
@@ -336,6 +336,8 @@ class Server(Offer):
         await self._serve_stdio(None)
 
     async def _serve_stdio(self, ending: Ending | None) -> None:
+        from .running import check_streams, give_back_streams, pass_on_printed, patient_log
+
         check_streams()
         user, core = self._engine.attach(), self._core
 
@@ -372,6 +374,8 @@ class Server(Offer):
     async def _serve_http(
         self, host: str, port: int, on_listening: Callable[[str], None] | None, options: HttpOptions
     ) -> None:
+        from .running import patient_log
+
         _check_host(host, port)
         settings = options_text({"host": host, "port": port, **options})
         user = self._engine.attach()
@@ -405,6 +409,8 @@ class Server(Offer):
         the server is closed, or fails, earlier, the block goes on; a failure is raised at its end. Port 0 takes any
         free one.
         """
+        import asyncio
+
         warn_options(options)
         loop = asyncio.get_running_loop()
         started: asyncio.Future[str] = loop.create_future()
@@ -438,6 +444,10 @@ class Server(Offer):
         then, and decides that instead; one for SIGHUP is left alone, and what is ignored is ignored. After either, and
         after the end of input, other threads keep the process for a second only.
         """
+        import asyncio
+
+        from .running import ends
+
         warn_options(options)
         address = _address(http if http is not None else _asked(sys.argv[1:]))
         _run_options(options, address)
@@ -597,6 +607,8 @@ def _check_host(host: object, port: object) -> None:
 
 def _refuse_loop() -> None:
     """`MisuseError` where an event loop runs already, as in a notebook or an `async def`."""
+    import asyncio
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
@@ -613,9 +625,7 @@ def _http_options(what: str, options: HttpOptions) -> HttpOptions:
         if unknown & {"host", "port"}:
             name = sorted(unknown)[0]
             raise MisuseError(f"{what}: option {name!r} means nothing here: whoever mounts the server listens")
-        from .handlers import known_options  # a client's module, which a server needs for this message only
-
-        known_options(what, options, HttpOptions)
+        checks.known_options(what, options, HttpOptions)
     return options
 
 

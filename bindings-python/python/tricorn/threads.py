@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-import logging
+import functools
 import queue
 import threading
 from collections.abc import Callable
-from concurrent import futures
 from typing import TYPE_CHECKING, Any
 
 from . import _core
 
 if TYPE_CHECKING:
     import contextvars
-
-
-log = logging.getLogger("tricorn")
+    import logging
+    from concurrent import futures
 
 MAX_GIVEN_UP = 256
 """Functions of one pool that go on although nobody waits for them, and have a thread besides the others."""
 PATIENCE = 60.0
 """Seconds for which a function waits for a thread; after that its call fails."""
+
+
+@functools.cache
+def log() -> logging.Logger:
+    """The logger of this package; `logging` is imported when there is something to say."""
+    import logging
+
+    return logging.getLogger("tricorn")
 
 
 class ThreadCall:
@@ -50,8 +56,10 @@ class ThreadCall:
         self.waits.add(future)
         try:
             if self.cancelled:  # what it has come to by now is not what the function waits for
+                from concurrent.futures import CancelledError
+
                 future.cancel()
-                raise futures.CancelledError
+                raise CancelledError
             return future.result()
         finally:
             self.waits.discard(future)
@@ -138,7 +146,7 @@ class Threads:
                 number = self._another()
         if is_full and not self._warned:
             self._warned = True
-            log.warning("%d functions that were given up are still at work: others wait for a thread", MAX_GIVEN_UP)
+            log().warning("%d functions that were given up are still at work: others wait for a thread", MAX_GIVEN_UP)
         self._start(number)
 
     def _another(self) -> int:
