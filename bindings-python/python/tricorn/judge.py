@@ -30,6 +30,7 @@ Mode = Literal["validation", "serialization"]
 REF = "#/$defs/{name}"
 SIMPLE: dict[Any, str] = {str: "string", int: "integer", float: "number", bool: "boolean"}
 UNFIT = (TypeError, NotImplementedError, RecursionError, NameError)
+INSTALL = "pip install 'tricorn[pydantic]'"
 MAX_KEPT = 256
 """Types whose judges are kept."""
 _SHOWN = 10
@@ -113,7 +114,7 @@ def fallback(hint: Any, error: Exception) -> Judge:
     """The judge of a type that msgspec cannot take. `MisuseError`: pydantic cannot either, or is not there."""
     reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
     if look.module("pydantic") is None:
-        raise MisuseError(f"{reason[0]}; install pydantic, which may know it") from None
+        raise MisuseError(f"{reason[0]}; pydantic may know it: {INSTALL}") from None
     inside = look.look(hint)
     if inside.structs:
         raise MisuseError(reason[0])
@@ -314,12 +315,12 @@ def translated(hint: Any) -> Any:
             if value is not None and not (name == "min_length" and value == 0):
                 limits[name] = value
         if type(one).__name__ not in ("Gt", "Ge", "Lt", "Le", "Interval", "MultipleOf", "MinLen", "MaxLen", "Len"):
-            raise MisuseError(f"msgspec does not know {one!r}: install pydantic, or leave it out")
+            raise MisuseError(f"msgspec does not know {one!r}: leave it out, or install pydantic: {INSTALL}")
         return msgspec.Meta(**limits)
 
     made = look.rebuilt(hint, extra, records=False)
     if left := look.look(made).limits:
-        raise MisuseError(f"msgspec does not know {left[0]}: write msgspec.Meta(...) there, or install pydantic")
+        raise MisuseError(f"msgspec does not know {left[0]}: write msgspec.Meta(...), or install pydantic: {INSTALL}")
     return made
 
 
@@ -381,6 +382,8 @@ def shown(value: Any) -> str:
 def pydantic() -> Any:
     """The library."""
     module = look.module("pydantic")
+    if module is None:
+        raise MisuseError(f"pydantic is needed: {INSTALL}")
     if not hasattr(module, "TypeAdapter"):
         raise MisuseError("pydantic 2 is needed, an older one is installed")
     return module
