@@ -16,10 +16,10 @@ import tricorn
 
 from .conftest import PATIENCE
 
-HEAVY = ("asyncio", "concurrent.futures", "email", "http", "logging", "multiprocessing", "socket", "ssl", "subprocess")
+HEAVY = ("asyncio", "concurrent.futures", "email", "http", "logging", "multiprocessing", "socket", "ssl")
 """What a program that only defines a server has no use for."""
 OPTIONAL = ("annotated_types", "httpx", "opentelemetry", "pydantic", "starlette")
-BARE = (*HEAVY, *OPTIONAL, "dataclasses", "inspect", "json", "msgspec", "typing", "typing_extensions", "urllib.parse")
+BARE = (*HEAVY, *OPTIONAL, "dataclasses", "inspect", "json", "msgspec", "typing_extensions", "urllib.parse")
 """What nobody has to wait for who imports the package alone."""
 
 SOURCE = Path(tricorn.__file__)

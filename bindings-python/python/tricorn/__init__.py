@@ -24,9 +24,10 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from ._core import is_safe_icon, version
 
-TYPE_CHECKING = False  # as type checkers know it; `typing` itself takes as long to import as Python to start
 if TYPE_CHECKING:
     from .ask import CreateMessageResult, Elicited, Form, ListRootsResult, Root
     from .cache_store import CacheStore
@@ -285,7 +286,7 @@ _MODULES = {name: module for module, names in _NAMES.items() for name in names}
 
 if not TYPE_CHECKING:  # where type checkers see it, they take any name for one that is there
 
-    def __getattr__(name):
+    def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         if name in _NAMES:
@@ -296,5 +297,5 @@ if not TYPE_CHECKING:  # where type checkers see it, they take any name for one 
         globals()[name] = value
         return value
 
-    def __dir__():
+    def __dir__() -> list[str]:
         return sorted({*globals(), *__all__, *_NAMES})
