@@ -27,7 +27,7 @@ if [ "${1-}" = --stamp ]; then
     exit 1
 fi
 
-cargo build --release --quiet -p tricorn-swift
+cargo build --release --quiet -p tricorn-swift --features workspace
 cargo build --release --quiet -p tricorn-bindgen
 target=${CARGO_TARGET_DIR:-target}
 made=$target/swift-generated

@@ -11,7 +11,7 @@ case $1 in
 python)
     tools="$root/target/venv/bin"
     export PATH="$tools:$PATH" PIP_DISABLE_PIP_VERSION_CHECK=1
-    "$tools/python" -m pip wheel --quiet --no-deps --no-build-isolation --wheel-dir "$place" "$root"
+    "$tools/maturin" build --quiet --release --features workspace --manifest-path "$root/bindings-python/Cargo.toml" --out "$place"
     "$tools/python" -m venv --without-pip "$place/venv"
     "$tools/python" -m pip --python "$place/venv/bin/python" install --quiet "$place"/tricorn-*.whl
     cd "$place"

@@ -2,7 +2,7 @@
 // Compiles the addon and puts it, its description and its hand-written types into dist/.
 //
 // The package needs cargo and nothing from npm for this, so it also works in installs without
-// development dependencies.
+// development dependencies. Its arguments are for cargo.
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, existsSync, mkdirSync, renameSync } from "node:fs";
@@ -19,6 +19,7 @@ function fail(message) {
 
 function compile() {
   const args = ["build", "--release", "--locked", "-p", "tricorn-node", "--message-format=json-render-diagnostics"];
+  args.push(...process.argv.slice(2));
   const { error, status, stdout } = spawnSync("cargo", args, {
     cwd: dirname(binding),
     encoding: "utf8",

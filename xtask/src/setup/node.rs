@@ -36,8 +36,10 @@ pub(super) fn make() -> Result<()> {
         .path("bindings-node")?;
     once("node-package", &inputs, &root.join("bindings-node/dist"), || {
         report::step("building the Node package");
-        let command = tool::npm(&["run", "build"]);
-        process::must("npm run build", command, 30 * MINUTES, &place::log("setup node package")).map(drop)
+        let log = place::log("setup node package");
+        let native = tool::npm(&["run", "build:native", "--", "--features", "workspace"]);
+        process::must("npm run build:native", native, 30 * MINUTES, &log)?;
+        process::must("npm run build:ts", tool::npm(&["run", "build:ts"]), 10 * MINUTES, &log).map(drop)
     })
 }
 

@@ -29,7 +29,7 @@ pub(super) fn make() -> Result<()> {
     once("python-package", &inputs, &module, || {
         report::step("building the Python package");
         let mut command = tool::command(tool::venv("maturin"));
-        command.args(["develop", "--release"]);
+        command.args(["develop", "--release", "--features", "workspace"]);
         command.env("VIRTUAL_ENV", place::target("venv"));
         process::must("maturin develop", command, 30 * MINUTES, &place::log("setup python package")).map(drop)
     })

@@ -18,9 +18,9 @@ pub(super) fn make() -> Result<()> {
     process::must("cargo build", command, BUILD, &place::log("setup rust")).map(drop)
 }
 
-/// One package of the workspace, as the other languages' steps need it.
-pub(super) fn package(name: &str) -> Result<()> {
+/// One binding of the workspace, with what the others have compiled already.
+pub(super) fn binding(name: &str) -> Result<()> {
     report::step(format!("building {name}"));
-    let command = tool::cargo(&["build", "--release", "--package", name]);
+    let command = tool::cargo(&["build", "--release", "--package", name, "--features", "workspace"]);
     process::must("cargo build", command, BUILD, &place::log(&format!("setup {name}"))).map(drop)
 }

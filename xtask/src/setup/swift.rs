@@ -52,7 +52,7 @@ pub(super) fn library() -> Result<()> {
     if !place::root().join("Package.swift").is_file() {
         bail!("there is no Package.swift");
     }
-    super::rust::package("tricorn-swift")
+    super::rust::binding("tricorn-swift")
 }
 
 /// The Swift package and its examples, in profile release.
