@@ -22,12 +22,18 @@ URL_ELICITATION_REQUIRED = -32042
 _MAX_CODE = 2**53 - 1
 _SHOWN = 8192
 """How much of a message is an exception's text; `message` has all of it."""
+_HALF = re.compile("[\ud800-\udfff]")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]")
 
 
 def unicode(text: str) -> str:
     """The text with U+FFFD for what is no Unicode: half of a surrogate pair, as in a file name that is not UTF-8."""
-    return text if text.isascii() else text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    if text.isascii():
+        return text
+    if _PAIR.search(text):
+        text = _PAIR.sub(lambda found: found[0].encode("utf-16-le", "surrogatepass").decode("utf-16-le"), text)
+    return _HALF.sub("\ufffd", text)
 
 
 def printable(text: str) -> str:

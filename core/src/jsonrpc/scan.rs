@@ -10,6 +10,10 @@ const ARRAY: usize = 224;
 const OBJECT: usize = 384;
 /// What a text takes besides its bytes.
 const TEXT: usize = 32;
+/// A number of so many digits is a long one. Some languages read and write it in a time that grows with their square: it
+/// weighs the square over [`DIGITS`], so that a message has some fifty numbers of 4300 digits.
+const LONG: usize = 512;
+const DIGITS: usize = 16;
 /// No JSON takes more memory for each of its bytes than that: `{"":{"":…`.
 const WORST: usize = VALUE + MEMBER + OBJECT;
 
@@ -22,26 +26,45 @@ struct Signs {
     commas: usize,
     colons: usize,
     quotes: usize,
+    /// What long numbers weigh.
+    digits: usize,
 }
 
 impl Signs {
     fn weight(self) -> usize {
         // The first value in each array and object has no comma before it, nor has the one that stands alone.
         let values = (1 + self.open + self.commas) * VALUE + self.quotes / 2 * TEXT;
-        values + self.colons * MEMBER + self.objects * OBJECT + (self.open - self.objects) * ARRAY
+        values + self.colons * MEMBER + self.objects * OBJECT + (self.open - self.objects) * ARRAY + self.digits
+    }
+
+    /// So many digits in a row.
+    fn run(&mut self, digits: usize) {
+        if digits > LONG {
+            self.digits = self.digits.saturating_add(digits.saturating_mul(digits) / DIGITS);
+        }
     }
 
     /// Of all bytes, whether they are in a text or not: no fewer than there are. The compiler makes vectors of it.
     fn most(text: &[u8]) -> Self {
-        let mut all = Self::default();
-        for part in text.chunks(usize::from(u8::MAX)) {
-            let (mut open, mut objects, mut commas, mut colons, mut quotes) = (0u8, 0u8, 0u8, 0u8, 0u8);
+        const PART: usize = u8::MAX as usize;
+        let (mut all, mut full) = (Self::default(), 0);
+        for part in text.chunks(PART) {
+            let (mut open, mut objects, mut commas, mut colons, mut quotes, mut digits) =
+                (0u8, 0u8, 0u8, 0u8, 0u8, 0u8);
             for byte in part {
                 open += u8::from(matches!(byte, b'{' | b'['));
                 objects += u8::from(*byte == b'{');
                 commas += u8::from(*byte == b',');
                 colons += u8::from(*byte == b':');
                 quotes += u8::from(*byte == b'"');
+                digits += u8::from(byte.is_ascii_digit());
+            }
+            if usize::from(digits) == PART {
+                full += 1;
+            } else {
+                // The run may have begun in the part before, and ends in this one.
+                all.run(if full == 0 { 0 } else { (full + 2) * PART });
+                full = 0;
             }
             all.open += usize::from(open);
             all.objects += usize::from(objects);
@@ -49,13 +72,19 @@ impl Signs {
             all.colons += usize::from(colons);
             all.quotes += usize::from(quotes);
         }
+        all.run(if full == 0 { 0 } else { (full + 2) * PART });
         all
     }
 
     /// Of what is no part of a text.
     fn exact(text: &[u8]) -> Self {
-        let mut all = Self::default();
+        let (mut all, mut digits) = (Self::default(), 0);
         walk(text, |byte| {
+            if byte.is_ascii_digit() {
+                digits += 1;
+                return true;
+            }
+            all.run(std::mem::take(&mut digits));
             match byte {
                 b'{' => {
                     all.open += 1;
@@ -69,6 +98,7 @@ impl Signs {
             }
             true
         });
+        all.run(digits);
         all
     }
 }
@@ -165,7 +195,7 @@ mod tests {
         let signs = |text: &str| Signs::exact(text.as_bytes());
         assert_eq!(
             signs(r#"{"a,:[{\"":[1,2,{"b":"]]},"}]}"#),
-            Signs { open: 3, objects: 2, commas: 2, colons: 2, quotes: 6 }
+            Signs { open: 3, objects: 2, commas: 2, colons: 2, quotes: 6, digits: 0 }
         );
         let long = format!("[\"{}\"]", "[{\\\",:}]".repeat(1 << 20));
         assert_eq!(heavier_than(long.as_bytes(), 1 << 20), None);
@@ -195,6 +225,20 @@ mod tests {
         }
         let text = format!("[{}]", vec!["-12.345678901"; 300_000].join(","));
         assert_eq!(heavier_than(text.as_bytes(), max), None, "{} bytes of numbers", text.len());
+    }
+
+    #[test]
+    fn long_numbers_are_heavy_and_a_few_are_not() {
+        let max = 64 << 20;
+        let numbers = |digits: usize, count: usize| format!("[{}]", vec!["7".repeat(digits); count].join(","));
+        for (digits, count, is_heavy) in
+            [(4300, 50, false), (4300, 100, true), (1000, 500, false), (500, 8000, false), (1 << 20, 1, true)]
+        {
+            let text = numbers(digits, count);
+            assert_eq!(heavier_than(text.as_bytes(), max).is_some(), is_heavy, "{count} numbers of {digits} digits");
+            let quoted = format!("\"{}\"", text.replace(['[', ']', ','], ""));
+            assert_eq!(heavier_than(quoted.as_bytes(), max), None, "a text of {} digits", quoted.len());
+        }
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! How a client finds out what a server speaks: probe with `server/discover`, fall back to `initialize`.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +13,9 @@ use crate::error::{Error, ErrorKind, shortened};
 use crate::jsonrpc::{Id, RawJson, code};
 use crate::model::{Capabilities, meta};
 use crate::protocol::{Facts, PeerFacts};
+
+/// The most versions that a server may name.
+const MAX_VERSIONS: usize = 1000;
 
 /// What to send next, or what was found out.
 #[derive(Debug)]
@@ -186,7 +190,8 @@ impl Negotiation {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct DiscoverResult<'a> {
-            supported_versions: Vec<String>,
+            #[serde(borrow)]
+            supported_versions: Vec<Cow<'a, str>>,
             #[serde(borrow, default)]
             capabilities: Option<&'a RawValue>,
             #[serde(default)]
@@ -206,6 +211,11 @@ impl Negotiation {
                 format!("result of server/discover: resultType: expected \"complete\", got {}", shortened(other, 60));
             return Step::Failed(Error::new(ErrorKind::PeerMisbehaved, message));
         }
+        let versions = read.supported_versions.len();
+        if versions > MAX_VERSIONS {
+            let message = format!("result of server/discover: {versions} supportedVersions, {MAX_VERSIONS} at most");
+            return Step::Failed(Error::new(ErrorKind::PeerMisbehaved, message));
+        }
         let in_meta = read.meta.and_then(|m| {
             super::shape::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v)
         });
@@ -219,12 +229,12 @@ impl Negotiation {
     }
 
     /// The newest modern revision that both sides speak, else `initialize` when a legacy one is mutual.
-    fn choose(&mut self, facts: &Facts, offered: &[String], opened: impl FnOnce(Revision) -> Step) -> Step {
+    fn choose(&mut self, facts: &Facts, offered: &[impl AsRef<str>], opened: impl FnOnce(Revision) -> Step) -> Step {
         let mutual = |era: Era| {
             facts.revisions.iter().rev().copied().find(|r| {
                 r.era() == era
                     && self.pinned.is_none_or(|pinned| pinned == *r)
-                    && offered.iter().any(|name| name == r.as_str())
+                    && offered.iter().any(|name| name.as_ref() == r.as_str())
             })
         };
         match (mutual(Era::Modern), mutual(Era::Legacy)) {
@@ -234,7 +244,10 @@ impl Negotiation {
                 let asked = self.pinned.map_or("any revision of ours", Revision::as_str);
                 let message = match offered {
                     [] => "the server names no revision that it speaks".to_owned(),
-                    offered => format!("the server speaks {}, not {asked}", offered.join(", ")),
+                    offered => {
+                        let names: Vec<&str> = offered.iter().map(AsRef::as_ref).collect();
+                        format!("the server speaks {}, not {asked}", names.join(", "))
+                    }
                 };
                 Step::Failed(Error::new(ErrorKind::Unsupported, message))
             }

@@ -44,6 +44,9 @@ const STALE: Duration = Duration::from_millis(500);
 const MAX_REFUSED: u32 = 2;
 /// The most connections at rest.
 const MAX_RESTING: usize = 64;
+/// A body of more pieces than that has to bring some bytes in each of them: each is worked on.
+const MAX_PIECES: usize = 100_000;
+const LEAST_PIECE: usize = 4;
 /// Room that a body gets before any of it is there.
 const MAX_ROOM: usize = 1 << 20;
 
@@ -611,7 +614,7 @@ impl Answer {
         if let Some(length) = length.filter(|length| *length > limit as u64) {
             return Err(too_long(length.to_string()));
         }
-        let (mut all, mut charge) = (BytesMut::new(), self.charge());
+        let (mut all, mut charge, mut pieces) = (BytesMut::new(), self.charge(), 0);
         while let Some(piece) = std::future::poll_fn(|cx| self.poll_piece(cx)).await.transpose()? {
             if all.len() + piece.len() > limit {
                 return Err(too_long(format!("at least {}", all.len() + piece.len())));
@@ -628,6 +631,12 @@ impl Answer {
                 all.reserve(length.min(MAX_ROOM));
             }
             all.extend_from_slice(&piece);
+            pieces += 1;
+            if pieces > MAX_PIECES && all.len() / pieces < LEAST_PIECE {
+                let message =
+                    format!("the answer comes in pieces of {} bytes, more than {MAX_PIECES}", all.len() / pieces);
+                return Err(Error::new(ErrorKind::PeerMisbehaved, message));
+            }
         }
         Ok(charge.of(all.freeze()))
     }
