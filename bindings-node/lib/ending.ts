@@ -1,8 +1,7 @@
 /** The lifespans that have begun: the program ends them when it has nothing else to do, or is told to end. */
 
-import { isMainThread } from "node:worker_threads";
 import type { Handler } from "./host.js";
-import { hold, keep, letGo, release } from "./host.js";
+import { hold, isMainThread, keep, letGo, release } from "./host.js";
 
 /** Stops everything that a server is used for. */
 interface Closes {
@@ -66,7 +65,7 @@ const lives = new Set<Life>();
 function watch(): void {
   process.on("beforeExit", endAll);
   // Signals exist on the main thread only. First, to see who else listens: others leave when they are called.
-  if (isMainThread) for (const signal of SIGNALS) process.prependListener(signal, onSignal);
+  if (isMainThread()) for (const signal of SIGNALS) process.prependListener(signal, onSignal);
 }
 
 function unwatch(): void {

@@ -1,7 +1,6 @@
 /** This side of the bridge: what the integers mean that the engine deals in. */
 
 import { AsyncResource } from "node:async_hooks";
-import { randomUUID } from "node:crypto";
 import { format } from "node:util";
 import type * as Addon from "./addon.js";
 import { checkPagesWith, type ErrorRecord, errorFrom } from "./errors.js";
@@ -333,7 +332,7 @@ const MAX_THROWN = 256;
 
 /** Keeps what was thrown here. Returns the `data` of the error that stands for it in the engine. */
 export function thrownHere(error: unknown): string {
-  const name = randomUUID();
+  const name = crypto.randomUUID();
   thrown.set(name, error);
   if (thrown.size > MAX_THROWN) thrown.delete(thrown.keys().next().value as string);
   return JSON.stringify({ thrown: name });
@@ -363,6 +362,11 @@ export function warn(message: string): void {
 /** Says something on stderr, which may be closed, full or unread: that ends nothing, and holds nothing up. */
 export function say(...parts: unknown[]): void {
   addon.writeStderr(`${format(...parts)}\n`);
+}
+
+/** True outside of workers. Asked when it matters: to load what knows it takes longer than the rest of this file. */
+export function isMainThread(): boolean {
+  return process.getBuiltinModule("node:worker_threads").isMainThread;
 }
 
 /** What is between the engine and JavaScript at present. */

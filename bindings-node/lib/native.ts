@@ -1,59 +1,65 @@
-/** The compiled module: where it is, and what to do where it is not. */
+/** The compiled module: where it is looked for. */
 
 import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import type * as Addon from "./addon.js";
 import { MisuseError } from "./errors.js";
-import { bundle, here } from "./place.js";
+import { libcOf } from "./libc.js";
+import { missing, unfit, VARIABLE } from "./missing.js";
+import { here } from "./place.js";
 
-/** Says where the compiled module is, when that is not beside this package. */
-const VARIABLE = "TRICORN_NATIVE";
+// Put here by the build: the version of the package.
+declare const TRICORN_VERSION: string;
+
+/** The platforms that a compiled module may be for, so that it fits this program, the likeliest first. */
+function platforms(): readonly string[] {
+  const { platform, arch, execPath } = process;
+  if (platform === "win32") return [`${platform}-${arch}-msvc`];
+  if (platform !== "linux") return [`${platform}-${arch}`];
+  const libc = libcOf(execPath);
+  // The system refuses the one that does not fit, if nothing tells which it is.
+  return (libc ? [libc] : ["gnu", "musl"]).map((abi) => `${platform}-${arch}-${abi}`);
+}
 
 /**
- * The compiled module.
+ * The compiled module: the file that {@link VARIABLE} names, else the one beside this package or the bundle that it is a
+ * part of, else that of the package for this platform.
  *
- * @throws {MisuseError} saying what to do
+ * @throws {MisuseError} saying why it is not there, and what to do
  */
 export function loaded(): typeof Addon {
-  const { platform, arch } = process;
-  const load = createRequire(here());
+  const place = here();
+  const load = createRequire(place);
   const given = process.env[VARIABLE];
   if (given) {
     const path = resolve(given);
     if (!existsSync(path)) throw new MisuseError(`${VARIABLE}: there is no file ${path}`);
-    return load(path) as typeof Addon;
+    return fitting(load(path) as typeof Addon, path);
   }
-  // Which C library a Linux has is not worth asking: only one of the two files will be there.
-  const abis = platform === "linux" ? ["-gnu", "-musl"] : platform === "win32" ? ["-msvc"] : [""];
-  const names = abis.map((abi) => ["tricorn", `${platform}-${arch}${abi}`, "node"].join("."));
+  const names = platforms();
+  // Put together, so that bundlers look for none of them.
+  const beside = names
+    .map((name) => ["./tricorn", name, "node"].join("."))
+    .filter((path) => existsSync(new URL(path, place)));
   const failures: unknown[] = [];
-  for (const name of names) {
+  for (const path of [...beside, ...names.map((name) => ["@tricorn", name].join("/"))]) {
+    let addon: typeof Addon;
     try {
-      return load(["./", name].join("")) as typeof Addon;
+      addon = load(path) as typeof Addon;
     } catch (error) {
       failures.push(error);
+      continue;
     }
+    return fitting(addon, path);
   }
   const cause = failures.length === 1 ? failures[0] : new AggregateError(failures);
-  // Present, and not to be loaded: that is said by the system.
-  const broken = failures.find((error) => (error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND");
-  const why = broken instanceof Error ? ` (${broken.message.split("\n")[0]})` : "";
-  throw new MisuseError(`${advice(names, platform, arch)}${why}`, { cause });
+  throw new MisuseError(missing(load, names, failures), { cause });
 }
 
-function advice(names: readonly string[], platform: string, arch: string): string {
-  const file = bundle();
-  if (file !== undefined) {
-    return (
-      `tricorn is a part of the bundle ${file}, and its compiled module is not beside that. Keep tricorn out of the ` +
-      'bundle (esbuild: --external:tricorn; webpack: externals; Next.js: serverExternalPackages: ["tricorn"]), or put ' +
-      `${names.join(" or ")} from its folder bindings-node/dist beside the bundle, or say where it is by ${VARIABLE}`
-    );
-  }
-  return (
-    `tricorn has no compiled module for ${platform}-${arch} in its folder. In a checkout, "npm install" builds it (with ` +
-    `cargo). node_modules of another system do not fit: install on the system that the program runs on. ${VARIABLE} says ` +
-    "where the module is when it is elsewhere"
-  );
+/** The two sides of the bridge are of one version, or do not understand each other. */
+function fitting(addon: typeof Addon, path: string): typeof Addon {
+  const version = addon.version();
+  if (version === TRICORN_VERSION) return addon;
+  throw new MisuseError(unfit(path, version, TRICORN_VERSION));
 }

@@ -1,6 +1,8 @@
 /** The place of this package, also when it is a part of a bundle. */
 
-import { pathToFileURL } from "node:url";
+import { readFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
 
 // Of a bundle in the form of CommonJS; there `import.meta` is empty.
 declare const __filename: string | undefined;
@@ -12,8 +14,28 @@ export function here(): string {
   return pathToFileURL(typeof __filename === "string" ? __filename : (process.argv[1] ?? "index.js")).href;
 }
 
-/** The file of a bundle that this package has become a part of; undefined where it is what was installed. */
-export function bundle(): string | undefined {
+/** Of what this file is a part. */
+export type Home =
+  | { readonly kind: "bundle"; readonly file: string }
+  /** The sources, of which the compiled module is built. */
+  | { readonly kind: "checkout" }
+  /** The package as a package manager has put it into node_modules. */
+  | { readonly kind: "installed"; readonly folder: string };
+
+/** Of what this file is a part. Only asked where something is wrong: it reads files. */
+export function home(): Home {
   const url = here();
-  return /\/place\.js$/.test(url) ? undefined : url;
+  if (!url.startsWith("file:")) return { kind: "bundle", file: url };
+  const file = fileURLToPath(url);
+  const above = dirname(dirname(file));
+  if (isOurs(above)) return { kind: "installed", folder: above };
+  return isOurs(dirname(above)) ? { kind: "checkout" } : { kind: "bundle", file: url };
+}
+
+function isOurs(folder: string): boolean {
+  try {
+    return JSON.parse(readFileSync(`${folder}/package.json`, "utf8")).name === "tricorn";
+  } catch {
+    return false;
+  }
 }

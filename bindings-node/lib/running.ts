@@ -1,9 +1,8 @@
 /** What a program that is a server has to see to: its command line, its signals, its end. */
 
-import { isMainThread } from "node:worker_threads";
 import { isHeard } from "./ending.js";
 import { MisuseError } from "./errors.js";
-import { addon } from "./host.js";
+import { addon, isMainThread } from "./host.js";
 import type { HttpOptions } from "./http.js";
 
 /** What the command line says about HTTP: an address, true for the default one, or false. */
@@ -57,7 +56,7 @@ export function closeOnSignal(
   home: { readonly running: number; readonly ending?: Promise<void> | undefined },
 ): { done(ended?: boolean): void } {
   // Signals exist on the main thread only.
-  if (!isMainThread) return { done() {} };
+  if (!isMainThread()) return { done() {} };
   const signals = ["SIGINT", "SIGTERM"] as const;
   const done = (ended = false): void => {
     for (const signal of signals) process.off(signal, onSignal);

@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Compiles the addon and puts it, its description and its hand-written types into dist/.
+// Compiles the addon and puts it and its description into dist/.
 //
 // The package needs cargo and nothing from npm for this, so it also works in installs without
 // development dependencies. Its arguments are for cargo.
@@ -63,5 +63,4 @@ function put(source, name) {
 const { library, description } = compile();
 mkdirSync(dist, { recursive: true });
 put(library, `tricorn.${process.platform}-${process.arch}${abi()}.node`);
-put(join(binding, "lib", "addon.d.ts"), "addon.d.ts");
 if (description && existsSync(description)) put(description, "addon.exports.jsonl");

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { addon } from "../dist/host.js";
+import { addon } from "../dist/core.js";
 
 const read = (name) => readFileSync(new URL(name, import.meta.url), "utf8");
 

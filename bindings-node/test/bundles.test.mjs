@@ -1,17 +1,15 @@
 // The package in bundles, and in programs of other forms than its own.
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { copyFileSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { test } from "node:test";
-import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { build } from "esbuild";
+import { native, platform, root, tsc } from "./package.mjs";
 
-const root = fileURLToPath(new URL("../..", import.meta.url));
-const dist = join(root, "bindings-node", "dist");
-const native = readdirSync(dist).find((name) => name.endsWith(".node"));
 const run = promisify(execFile);
 
 const PROGRAM = `import { connect, Server } from "tricorn";
@@ -41,7 +39,7 @@ async function bundled(t, format) {
 }
 
 async function says(file, env = {}) {
-  const { TRICORN_NATIVE: _, ...rest } = process.env;
+  const { TRICORN_ADDON: _, ...rest } = process.env;
   return run(process.execPath, [file], { env: { ...rest, ...env }, timeout: 30_000 }).then(
     ({ stdout }) => stdout,
     ({ stderr }) => stderr,
@@ -53,13 +51,11 @@ for (const format of ["esm", "cjs"]) {
     const file = await bundled(t, format);
     const lost = await says(file);
     assert.match(lost, /tricorn is a part of the bundle .*bundle\.[cm]js/);
-    assert.match(lost, /--external:tricorn.*serverExternalPackages.*beside the bundle.*TRICORN_NATIVE/);
-    assert.equal(await says(file, { TRICORN_NATIVE: join(dist, native) }), "3");
-    assert.match(
-      await says(file, { TRICORN_NATIVE: join(dist, "none.node") }),
-      /TRICORN_NATIVE: there is no file .*none\.node/,
-    );
-    copyFileSync(join(dist, native), join(dirname(file), native));
+    assert.match(lost, /--external:tricorn.*serverExternalPackages.*beside the bundle.*TRICORN_ADDON/);
+    assert.ok(lost.includes(`node_modules/@tricorn/${platform}/tricorn.${platform}.node`), lost);
+    assert.equal(await says(file, { TRICORN_ADDON: native }), "3");
+    assert.match(await says(file, { TRICORN_ADDON: "none.node" }), /TRICORN_ADDON: there is no file .*none\.node/);
+    copyFileSync(native, join(dirname(file), basename(native)));
     assert.equal(await says(file), "3");
   });
 }
@@ -95,8 +91,8 @@ for (const [kind, type] of [
       types: [],
     };
     writeFileSync(join(place, "tsconfig.json"), JSON.stringify({ compilerOptions, files: ["program.ts"] }));
-    const tsc = join(root, "node_modules", "typescript", "bin", "tsc");
-    const typeRoots = ["--typeRoots", join(root, "node_modules", "@types"), "--types", "node"];
+    const types = dirname(dirname(createRequire(import.meta.url).resolve("@types/node/package.json")));
+    const typeRoots = ["--typeRoots", types, "--types", "node"];
     const said = await run(process.execPath, [tsc, "-p", place, ...typeRoots]).catch(({ stdout }) => ({ stdout }));
     assert.equal(said.stdout, "");
   });

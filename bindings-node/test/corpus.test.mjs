@@ -5,6 +5,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "nod
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { tsc } from "./package.mjs";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const read = (file) => readFileSync(join(root, file), "utf8");
@@ -64,10 +65,9 @@ test("every example has the type that the compiler knows", () => {
   try {
     const program = join(folder, "examples.ts");
     writeFileSync(program, lines.join("\n"));
-    const compiler = join(root, "node_modules/typescript/bin/tsc");
     const options =
       "--ignoreConfig --noEmit --strict --exactOptionalPropertyTypes --module nodenext --target es2022 --types";
-    const { status, stdout } = spawnSync(process.execPath, [compiler, ...options.split(" "), "", program], {
+    const { status, stdout } = spawnSync(process.execPath, [tsc, ...options.split(" "), "", program], {
       encoding: "utf8",
     });
     assert.equal(status, 0, stdout);

@@ -7,9 +7,7 @@ import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { connect, RpcError, Server, TimeoutError } from "tricorn";
 import { bridgeMetrics, withClient } from "tricorn/testing";
-import { abandon, addon } from "../dist/host.js";
-import { mount } from "../dist/http.js";
-import { nativeServer } from "../dist/server.js";
+import { abandon, addon, mount, nativeServer } from "../dist/core.js";
 import { within } from "./program.mjs";
 
 function app(name) {

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { connect, connectMany, RpcError, Server, UnsupportedError } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { z } from "zod";
-import { nativeServer } from "../dist/server.js";
+import { nativeServer } from "../dist/core.js";
 
 const [MODERN, OLDER] = ["2026-07-28", "2025-11-25"];
 const at = (app, options, test) => withClient(app, test, options);

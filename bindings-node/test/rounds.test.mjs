@@ -6,7 +6,7 @@ import { setImmediate as turn } from "node:timers/promises";
 import { InputRequired, MisuseError, Question, RpcError, TricornError } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { z } from "zod";
-import { bridge } from "../dist/host.js";
+import { bridge } from "../dist/core.js";
 import { deferred, within } from "./program.mjs";
 import { asks, everywhere, form, MODERN, named, REVISIONS } from "./rounds.mjs";
 

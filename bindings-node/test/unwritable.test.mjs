@@ -2,19 +2,19 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { errorFrom } from "../dist/errors.js";
 import {
   AuthError,
   connect,
   connectMany,
+  errorFrom,
+  loggable,
   MisuseError,
   ResourceNotFoundError,
   RpcError,
   result,
   Server,
   ToolError,
-} from "../dist/index.js";
-import { loggable } from "../dist/logger.js";
+} from "../dist/core.js";
 
 const circle = {};
 circle.me = circle;

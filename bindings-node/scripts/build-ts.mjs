@@ -1,0 +1,124 @@
+#!/usr/bin/env node
+// Makes the JavaScript and the types of the package, in dist/:
+//
+//   core.js          all of the code but tricorn/otel, in one file: a program loads two files, and not sixty
+//   index.js, ...    the entry points, which give what is in core.js, so that all of them share its classes
+//   *.d.ts, *.map    the types of each source file, and the places in lib/ that they and core.js come from
+//   cjs/             the same entry points and types for programs in the form of CommonJS
+
+import { spawnSync } from "node:child_process";
+import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const binding = dirname(dirname(fileURLToPath(import.meta.url)));
+const lib = join(binding, "lib");
+const dist = join(binding, "dist");
+const cjs = join(dist, "cjs");
+const { exports: entries, version } = JSON.parse(readFileSync(join(dirname(binding), "package.json"), "utf8"));
+
+/** Names of the entry points, as `package.json` has them. */
+const names = Object.values(entries)
+  .flatMap((entry) => entry.import?.default ?? [])
+  .map((path) => /([^/]+)\.js$/.exec(path)[1]);
+
+/** Those of the code that a previous build made; the compiled module stays. */
+function sweep() {
+  rmSync(cjs, { recursive: true, force: true });
+  mkdirSync(cjs, { recursive: true });
+  for (const name of readdirSync(dist)) if (/\.(js|ts|map)$/.test(name)) rmSync(join(dist, name));
+}
+
+function types() {
+  const tsc = createRequire(import.meta.url)
+    .resolve("typescript/package.json")
+    .replace(/package\.json$/, "bin/tsc");
+  const args = [tsc, "-p", binding, "--emitDeclarationOnly"];
+  const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
+  if (status !== 0) process.exit(status ?? 1);
+  copyFileSync(join(lib, "addon.d.ts"), join(dist, "addon.d.ts"));
+}
+
+const options = {
+  absWorkingDir: binding,
+  outdir: dist,
+  bundle: true,
+  format: "esm",
+  platform: "node",
+  target: "node20.19",
+  packages: "external",
+  define: { TRICORN_VERSION: JSON.stringify(version) },
+  sourcemap: "linked",
+  // They are in the package, for the maps of the types.
+  sourcesContent: false,
+  logLevel: "warning",
+};
+
+/** Takes what another source file exports from core.js. */
+const shared = {
+  name: "shared",
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^\.\// }, ({ kind }) =>
+      kind === "entry-point" ? undefined : { path: "./core.js", external: true },
+    ),
+};
+
+/** The names that an entry point exports. */
+async function exported(name) {
+  const { metafile } = await build({
+    ...options,
+    entryPoints: [join(lib, `${name}.ts`)],
+    metafile: true,
+    sourcemap: false,
+    write: false,
+  });
+  return Object.values(metafile.outputs)[0].exports;
+}
+
+async function code() {
+  await build({ ...options, entryPoints: [join(lib, "core.ts")] });
+  ownNames(join(dist, "core.js"));
+  const whole = new Set(await exported("core"));
+  for (const name of names) {
+    const entry = join(dist, `${name}.js`);
+    // Its dependency is loaded by those alone who import it.
+    if (name === "otel") await build({ ...options, entryPoints: [join(lib, "otel.ts")], plugins: [shared] });
+    else writeFileSync(entry, facade(name, (await exported(name)).sort(), whole));
+    // Node loads modules by `require`, too. A second copy of the code would have classes and a state of its own.
+    writeFileSync(join(cjs, `${name}.js`), `"use strict";\nmodule.exports = require("../${name}.js");\n`);
+  }
+  writeFileSync(join(cjs, "package.json"), '{ "type": "commonjs" }\n');
+}
+
+// esbuild calls a class that refers to itself `_Name`, which is what programs would see of it.
+function ownNames(file) {
+  const code = readFileSync(file, "utf8");
+  const renamed = [...code.matchAll(/^var (\w+) = class _\1\b/gm)].map(([, name]) => name);
+  writeFileSync(file, code.replace(new RegExp(`\\b_(${renamed.join("|")})\\b`, "g"), "$1"));
+}
+
+function facade(name, exports, whole) {
+  if (exports.length === 0) return "export {};\n";
+  const list = exports.join(",\n  ");
+  if (exports.every((one) => whole.has(one))) return `export {\n  ${list},\n} from "./core.js";\n`;
+  return `import { ${name} } from "./core.js";\nexport const {\n  ${list},\n} = ${name};\n`;
+}
+
+// To TypeScript, what a file is decides what its types are.
+function typesOfCommonJs() {
+  for (const name of readdirSync(dist)) {
+    if (name.endsWith(".d.ts")) copyFileSync(join(dist, name), join(cjs, name));
+    if (!name.endsWith(".d.ts.map")) continue;
+    const map = JSON.parse(readFileSync(join(dist, name), "utf8"));
+    map.sources = map.sources.map((source) => `../${source}`);
+    writeFileSync(join(cjs, name), JSON.stringify(map));
+  }
+}
+
+mkdirSync(dist, { recursive: true });
+sweep();
+types();
+await code();
+typesOfCommonJs();
