@@ -87,10 +87,7 @@ function platform(file) {
     preferUnplugged: true,
   });
   copyFileSync(file, join(folder, basename(file)));
-  writeFileSync(
-    join(folder, "README.md"),
-    `The compiled module of [tricorn](https://npmjs.com/package/tricorn) for ${name}.\n`,
-  );
+  writeFileSync(join(folder, "README.md"), `The compiled module of tricorn for ${name}.\n`);
   return folder;
 }
 
