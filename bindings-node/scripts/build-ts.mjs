@@ -56,14 +56,12 @@ const options = {
   logLevel: "warning",
 };
 
-/** Takes what another source file exports from core.js. */
-const shared = {
+/** Takes from core.js what another source file exports. */
+const shared = (core) => ({
   name: "shared",
   setup: ({ onResolve }) =>
-    onResolve({ filter: /^\.\// }, ({ kind }) =>
-      kind === "entry-point" ? undefined : { path: "./core.js", external: true },
-    ),
-};
+    onResolve({ filter: /^\.\// }, ({ kind }) => (kind === "entry-point" ? undefined : { path: core, external: true })),
+});
 
 /** The names that an entry point exports. */
 async function exported(name) {
@@ -82,14 +80,23 @@ async function code() {
   ownNames(join(dist, "core.js"));
   const whole = new Set(await exported("core"));
   for (const name of names) {
-    const entry = join(dist, `${name}.js`);
-    // Its dependency is loaded by those alone who import it.
-    if (name === "otel") await build({ ...options, entryPoints: [join(lib, "otel.ts")], plugins: [shared] });
-    else writeFileSync(entry, facade(name, (await exported(name)).sort(), whole));
-    // Node loads modules by `require`, too. A second copy of the code would have classes and a state of its own.
-    writeFileSync(join(cjs, `${name}.js`), `"use strict";\nmodule.exports = require("../${name}.js");\n`);
+    if (name === "otel") {
+      await otel();
+      continue;
+    }
+    const exports = (await exported(name)).sort();
+    const from = exports.every((one) => whole.has(one)) ? "core" : name;
+    writeFileSync(join(dist, `${name}.js`), facade(from, exports));
+    writeFileSync(join(cjs, `${name}.js`), facadeOfCommonJs(from, exports));
   }
   writeFileSync(join(cjs, "package.json"), '{ "type": "commonjs" }\n');
+}
+
+/** Apart from the rest, as its dependency is loaded by those alone who import it. It has no class and no state. */
+async function otel() {
+  const own = { ...options, entryPoints: [join(lib, "otel.ts")] };
+  await build({ ...own, plugins: [shared("./core.js")] });
+  await build({ ...own, outdir: cjs, format: "cjs", plugins: [shared("../core.js")] });
 }
 
 // esbuild calls a class that refers to itself `_Name`, which is what programs would see of it.
@@ -99,11 +106,19 @@ function ownNames(file) {
   writeFileSync(file, code.replace(new RegExp(`\\b_(${renamed.join("|")})\\b`, "g"), "$1"));
 }
 
-function facade(name, exports, whole) {
+/** An entry point: names of core.js, or of an object that core.js exports. */
+function facade(from, exports) {
   if (exports.length === 0) return "export {};\n";
   const list = exports.join(",\n  ");
-  if (exports.every((one) => whole.has(one))) return `export {\n  ${list},\n} from "./core.js";\n`;
-  return `import { ${name} } from "./core.js";\nexport const {\n  ${list},\n} = ${name};\n`;
+  if (from === "core") return `export {\n  ${list},\n} from "./core.js";\n`;
+  return `import { ${from} } from "./core.js";\nexport const {\n  ${list},\n} = ${from};\n`;
+}
+
+// Node loads modules by `require`, too. A second copy of the code would have classes and a state of its own.
+function facadeOfCommonJs(from, exports) {
+  const load = from === "core" ? "const core" : `const { ${from} }`;
+  const lines = exports.map((name) => `exports.${name} = ${from}.${name};\n`);
+  return `"use strict";\n${lines.length > 0 ? `${load} = require("../core.js");\n` : ""}${lines.join("")}`;
 }
 
 // To TypeScript, what a file is decides what its types are.

@@ -212,18 +212,36 @@ async function others(world, installed) {
   await answers(installed, ...bun("program.mjs"));
   await answers(installed, ...bun("program.cjs"));
   said("npm, bun: a module, and a program in the form of CommonJS");
-  for (const [manager, args, program] of [
-    ["pnpm", ["add", "tricorn"], node],
-    ["yarn", ["add", "--no-progress", "tricorn"], node],
-    ["bun", ["add", "tricorn"], bun],
+  const yarn = (name) => [process.execPath, join(tools(), "node_modules", name, "bin/yarn.js")];
+  for (const [manager, [command, ...args], program] of [
+    ["pnpm", [tool("pnpm"), "add", "tricorn"], node],
+    ["yarn 1", [...yarn("yarn"), "add", "--no-progress", "tricorn"], node],
+    ["bun", [tool("bun"), "add", "tricorn"], bun],
     // Deno passes over what was published today.
-    ["deno", ["add", "--minimum-dependency-age=0", "npm:tricorn"], deno],
+    ["deno", [tool("deno"), "add", "--minimum-dependency-age=0", "npm:tricorn"], deno],
   ]) {
-    const one = project(manager, world);
-    await must(tool(manager), args, one);
+    const one = project(manager.replace(" ", ""), world);
+    await must(command, args, one);
     await answers(one, ...program("program.mjs"));
-    said(`${manager} ${args[0]}`);
+    said(`${manager}: installs it, and a module runs`);
   }
+  const pnp = project("pnp", world);
+  const settings = {
+    npmRegistryServer: world.url,
+    unsafeHttpWhitelist: ["127.0.0.1"],
+    nodeLinker: "pnp",
+    npmMinimalAgeGate: 0,
+    enableTelemetry: false,
+  };
+  writeFileSync(join(pnp.cwd, ".yarnrc.yml"), JSON.stringify(settings));
+  writeFileSync(join(pnp.cwd, "yarn.lock"), "");
+  const [command, main] = yarn("yarn4");
+  await must(command, [main, "add", "tricorn"], pnp);
+  assert.ok(!readdirSync(pnp.cwd).includes("node_modules"));
+  for (const file of ["program.mjs", "program.cjs"]) {
+    await answers(pnp, command, [main, "node", file, process.execPath, "server.mjs"]);
+  }
+  said("yarn 4, without node_modules (PnP): a module, and a program in the form of CommonJS");
 }
 
 const server = await registry();
