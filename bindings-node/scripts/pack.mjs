@@ -8,7 +8,7 @@
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, resolve } from "node:path";
+import { basename, dirname, join, relative, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 
@@ -34,6 +34,15 @@ const addons =
   positionals.length > 0 ? positionals.map((file) => resolve(file)) : compiled.map((file) => join(dist, file));
 if (addons.length === 0) {
   fail('there is no compiled module: "npm run build:native" makes that of this platform, or name files');
+}
+
+/** The platform that a file is for. */
+function platformOf(file) {
+  if (!existsSync(file)) fail(`there is no file ${file}`);
+  const [, name] = /^tricorn\.(.+)\.node$/.exec(basename(file)) ?? [];
+  const names = platforms.map((known) => `tricorn.${known.name}.node`).join(", ");
+  const found = platforms.find((known) => known.name === name);
+  return found ?? fail(`${basename(file)} is the file of no platform: expected one of ${names}`);
 }
 
 /** An empty folder with the licences and a manifest. */
@@ -64,13 +73,7 @@ function main() {
 }
 
 function platform(file) {
-  const [, name] = /^tricorn\.(.+)\.node$/.exec(basename(file)) ?? [];
-  const one = platforms.find((known) => known.name === name);
-  if (!existsSync(file)) fail(`there is no file ${file}`);
-  if (!one) {
-    const names = platforms.map((known) => `tricorn.${known.name}.node`).join(", ");
-    fail(`${basename(file)} is the file of no platform; expected one of ${names}`);
-  }
+  const { name, os, cpu, libc } = platformOf(file);
   const { version, license, engines } = manifest;
   const folder = begin(`@tricorn/${name}`, {
     name: `@tricorn/${name}`,
@@ -80,9 +83,9 @@ function platform(file) {
     engines,
     type: "commonjs",
     main: `./${basename(file)}`,
-    os: [one.os],
-    cpu: [one.cpu],
-    ...(one.libc ? { libc: [one.libc] } : {}),
+    os: [os],
+    cpu: [cpu],
+    ...(libc ? { libc: [libc] } : {}),
     // Yarn keeps packages in archives, from which no system loads.
     preferUnplugged: true,
   });
@@ -91,11 +94,14 @@ function platform(file) {
   return folder;
 }
 
-rmSync(out, { recursive: true, force: true });
+addons.forEach(platformOf);
+mkdirSync(out, { recursive: true });
+rmSync(join(out, "unpacked"), { recursive: true, force: true });
+for (const name of readdirSync(out)) if (/^tricorn-.*\.tgz$/.test(name)) rmSync(join(out, name));
 const folders = [main(), ...addons.map(platform)];
 const [command, shell] = process.platform === "win32" ? ["npm.cmd", true] : ["npm", false];
 for (const folder of folders) {
-  const args = ["pack", "--silent", "--ignore-scripts", "--pack-destination", out];
+  const args = ["pack", "--silent", "--ignore-scripts", "--pack-destination", relative(folder, out)];
   const { status, error } = spawnSync(command, args, { cwd: folder, shell, stdio: ["ignore", "pipe", "inherit"] });
   if (status !== 0) fail(`npm pack failed in ${folder}${error ? `: ${error.message}` : ""}`);
 }
