@@ -38,12 +38,19 @@ if __name__ == "__main__":
 '''
 CALL = """\
 import asyncio
+import importlib.metadata
 import pathlib
 import sys
 
 import tricorn
 
-assert "site-packages" in pathlib.Path(tricorn.__file__).parts, tricorn.__file__
+here = pathlib.Path(tricorn.__file__)
+assert "site-packages" in here.parts, here
+assert (here.parent / "py.typed").is_file()
+facts = importlib.metadata.metadata("tricorn")
+assert facts["License-Expression"] == "MIT OR Apache-2.0", facts
+assert sorted(facts.get_all("License-File")) == ["LICENSE-APACHE", "LICENSE-MIT"], facts
+assert sorted(facts.get_all("Provides-Extra")) == ["otel", "pydantic"], facts
 
 
 async def main():

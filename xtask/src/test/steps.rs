@@ -118,7 +118,7 @@ fn python() -> Vec<Step> {
     let at = |name: &str| tool::venv(name);
     let check = |name: &str, path, args: &[&str]| step(name, program(path, args), 5, Reader::Status);
     let interpreter = at("python").to_string_lossy().into_owned();
-    let pytest = ["-q", "-ra", "--color=no", "-p", "no:cacheprovider"];
+    let pytest = ["-m", "pytest", "-q", "-ra", "--color=no", "-p", "no:cacheprovider"];
     let pyright = tool::checker("pyright");
     vec![
         check("python format", at("ruff"), &["format", "--check"]),
@@ -129,8 +129,9 @@ fn python() -> Vec<Step> {
             Err(why) => skip("python pyright", why),
         },
         check("python stubtest", at("stubtest"), &["tricorn._core", "--mypy-config-file", "pyproject.toml"]),
-        step("python pytest", program(at("pytest"), &pytest), 10, Reader::Pytest),
         package("python"),
+        // What is tested is the package that a user installs.
+        step("python pytest", program(place::target("package/python/venv/bin/python"), &pytest), 10, Reader::Pytest),
     ]
 }
 
