@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# package-check.sh python|node: pack the repository as for a user, install that in a fresh place, and make one call there.
+# package-check.sh python|node: pack the repository as it is published, install that as users do, and make calls there.
 # Python: then an environment for the package's own tests stands at target/package/python/venv.
 # After `cargo xtask setup`, whose tools and compiled library it uses.
 set -euo pipefail
@@ -22,20 +22,9 @@ python)
     ;;
 node)
     cd "$root"
-    npm pack --silent --pack-destination "$place" > /dev/null
-    cd "$place"
-    npm init --yes > /dev/null
-    npm install --silent --no-audit --no-fund "$place"/tricorn-*.tgz
-    cat > check.mjs <<'JS'
-import { connect, Server } from "tricorn";
-
-const app = new Server("demo");
-app.tool("ping", { description: "Answer" }, () => "pong");
-const client = await connect(app);
-console.log("ping() =", (await client.callTool("ping", {})).text);
-await client.close();
-JS
-    node check.mjs
+    node bindings-node/scripts/pack.mjs --out "$place"
+    node tests/packages/node.mjs "$place" --quick
+    node tests/packages/node-types.mjs "$place"
     ;;
 *)
     echo "package-check.sh python|node" >&2

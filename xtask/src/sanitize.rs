@@ -132,7 +132,7 @@ fn node() -> Result<Command> {
     put(&library("tricorn-node")?, &addon)?;
     let mut tests = tool::command("node");
     tests.args(["--test", "--test-reporter=tap"]).args(crate::test::node_tests());
-    tests.env("TRICORN_NATIVE", addon);
+    tests.env("TRICORN_ADDON", addon);
     under(tests)
 }
 
