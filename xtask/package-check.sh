@@ -13,12 +13,12 @@ python)
     tools="$root/target/venv/bin"
     export PATH="$tools:$PATH" PIP_DISABLE_PIP_VERSION_CHECK=1
     "$tools/maturin" build --quiet --release --features workspace --manifest-path "$root/bindings-python/Cargo.toml" --out "$place"
-    "$tools/python" "$root/tests/packages/python.py" "$place"
     # The tests of the package run against what is installed, with what they need beside it from the tools' environment.
     "$tools/python" -m venv --without-pip "$place/venv"
     "$tools/python" -m pip --python "$place/venv/bin/python" install --quiet --no-deps "$place"/tricorn-*.whl
     site='import sysconfig; print(sysconfig.get_path("purelib"))'
     "$tools/python" -c "$site" > "$("$place/venv/bin/python" -c "$site")/tools.pth"
+    "$tools/python" "$root/tests/packages/python.py" "$place"
     ;;
 node)
     cd "$root"

@@ -21,7 +21,7 @@ export function missing(load: NodeJS.Require, names: readonly string[], failures
   const why = broken instanceof Error ? ` (${broken.message.split("\n")[0]})` : "";
   const from = home();
   if (from.kind === "bundle") {
-    const files = names.map((one) => `node_modules/@tricorn/${one}/tricorn.${one}.node`).join(" or ");
+    const files = names.map((one) => `tricorn.${one}.node of the package @tricorn/${one}`).join(" or ");
     return (
       `tricorn is a part of the bundle ${from.file}, and its compiled module is not beside that${why}. Keep tricorn out ` +
       'of the bundle (esbuild: --external:tricorn; webpack: externals; Next.js: serverExternalPackages: ["tricorn"]), ' +

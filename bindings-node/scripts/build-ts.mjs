@@ -103,6 +103,7 @@ async function otel() {
 function ownNames(file) {
   const code = readFileSync(file, "utf8");
   const renamed = [...code.matchAll(/^var (\w+) = class _\1\b/gm)].map(([, name]) => name);
+  if (renamed.length === 0) return;
   writeFileSync(file, code.replace(new RegExp(`\\b_(${renamed.join("|")})\\b`, "g"), "$1"));
 }
 

@@ -52,7 +52,7 @@ for (const format of ["esm", "cjs"]) {
     const lost = await says(file);
     assert.match(lost, /tricorn is a part of the bundle .*bundle\.[cm]js/);
     assert.match(lost, /--external:tricorn.*serverExternalPackages.*beside the bundle.*TRICORN_ADDON/);
-    assert.ok(lost.includes(`node_modules/@tricorn/${platform}/tricorn.${platform}.node`), lost);
+    assert.ok(lost.includes(`tricorn.${platform}.node of the package @tricorn/${platform}`), lost);
     assert.equal(await says(file, { TRICORN_ADDON: native }), "3");
     assert.match(await says(file, { TRICORN_ADDON: "none.node" }), /TRICORN_ADDON: there is no file .*none\.node/);
     copyFileSync(native, join(dirname(file), basename(native)));

@@ -21,12 +21,16 @@ static WAITS: AtomicU32 = AtomicU32::new(0);
 
 /// So many bytes of a message are gone, or as much memory that was used for something else.
 pub(crate) fn worked(bytes: usize) {
-    if bytes < SHORT {
+    // Others give back by themselves, or keep little.
+    if bytes < SHORT || !cfg!(all(feature = "runtime", target_os = "linux", target_env = "gnu")) {
         return;
     }
     let all = WORKED.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes);
+    if all < MUCH {
+        return;
+    }
     let own = std::process::id();
-    if all < MUCH || WAITS.swap(own, Ordering::AcqRel) == own {
+    if WAITS.swap(own, Ordering::AcqRel) == own {
         return;
     }
     // A thread of its own: a task would end with the runtime of whoever calls, and wait for it.
@@ -55,6 +59,5 @@ fn give_back() {
     let _ = unsafe { libc::malloc_trim(0) };
 }
 
-/// Others give back by themselves, or keep little.
 #[cfg(not(all(feature = "runtime", target_os = "linux", target_env = "gnu")))]
 fn give_back() {}

@@ -11,6 +11,9 @@ use crate::jsonrpc::RawJson;
 /// The most bytes of one list, over all of its pages.
 const MAX_BYTES: usize = 128 << 20;
 
+/// So many bytes of pages are worth giving back what they took.
+const SOME: usize = 512 << 10;
+
 /// The longest that a server may take for one list: for all of its pages, without the time between them, which is the
 /// caller's.
 const MAX_TIME: Duration = Duration::from_secs(600);
@@ -60,7 +63,9 @@ impl Lengths {
         length.bytes = length.bytes.saturating_add(page.get().len());
         length.took = length.took.saturating_add(now.saturating_sub(length.asked));
         // Each page may be short, and the memory of all of them is not.
-        budget::worked(length.bytes);
+        if length.bytes / SOME > (length.bytes - page.get().len()) / SOME {
+            budget::worked(SOME);
+        }
         let why = if length.bytes > MAX_BYTES {
             format!("its pages have more than {} MiB", MAX_BYTES >> 20)
         } else if length.took > MAX_TIME {

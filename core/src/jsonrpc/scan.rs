@@ -132,7 +132,7 @@ fn after_text(text: &[u8], mut at: usize) -> usize {
 /// texts are long.
 pub(crate) fn heavier_than(text: &[u8], max: usize) -> Option<usize> {
     // Whatever it is, it is not so much.
-    if text.len() <= max / WORST {
+    if text.len() <= max / WORST && text.len().saturating_mul(text.len()) / DIGITS <= max {
         return None;
     }
     if Signs::most(text).weight() <= max {
@@ -231,9 +231,14 @@ mod tests {
     fn long_numbers_are_heavy_and_a_few_are_not() {
         let max = 64 << 20;
         let numbers = |digits: usize, count: usize| format!("[{}]", vec!["7".repeat(digits); count].join(","));
-        for (digits, count, is_heavy) in
-            [(4300, 50, false), (4300, 100, true), (1000, 500, false), (500, 8000, false), (1 << 20, 1, true)]
-        {
+        for (digits, count, is_heavy) in [
+            (4300, 50, false),
+            (4300, 100, true),
+            (1000, 500, false),
+            (500, 8000, false),
+            (100_000, 1, true),
+            (1 << 20, 1, true),
+        ] {
             let text = numbers(digits, count);
             assert_eq!(heavier_than(text.as_bytes(), max).is_some(), is_heavy, "{count} numbers of {digits} digits");
             let quoted = format!("\"{}\"", text.replace(['[', ']', ','], ""));

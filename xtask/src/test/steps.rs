@@ -129,7 +129,7 @@ fn python() -> Vec<Step> {
             Err(why) => skip("python pyright", why),
         },
         check("python stubtest", at("stubtest"), &["tricorn._core", "--mypy-config-file", "pyproject.toml"]),
-        package("python"),
+        package("python", "pytest"),
         // What is tested is the package that a user installs.
         step("python pytest", program(place::target("package/python/venv/bin/python"), &pytest), 10, Reader::Pytest),
     ]
@@ -146,7 +146,7 @@ fn node() -> Vec<Step> {
         check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
         check("node types of tests", bin("tsc"), &["-p", "bindings-node/test", "--noEmit"]),
         check("node types of guides", bin("tsc"), &["-p", "examples/guides/node", "--noEmit"]),
-        package("node"),
+        package("node", "test"),
         step("node test", tests, 10, Reader::Tap),
     ]
 }
@@ -157,10 +157,11 @@ pub(crate) fn node_tests() -> Vec<std::path::PathBuf> {
     found.into_iter().filter(|path| path.to_string_lossy().ends_with(".test.mjs")).collect()
 }
 
-/// The package that a user installs, from what is compiled already.
-fn package(lang: &str) -> Step {
+/// The package that a user installs, from what is compiled already. It has the name of the tests that run against it: who
+/// asks for these alone needs it, too.
+fn package(lang: &str, tests: &str) -> Step {
     let script = program(place::root().join("xtask/package-check.sh"), &[lang]);
-    step(&format!("{lang} package"), script, 10, Reader::Status)
+    step(&format!("{lang} package for {lang} {tests}"), script, 10, Reader::Status)
 }
 
 fn swift() -> Vec<Step> {

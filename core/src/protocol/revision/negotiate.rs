@@ -1,6 +1,5 @@
 //! How a client finds out what a server speaks: probe with `server/discover`, fall back to `initialize`.
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -191,7 +190,7 @@ impl Negotiation {
         #[serde(rename_all = "camelCase")]
         struct DiscoverResult<'a> {
             #[serde(borrow)]
-            supported_versions: Vec<Cow<'a, str>>,
+            supported_versions: Vec<&'a RawValue>,
             #[serde(borrow, default)]
             capabilities: Option<&'a RawValue>,
             #[serde(default)]
@@ -216,6 +215,10 @@ impl Negotiation {
             let message = format!("result of server/discover: {versions} supportedVersions, {MAX_VERSIONS} at most");
             return Step::Failed(Error::new(ErrorKind::PeerMisbehaved, message));
         }
+        let offered = read.supported_versions.iter().map(|name| serde_json::from_str(name.get()));
+        let Ok(offered) = offered.collect::<std::result::Result<Vec<String>, _>>() else {
+            return self.fall_back(facts, "no DiscoverResult");
+        };
         let in_meta = read.meta.and_then(|m| {
             super::shape::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v)
         });
@@ -225,16 +228,16 @@ impl Negotiation {
         let peer = Arc::new(PeerFacts { info, capabilities });
         let (instructions, result) = (read.instructions.clone(), result.clone());
         let opened = |revision| Step::Opened(Answer { revision, peer, instructions, result });
-        self.choose(facts, &read.supported_versions, opened)
+        self.choose(facts, &offered, opened)
     }
 
     /// The newest modern revision that both sides speak, else `initialize` when a legacy one is mutual.
-    fn choose(&mut self, facts: &Facts, offered: &[impl AsRef<str>], opened: impl FnOnce(Revision) -> Step) -> Step {
+    fn choose(&mut self, facts: &Facts, offered: &[String], opened: impl FnOnce(Revision) -> Step) -> Step {
         let mutual = |era: Era| {
             facts.revisions.iter().rev().copied().find(|r| {
                 r.era() == era
                     && self.pinned.is_none_or(|pinned| pinned == *r)
-                    && offered.iter().any(|name| name.as_ref() == r.as_str())
+                    && offered.iter().any(|name| name == r.as_str())
             })
         };
         match (mutual(Era::Modern), mutual(Era::Legacy)) {
@@ -244,10 +247,7 @@ impl Negotiation {
                 let asked = self.pinned.map_or("any revision of ours", Revision::as_str);
                 let message = match offered {
                     [] => "the server names no revision that it speaks".to_owned(),
-                    offered => {
-                        let names: Vec<&str> = offered.iter().map(AsRef::as_ref).collect();
-                        format!("the server speaks {}, not {asked}", names.join(", "))
-                    }
+                    offered => format!("the server speaks {}, not {asked}", shortened(&offered.join(", "), 1000)),
                 };
                 Step::Failed(Error::new(ErrorKind::Unsupported, message))
             }
@@ -315,7 +315,10 @@ impl Negotiation {
             // Of what the server speaks there was nothing in `initialize`, and there would be nothing in another.
             None if self.stage == Stage::Initialize && !offer.supported.is_empty() => Step::Failed(Error::new(
                 ErrorKind::Unsupported,
-                format!("the server speaks {}, and refuses \"initialize\"", offer.supported.join(", ")),
+                format!(
+                    "the server speaks {}, and refuses \"initialize\"",
+                    shortened(&offer.supported.join(", "), 1000)
+                ),
             )),
             None => self.choose(facts, &offer.supported, |_| Step::Wait),
         }

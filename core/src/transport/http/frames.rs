@@ -1,8 +1,8 @@
-//! Frames of HTTP/2 that carry nothing: settings, pings, windows, priorities, and the heads of all frames. Each is cheap to
-//! send and has to be worked on, and some of them are worked on once for each stream.
+//! Frames of HTTP/2 that carry nothing: settings, pings, windows, priorities, empty data. Each is cheap to send and has to be
+//! worked on, and some of them are worked on once for each stream.
 //!
-//! A client has a mebibyte of them, and more with what it sends and takes, and with time. The connection of one that goes
-//! over it ends.
+//! A client has a mebibyte of them. It is given back with time, and with what it is sent: most of these frames answer that.
+//! The connection of one that has none left ends.
 
 use std::io::{Error, ErrorKind, Result};
 use std::pin::Pin;
@@ -20,29 +20,31 @@ const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const CONTINUATION: u8 = 9;
 
-/// Bytes of other frames that a client has without sending or taking anything.
+/// The most bytes of other frames that a client has without being sent anything.
 const FREE: u64 = 1 << 20;
-/// One byte of them for so many bytes that are written: a small window is opened anew every 4 KiB with two frames.
+/// What is given back for each frame that carries something to it, which opens two windows with two frames of 13 bytes, and
+/// for so many of its bytes: a small window is opened anew every 4 KiB.
+const EACH_FRAME: u64 = 26;
 const TAKEN: u64 = 4;
-
-/// Bytes of them for each second: a sign of life is some twenty.
+/// What is given back each second: a sign of life is some twenty bytes.
 const EACH_SECOND: u64 = 64;
 
-/// The place in what a client sends, and the bytes so far.
-struct Meter {
+/// The place in what goes one way.
+struct Place {
     /// Bytes that are left of the preface or of a frame.
     rest: usize,
     /// The head of the next frame, as far as it is there.
     head: [u8; HEAD],
     begun: usize,
-    empty: u64,
-    carried: u64,
-    written: u64,
-    since: Instant,
 }
 
-impl Meter {
-    fn read(&mut self, mut bytes: &[u8]) {
+impl Place {
+    fn behind(rest: usize) -> Self {
+        Self { rest, head: [0; HEAD], begun: 0 }
+    }
+
+    /// Tells of each frame whose head ends in these bytes: its length, and true if its type carries something.
+    fn pass(&mut self, mut bytes: &[u8], mut tell: impl FnMut(u64, bool)) {
         while !bytes.is_empty() {
             let skipped = self.rest.min(bytes.len());
             self.rest -= skipped;
@@ -53,24 +55,60 @@ impl Meter {
             bytes = &bytes[more..];
             if self.begun == HEAD {
                 self.begun = 0;
-                self.frame();
+                let [a, b, c, kind, ..] = self.head;
+                let length = u32::from_be_bytes([0, a, b, c]);
+                self.rest = length as usize;
+                tell(u64::from(length), matches!(kind, DATA | HEADERS | CONTINUATION));
             }
         }
     }
+}
 
-    fn frame(&mut self) {
-        let [a, b, c, kind, ..] = self.head;
-        self.rest = u32::from_be_bytes([0, a, b, c]) as usize;
-        self.empty += HEAD as u64;
-        match kind {
-            DATA | HEADERS | CONTINUATION => self.carried += self.rest as u64,
-            _ => self.empty += self.rest as u64,
-        }
+/// What a client sends and is sent, and the bytes that it has left.
+struct Meter {
+    read: Place,
+    written: Place,
+    left: u64,
+    spent: u64,
+    since: Instant,
+}
+
+impl Meter {
+    fn new() -> Self {
+        let (read, written) = (Place::behind(PREFACE), Place::behind(0));
+        Self { read, written, left: FREE, spent: 0, since: Instant::now() }
     }
 
-    fn is_over(&self) -> bool {
-        let allowed = FREE + self.carried + self.written / TAKEN;
-        self.empty > allowed && self.empty > allowed + self.since.elapsed().as_secs() * EACH_SECOND
+    fn read(&mut self, bytes: &[u8]) {
+        let head = HEAD as u64;
+        let spent = &mut self.spent;
+        self.read.pass(bytes, |length, carries| {
+            *spent += if carries { head.saturating_sub(length) } else { head + length };
+        });
+    }
+
+    fn written(&mut self, bytes: &[u8]) {
+        let mut more = 0;
+        self.written.pass(bytes, |length, carries| more += if carries { EACH_FRAME + length / TAKEN } else { 0 });
+        self.give(more);
+    }
+
+    fn give(&mut self, more: u64) {
+        let spent = std::mem::take(&mut self.spent);
+        self.left = (self.left + more).min(FREE + spent).saturating_sub(spent);
+    }
+
+    /// True if it has nothing left.
+    fn is_over(&mut self) -> bool {
+        if self.spent < self.left {
+            return false;
+        }
+        let seconds = self.since.elapsed().as_secs();
+        if seconds > 0 {
+            self.since = Instant::now();
+        }
+        self.give(seconds.saturating_mul(EACH_SECOND));
+        self.left == 0
     }
 }
 
@@ -82,9 +120,7 @@ pub(super) struct Framed<S> {
 
 impl<S> Framed<S> {
     pub(super) fn new(socket: S) -> Self {
-        let meter =
-            Meter { rest: PREFACE, head: [0; HEAD], begun: 0, empty: 0, carried: 0, written: 0, since: Instant::now() };
-        Self { socket, meter }
+        Self { socket, meter: Meter::new() }
     }
 }
 
@@ -105,7 +141,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Framed<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<Result<usize>> {
         let outcome = Pin::new(&mut self.socket).poll_write(cx, buf);
         if let Poll::Ready(Ok(written)) = outcome {
-            self.meter.written += written as u64;
+            self.meter.written(&buf[..written]);
         }
         outcome
     }
@@ -116,8 +152,12 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Framed<S> {
         bufs: &[std::io::IoSlice<'_>],
     ) -> Poll<Result<usize>> {
         let outcome = Pin::new(&mut self.socket).poll_write_vectored(cx, bufs);
-        if let Poll::Ready(Ok(written)) = outcome {
-            self.meter.written += written as u64;
+        if let Poll::Ready(Ok(mut written)) = outcome {
+            for buf in bufs {
+                let part = buf.len().min(written);
+                self.meter.written(&buf[..part]);
+                written -= part;
+            }
         }
         outcome
     }
@@ -148,7 +188,7 @@ mod tests {
 
     /// The meter of a socket that brought these bytes, however they were cut.
     fn metered(bytes: &[u8], piece: usize) -> Meter {
-        let mut meter = Framed::new(()).meter;
+        let mut meter = Meter::new();
         let sent = [&[0; PREFACE], bytes].concat();
         sent.chunks(piece).for_each(|piece| meter.read(piece));
         meter
@@ -156,10 +196,9 @@ mod tests {
 
     #[test]
     fn settings_are_empty_and_data_are_not() {
-        let bytes = [frame(4, 6), frame(1, 40), frame(0, 1000), frame(6, 8), frame(9, 0)].concat();
+        let bytes = [frame(4, 6), frame(1, 40), frame(0, 1000), frame(6, 8), frame(9, 0), frame(0, 1)].concat();
         for piece in [1, 2, 7, 9, 10, 5000] {
-            let meter = metered(&bytes, piece);
-            assert_eq!((meter.empty, meter.carried), (5 * 9 + 6 + 8, 1040), "in pieces of {piece}");
+            assert_eq!(metered(&bytes, piece).spent, 9 + 6 + 9 + 8 + 9 + 8, "in pieces of {piece}");
         }
     }
 
@@ -168,8 +207,25 @@ mod tests {
         let some = frame(4, 6).repeat(60_000);
         assert!(!metered(&some, 16 << 10).is_over());
         let mut many = metered(&some.repeat(2), 16 << 10);
+        // Whatever it sends besides: a large head pays for nothing.
+        many.read(&frame(1, 16_000).repeat(100));
         assert!(many.is_over());
-        many.written = 4 << 20;
-        assert!(!many.is_over(), "it takes what is written");
+        // Nor does what answers its settings.
+        many.written(&frame(4, 0).repeat(120_000));
+        assert!(many.is_over());
+    }
+
+    #[test]
+    fn who_opens_windows_for_what_is_sent_goes_on() {
+        let mut meter = metered(&[], 1);
+        for _ in 0..200_000 {
+            // A comment in a stream of events, as one that is kept alive gets it.
+            meter.written(&frame(0, 3));
+            meter.read(&[frame(8, 4), frame(8, 4)].concat());
+            assert!(!meter.is_over());
+        }
+        // All that it was sent in its life counts for no more than a mebibyte afterwards.
+        meter.read(&frame(4, 6).repeat(120_000));
+        assert!(meter.is_over());
     }
 }
