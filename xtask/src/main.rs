@@ -11,6 +11,7 @@ mod interop;
 mod place;
 mod process;
 mod proxies;
+mod release;
 mod report;
 mod sanitize;
 mod setup;
@@ -91,6 +92,8 @@ enum Task {
     Tidy,
     /// Measure our servers and clients beside a bare floor.
     Bench(bench::Options),
+    /// Give all packages a version and the changelog a date, commit, and tag. Publishes nothing.
+    Release(release::Options),
     #[command(hide = true)]
     Guard,
 }
@@ -140,6 +143,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Guides => guides::write().map(|_| true),
         Task::Tidy => tidy::main(),
         Task::Bench(options) => bench::main(&options),
+        Task::Release(options) => release::main(&options),
         Task::Guard => {
             process::guard();
             Ok(true)

@@ -7,7 +7,7 @@ mod source;
 mod style;
 
 use crate::report::{self, Counts};
-use crate::{guides, place, stamp, tool};
+use crate::{guides, place, release, stamp, tool};
 use anyhow::{Context, Result};
 use serde::Deserialize;
 use source::Source;
@@ -57,7 +57,7 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 15] = [
+const RULES: [Rule; 16] = [
     ("core layers import only what is below them", layers::imports),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
@@ -72,6 +72,9 @@ const RULES: [Rule; 15] = [
     ("what is deprecated is marked in every language", deprecated::marks),
     ("faults that were found in use have tests", faults::listed),
     ("launchers can be started", style::launchers),
+    ("all packages have one version", |tree| {
+        release::faults(|path| tree.files.iter().find(|file| file.path == path).map(|file| file.text.clone()))
+    }),
     ("generated types are those of the schema", |_| {
         xtask_gen_types::run(place::root(), true).err().map(|error| format!("{error:#}")).into_iter().collect()
     }),
