@@ -21,6 +21,7 @@ mod test;
 mod tidy;
 mod tool;
 mod wild;
+mod workflows;
 
 use clap::{Parser, Subcommand};
 use place::Lang;
@@ -94,6 +95,8 @@ enum Task {
     Bench(bench::Options),
     /// Give all packages a version and the changelog a date, commit, and tag. Publishes nothing.
     Release(release::Options),
+    /// Check the workflows, and run those of their steps that a machine like this one can.
+    Workflows(workflows::Options),
     #[command(hide = true)]
     Guard,
 }
@@ -144,6 +147,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Tidy => tidy::main(),
         Task::Bench(options) => bench::main(&options),
         Task::Release(options) => release::main(&options),
+        Task::Workflows(options) => workflows::main(&options),
         Task::Guard => {
             process::guard();
             Ok(true)

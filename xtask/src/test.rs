@@ -8,7 +8,7 @@ use crate::conformance::{self, Plan, Role};
 use crate::place::{self, Lang};
 use crate::report::{self, Counts};
 use crate::setup::{self, State};
-use crate::{demo, guides, hostile, interop, process, proxies, soak, tidy, tool, wild};
+use crate::{demo, guides, hostile, interop, process, proxies, soak, tidy, tool, wild, workflows};
 use anyhow::Result;
 use parse::Read;
 pub(crate) use parse::{Reader, read};
@@ -101,6 +101,10 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     for step in steps::shared() {
         session.step(step);
     }
+    session.call("tree workflows", || {
+        let workflows::Outcome { counts, failures, skips } = workflows::run()?;
+        Ok(Read { counts, failures, skips })
+    });
     let mut all = Vec::new();
     let proxied = |lang: &Lang| ["stateless", "guides"].map(|what| format!("{lang} contract {what}"));
     if ready.iter().flat_map(proxied).any(|name| session.wants(&name)) {
