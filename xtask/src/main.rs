@@ -5,6 +5,7 @@ mod bench;
 mod conformance;
 mod crowd;
 mod demo;
+mod dist;
 mod guides;
 mod hostile;
 mod interop;
@@ -81,6 +82,8 @@ enum Task {
     Crowd(crowd::Options),
     /// Run tests of the native code with the address sanitizer in it.
     Sanitize(sanitize::Options),
+    /// Make the packages as they are published.
+    Dist(dist::Options),
     /// Write the wire types of Python, Node and Swift and the corpus index from the pinned schemas.
     GenTypes {
         /// Write nothing; fail when a file is not up to date
@@ -141,6 +144,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Soak(options) => soak::main(&options),
         Task::Crowd(options) => crowd::main(&options),
         Task::Sanitize(options) => sanitize::main(&options),
+        Task::Dist(options) => dist::main(&options),
         Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
         Task::Test(options) => test::main(&options),
         Task::Guides => guides::write().map(|_| true),

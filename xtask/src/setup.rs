@@ -150,6 +150,16 @@ fn packages_of(langs: &[Lang]) -> std::thread::JoinHandle<()> {
     })
 }
 
+/// The tools of the Python environment.
+pub(crate) fn python_tools() -> Result<()> {
+    python::venv()
+}
+
+/// The npm packages of the repository.
+pub(crate) fn node_modules() -> Result<()> {
+    node::modules().map(drop)
+}
+
 /// `cargo xtask setup`: all of it.
 pub(crate) fn run(langs: &[Lang]) -> Result<()> {
     tool::need(langs)?;
