@@ -40,7 +40,7 @@ const MAX_OWN_STEPS: usize = 20_000_000;
 /// The steps of a thorough check up to which the library finds the words: it looks at things several times.
 const MAX_WORDED: usize = 20_000;
 /// The same for one's own schema. A value with more members has plain words: naming each of them takes its memory again.
-const MAX_OWN_WORDED: usize = 100_000;
+const MAX_OWN_WORDED: usize = 400_000;
 /// The largest schemas of peers that the library reads for that, and those of one's own.
 const MAX_WORDED_NODES: usize = 500;
 /// Steps that a check may take where it is asked for; those that take more are worth a thread of their own.

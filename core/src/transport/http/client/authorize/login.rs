@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::{Access, Authorizer, Why, now};
 use crate::auth::client::{Grant, Source, Wanted};
 use crate::auth::flow::{Flow, Given, Step};
+use crate::auth::secret::Secret;
 use crate::auth::session::Session;
 use crate::auth::store::{Reservation, TokenKey};
 use crate::call::BoxFuture;
@@ -180,7 +181,7 @@ impl Authorizer {
 
     async fn carried_out(&self, flow: &mut Flow, mut step: Step, turn: &mut Turn) -> Result<Ended> {
         let mut reserved: Option<Box<dyn Reservation>> = None;
-        let (mut callback, mut registered) = (None, None);
+        let (mut callback, mut registered, mut seen) = (None, None, None);
         for _ in 0..MAX_STEPS {
             step = match step {
                 Step::Fetch(wanted) => {
@@ -188,7 +189,8 @@ impl Authorizer {
                     flow.fetched(outcome, now())
                 }
                 Step::Load { issuer } => {
-                    let session = self.loaded(&issuer, &mut reserved).await?;
+                    let (session, kept) = self.loaded(&issuer, &mut reserved).await?;
+                    seen = kept;
                     registered = session.as_ref().and_then(|session| session.client.redirect_uri.clone());
                     flow.loaded(session, now())
                 }
@@ -202,7 +204,7 @@ impl Authorizer {
                 Step::Listen => {
                     // People take their time: others may change what is kept meanwhile.
                     reserved = None;
-                    if self.others_log_in(flow.issuer(), turn).await {
+                    if self.others_log_in(flow.issuer(), seen.as_ref(), turn).await {
                         return Ok(Ended::Again);
                     }
                     let listened = self.listened(registered.as_deref()).await;
@@ -225,8 +227,8 @@ impl Authorizer {
     }
 
     /// Takes the turn to ask a user. `true`: somebody else had it, and has logged in meanwhile or given up, so that it is to
-    /// be looked at once more what is kept.
-    async fn others_log_in(&self, issuer: &str, turn: &mut Turn) -> bool {
+    /// be looked at once more what is kept. `seen` is what was kept when that was looked at last.
+    async fn others_log_in(&self, issuer: &str, seen: Option<&Secret>, turn: &mut Turn) -> bool {
         if turn.is_taken() {
             return false;
         }
@@ -234,7 +236,9 @@ impl Authorizer {
         match self.store.reserve_login(&key, Duration::ZERO).await {
             Ok(reserved) => {
                 *turn = Turn::Own(reserved);
-                false
+                // Whoever had it before may have ended since then.
+                let now = async { self.store.reserve(&key, RESERVE).await?.load().await };
+                now.await.is_ok_and(|now: Option<Secret>| now.as_ref() != seen)
             }
             Err(error) if error.kind() == ErrorKind::Timeout => {
                 let server = shown_url(&self.server_url);
@@ -258,7 +262,12 @@ impl Authorizer {
         }
     }
 
-    async fn loaded(&self, issuer: &str, reserved: &mut Option<Box<dyn Reservation>>) -> Result<Option<Session>> {
+    /// The login that is kept, and all that is kept there.
+    async fn loaded(
+        &self,
+        issuer: &str,
+        reserved: &mut Option<Box<dyn Reservation>>,
+    ) -> Result<(Option<Session>, Option<Secret>)> {
         let key = TokenKey::new(issuer, &self.server_url);
         // One after the other: whoever holds one and waits for another may wait for ever.
         *reserved = None;
@@ -274,17 +283,17 @@ impl Authorizer {
             Err(error) if self.needs_store(&error) => return Err(Error::new(ErrorKind::Auth, error.message())),
             Err(error) => {
                 self.warn(&format!("logins are not kept: {}", error.message()));
-                return Ok(None);
+                return Ok((None, None));
             }
         };
-        let session = kept.and_then(|kept| Session::from_kept(&kept, issuer, &self.auth));
+        let session = kept.as_ref().and_then(|kept| Session::from_kept(kept, issuer, &self.auth));
         if session.as_ref().is_some_and(|session| session.refresh_token().is_some()) {
             // It is spent by being used: first there has to be a place for the next one.
             let room = reservation.make_room().await;
             room.map_err(|error| Error::new(ErrorKind::Auth, format!("{}: nothing was refreshed", error.message())))?;
         }
         *reserved = Some(reservation);
-        Ok(session)
+        Ok((session, kept))
     }
 
     /// True if there is something that would be lost without the store: a refresh token that is known, or one that
