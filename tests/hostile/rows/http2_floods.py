@@ -39,7 +39,7 @@ from frames import (
     string,
     window,
 )
-from http2 import Http2, answered, bounded, ended, expect, over_tls, sound
+from http2 import Http2, bounded, ended, expect, over_tls, sound
 from registry import server
 
 MOST = 4 * 1000 * 1000
