@@ -50,8 +50,8 @@ public final class URLSessionTransport: HTTPTransport {
         #endif
     }
 
-    /// Sends a request over the session. Throws `TricornError.transport`, also for a `Host` of the client's own, which a session
-    /// does not send, or `CancellationError` when the task is cancelled.
+    /// Sends a request over the session. Throws `TricornError.transport`, also for a `Host` of the client's own, which a
+    /// session does not send, or `CancellationError` when the task is cancelled.
     public func send(_ request: HTTPTransportRequest) async throws -> HTTPTransportResponse {
         if let host = request.headers.first(where: { $0.name.lowercased() == "host" })?.value {
             throw TricornError.transport("a URLSession sends the host of the URL alone, and not the header Host: \(host)")
