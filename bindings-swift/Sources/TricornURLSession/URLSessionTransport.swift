@@ -54,7 +54,7 @@ public final class URLSessionTransport: HTTPTransport {
     /// session does not send, or `CancellationError` when the task is cancelled.
     public func send(_ request: HTTPTransportRequest) async throws -> HTTPTransportResponse {
         if let host = request.headers.first(where: { $0.name.lowercased() == "host" })?.value {
-            throw TricornError.transport("a URLSession sends the host of the URL alone, and not the header Host: \(host)")
+            throw TricornError.transport("a URLSession sends the URL's host alone, and not the header Host: \(host)")
         }
         let exchange = Exchange(session.dataTask(with: Self.made(of: request)))
         #if canImport(FoundationNetworking)
