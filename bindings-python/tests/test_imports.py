@@ -1,4 +1,4 @@
-"""What `import tricorn` loads, and that nothing is missed by what it leaves until it is asked for."""
+"""Modules that `import tricorn` loads, and names that it loads when they are asked for."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ import tricorn
 from .conftest import PATIENCE
 
 HEAVY = ("asyncio", "concurrent.futures", "email", "http", "logging", "multiprocessing", "socket", "ssl")
-"""What a program that only defines a server has no use for."""
+"""Modules that a program which only defines a server has no use for."""
 OPTIONAL = ("annotated_types", "httpx", "opentelemetry", "pydantic", "starlette")
 BARE = (*HEAVY, *OPTIONAL, "dataclasses", "inspect", "json", "msgspec", "typing_extensions", "urllib.parse")
-"""What nobody has to wait for who imports the package alone."""
+"""Modules that importing the package alone does not load."""
 
 SOURCE = Path(tricorn.__file__)
 

@@ -60,8 +60,8 @@ async def main():
 
 asyncio.run(main())
 """
-"""The distributions that an installation has, and the longest that it may take with a first call, in seconds."""
 EXPECTED = {"msgspec", "tricorn"}
+"""The distributions that an installation has."""
 IN_WHEEL = ("py.typed", "licenses/LICENSE-APACHE", "licenses/LICENSE-MIT", "sboms/")
 
 

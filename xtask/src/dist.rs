@@ -150,7 +150,7 @@ fn python(plan: Plan) -> Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// What cargo says of a library that it has built.
+/// A message of cargo about a library that it has built.
 #[derive(Deserialize)]
 struct Message {
     reason: String,

@@ -177,7 +177,7 @@ def _text(error: BaseException) -> str:
 
 
 def _is_cancellation(error: BaseException) -> bool:
-    """Whether a task that was cancelled ends with it."""
+    """True if it is the error with which a cancelled task ends."""
     from asyncio import CancelledError as Cancelled
 
     return isinstance(error, Cancelled)

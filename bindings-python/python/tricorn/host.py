@@ -120,7 +120,7 @@ class Host:
         self.progress: dict[int, Callable[[bytes], None]] = {}
         self.sinks: dict[int, EventSink] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
-        # Of asyncio, from `attach` on: to import it takes longer than all else that a server needs to be defined.
+        # Functions of asyncio, set by `attach`: importing it takes longer than all else that defining a server needs.
         self._running_loop: Callable[[], asyncio.AbstractEventLoop]
         self._task: Callable[..., asyncio.Task[None]]
         self.revive: Callable[[], asyncio.Task[None] | None] | None = None

@@ -26,7 +26,7 @@ struct Signs {
     commas: usize,
     colons: usize,
     quotes: usize,
-    /// What long numbers weigh.
+    /// The weight of long numbers.
     digits: usize,
 }
 

@@ -99,9 +99,12 @@ impl Lines {
         if line.len() <= CHUNK {
             return line;
         }
-        let mut charge = Charge::new(self.owner);
-        self.charge.fit(0);
-        charge.force(line.len());
+        // Charged as it was read; counted as given back once, with its last part.
+        let mut charge = std::mem::replace(&mut self.charge, Charge::new(self.owner));
+        match line.len().checked_sub(charge.bytes()) {
+            Some(more) => charge.force(more),
+            None => charge.shrink(charge.bytes() - line.len()),
+        }
         charge.of(line)
     }
 

@@ -130,7 +130,7 @@ fn python() -> Vec<Step> {
         },
         check("python stubtest", at("stubtest"), &["tricorn._core", "--mypy-config-file", "pyproject.toml"]),
         package("python", "pytest"),
-        // What is tested is the package that a user installs.
+        // Tests run against the package that a user installs.
         step("python pytest", program(place::target("package/python/venv/bin/python"), &pytest), 10, Reader::Pytest),
     ]
 }
@@ -138,7 +138,7 @@ fn python() -> Vec<Step> {
 fn node() -> Vec<Step> {
     let bin = |name: &str| place::root().join("node_modules/.bin").join(name);
     let check = |name: &str, path, args: &[&str]| step(name, program(path, args), 5, Reader::Status);
-    // What is tested is the package that a user installs.
+    // Tests run against the package that a user installs.
     let mut tests = program("node", &["tests/packages/node-suite.mjs"]);
     tests.arg(place::target("package/node"));
     vec![

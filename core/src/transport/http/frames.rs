@@ -22,11 +22,11 @@ const CONTINUATION: u8 = 9;
 
 /// The most bytes of other frames that a client has without being sent anything.
 const FREE: u64 = 1 << 20;
-/// What is given back for each frame that carries something to it, which opens two windows with two frames of 13 bytes, and
-/// for so many of its bytes: a small window is opened anew every 4 KiB.
+/// Bytes that are given back for each frame that carries something to it, which opens two windows with two frames of 13
+/// bytes; and one byte for so many in the frame: a small window is opened anew every 4 KiB.
 const EACH_FRAME: u64 = 26;
 const TAKEN: u64 = 4;
-/// What is given back each second: a sign of life is some twenty bytes.
+/// Bytes that are given back each second: a sign of life is some twenty.
 const EACH_SECOND: u64 = 64;
 
 /// The place in what goes one way.
@@ -64,7 +64,7 @@ impl Place {
     }
 }
 
-/// What a client sends and is sent, and the bytes that it has left.
+/// Frames of both directions, and the bytes that the client has left.
 struct Meter {
     read: Place,
     written: Place,
@@ -207,7 +207,7 @@ mod tests {
         let some = frame(4, 6).repeat(60_000);
         assert!(!metered(&some, 16 << 10).is_over());
         let mut many = metered(&some.repeat(2), 16 << 10);
-        // Whatever it sends besides: a large head pays for nothing.
+        // A large head pays for nothing.
         many.read(&frame(1, 16_000).repeat(100));
         assert!(many.is_over());
         // Nor does what answers its settings.

@@ -236,7 +236,7 @@ impl Authorizer {
         match self.store.reserve_login(&key, Duration::ZERO).await {
             Ok(reserved) => {
                 *turn = Turn::Own(reserved);
-                // Whoever had it before may have ended since then.
+                // Another may have logged in since then, and given it back.
                 let now = async { self.store.reserve(&key, RESERVE).await?.load().await };
                 now.await.is_ok_and(|now: Option<Secret>| now.as_ref() != seen)
             }
