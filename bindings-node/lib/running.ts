@@ -26,7 +26,7 @@ export function address(what: string, http: true | number | string | HttpOptions
   if (typeof http === "string" && /^unix:.*\//i.test(http)) return { host: http };
   const [, host, port] = /^(?:(.*):)?(\d+)$/.exec(String(http)) ?? [];
   if (port === undefined)
-    throw new MisuseError(`${what}: expected a port, "host:port" or options, got ${String(http)}`);
+    throw new MisuseError(`${what}: expected a port, "host:port", "unix:PATH" or options, got ${String(http)}`);
   return { ...(host && { host: host.replace(/^\[|\]$/g, "") }), port: Number(port) };
 }
 

@@ -326,7 +326,7 @@ export class Server<State = unknown> extends Offer<State> {
    * Serves until the client or the user ends it: over stdin and stdout, unless HTTP is asked for.
    *
    * HTTP is asked for here (true, a port, `"host:port"`, `"unix:/run/mcp.sock"`, options) or on the command line by
-   * `--http [HOST:PORT]`; `ready <url>` then appears on stderr. SIGTERM and Ctrl-C close the server
+   * `--http [HOST:PORT|unix:PATH]`; `ready <url>` then appears on stderr. SIGTERM and Ctrl-C close the server
    * and settle this; the exit status after Ctrl-C is 130. A handler that goes on although it was
    * cancelled keeps the program for half a second only, and whatever else of it is alive for a
    * second: after these signals, and when stdin has ended. A program whose event loop is blocked is

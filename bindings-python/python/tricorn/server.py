@@ -439,10 +439,10 @@ class Server(Offer):
         """Serves until the client or the user ends it: standard input and output, unless HTTP is asked for.
 
         HTTP is asked for by `http` (`True`, a port, `"host:port"`, `"unix:/run/mcp.sock"`) or on the command line by
-        `--http [HOST:PORT]`; `ready <url>` then appears on standard error. Ctrl-C ends the process with status 130,
-        SIGHUP with 129; SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is called
-        then, and decides that instead; one for SIGHUP is left alone, and what is ignored is ignored. After either, and
-        after the end of input, other threads keep the process for a second only.
+        `--http [HOST:PORT|unix:PATH]`; `ready <url>` then appears on standard error. Ctrl-C ends the process with
+        status 130, SIGHUP with 129; SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is
+        called then, and decides that instead; one for SIGHUP is left alone, and what is ignored is ignored. After
+        either, and after the end of input, other threads keep the process for a second only.
         """
         import asyncio
 
@@ -585,7 +585,7 @@ def _address(http: str | int | bool | None) -> tuple[str, int] | None:
     try:
         return host.strip("[]") or "127.0.0.1", int(port)
     except ValueError:
-        raise MisuseError(f"http: expected a port or host:port, got {http!r}") from None
+        raise MisuseError(f"http: expected a port, host:port or unix:PATH, got {http!r}") from None
 
 
 def _is_socket(host: str) -> bool:

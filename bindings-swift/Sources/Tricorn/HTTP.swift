@@ -98,7 +98,7 @@ public struct HTTPOptions: Sendable, Hashable {
         }
         let parts = address.split(separator: ":", omittingEmptySubsequences: false)
         guard let port = parts.last.flatMap({ UInt16($0) }) else {
-            throw TricornError.misuse("expected [HOST:]PORT, got \"\(address)\"")
+            throw TricornError.misuse("expected [HOST:]PORT or unix:PATH, got \"\(address)\"")
         }
         let host = parts.dropLast().joined(separator: ":")
         self.init(host: host.isEmpty ? nil : host, port: Int(port))

@@ -298,7 +298,7 @@ public final class Server: Offering {
         /// Streamable HTTP.
         case http(HTTPOptions)
 
-        /// HTTP when `--http [[HOST:]PORT]` is among the program's arguments, else standard input and output.
+        /// HTTP when `--http [[HOST:]PORT|unix:PATH]` is among the program's arguments, else standard input and output.
         static func asked(_ arguments: [String]) throws -> Transport {
             guard let at = arguments.firstIndex(where: { $0 == "--http" || $0.hasPrefix("--http=") }) else {
                 return .stdio
@@ -310,7 +310,7 @@ public final class Server: Offering {
     }
 
     /// Serves over standard input and output, or over HTTP when that is asked for: by `transport`, or by
-    /// `--http [[HOST:]PORT]` among the program's arguments.
+    /// `--http [[HOST:]PORT|unix:PATH]` among the program's arguments.
     ///
     /// Returns when standard input ends, `close` is called, or SIGTERM arrives. SIGINT (Ctrl-C) and SIGHUP close the server,
     /// too, and then end the process with status 130 or 129. All that `run` hear of a signal, and the last of them ends the

@@ -20,8 +20,8 @@ struct Address {
 
 impl Server {
     /// Serves until the client or the user ends it: over standard streams, or over HTTP (path `/mcp`) when the program
-    /// was started with `--http [HOST:PORT]`, where either part may be missing: `127.0.0.1:8000` else; `--http unix:PATH` is a
-    /// Unix socket. `ready <url>` on standard error then says where.
+    /// was started with `--http [HOST:PORT|unix:PATH]`. Of the first either part may be missing, `127.0.0.1:8000` else;
+    /// the second is a Unix socket. `ready <url>` on standard error then says where.
     ///
     /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129) close the server: running calls
     /// are cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP
@@ -128,7 +128,9 @@ fn address(given: &str) -> Result<Address> {
     }
     let (host, port) = given.rsplit_once(':').unwrap_or(("", given));
     let host = (!host.is_empty()).then(|| host.trim_matches(['[', ']']).to_owned());
-    let port = port.parse().map_err(|_| Error::misuse(format!("--http: expected HOST:PORT or PORT, got {given:?}")))?;
+    let port = port
+        .parse()
+        .map_err(|_| Error::misuse(format!("--http: expected HOST:PORT, PORT or unix:PATH, got {given:?}")))?;
     Ok(Address { host, port: Some(port) })
 }
 

@@ -1,4 +1,5 @@
-//! A first server. `quickstart-server` speaks over standard streams, `quickstart-server --http [HOST:PORT]` over HTTP.
+//! A first server. `quickstart-server` speaks over standard streams, `quickstart-server --http [HOST:PORT|unix:PATH]`
+//! over HTTP.
 
 use tricorn::prelude::*;
 
