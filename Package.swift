@@ -58,6 +58,7 @@ let programs = [
     ("guides", "examples/guides/swift/Sources"),
     ("bench", "examples/bench/swift/Sources"), ("bench-client", "examples/bench-client/swift/Sources"),
     ("interop-client", "tests/interop/ours/swift/Sources"), ("case-runner", "tests/cases/runners/swift"),
+    ("hostile-victim", "tests/hostile/victims/swift"),
 ]
 
 let package = Package(
@@ -87,7 +88,7 @@ let package = Package(
     ]
         + programs.map {
             .executableTarget(
-                name: $0.0, dependencies: ["Tricorn"], path: $0.1, exclude: $0.0 == "case-runner" ? ["run"] : [],
-                swiftSettings: userSettings)
+                name: $0.0, dependencies: ["Tricorn"], path: $0.1,
+                exclude: ["case-runner", "hostile-victim"].contains($0.0) ? ["run"] : [], swiftSettings: userSettings)
         }
 )

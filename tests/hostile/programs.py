@@ -22,8 +22,9 @@ CLIENTS = {
     "rust": [str(ROOT / "target/release/hostile-victim")],
     "python": [str(ROOT / "target/venv/bin/python"), str(HERE / "victims/victim.py")],
     "node": ["node", str(HERE / "victims/victim.mjs")],
+    "swift": [str(HERE / "victims/swift/run")],
 }
-"""Those that keep and print nothing of what they get; Swift's is the case runner, which does both."""
+"""Those that keep and print nothing of what they get."""
 MARK = "TRICORN_HOSTILE"
 START = 30.0
 END = 5.0
@@ -36,7 +37,7 @@ def usual(lang: str) -> dict[str, list[str]]:
     """The programs of a language as they are in this repository."""
     return {
         "server": [str(ROOT / f"examples/everything/{lang}/run")],
-        "client": CLIENTS.get(lang, [str(ROOT / f"tests/cases/runners/{lang}/run")]),
+        "client": CLIENTS.get(lang, []),
         "peer": [str(ROOT / "examples/everything/rust/run")],
     }
 
@@ -236,7 +237,7 @@ class StdioServer(Program):
 
 
 class Client(Program):
-    """A case runner, whose clients do what lines say; its client 2 has a good server."""
+    """A program whose clients do what lines say; its client 2 has a good server."""
 
     def __init__(self, words: list[str], env: dict[str, str], mark: str, url: str) -> None:
         super().__init__(words, env, mark, True)

@@ -184,5 +184,4 @@ answered afterwards. The figures are of one machine with two cores; an input tha
 Most of the bold cells are memory that is free and not given back. glibc keeps the free end of each thread's heap, which
 `malloc_trim` does not reach; it is used again by the next long message. With `MALLOC_TRIM_THRESHOLD_=1048576` and
 `MALLOC_MMAP_THRESHOLD_=131072` in its environment a program gives it back at once, at the cost of time for long messages.
-Swift's client is the runner of the tests, which keeps what it hears until it connects again.
 ";

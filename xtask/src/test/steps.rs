@@ -174,6 +174,7 @@ fn swift() -> Vec<Step> {
         "bindings-swift/Tests",
         "examples",
         "tests/cases/runners/swift",
+        "tests/hostile/victims/swift",
         "tests/interop/ours/swift",
     ];
     let format = [&["swift", "format", "lint", "--strict", "--recursive"][..], &places].concat();
