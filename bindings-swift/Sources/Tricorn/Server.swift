@@ -303,9 +303,11 @@ public final class Server: Offering {
             guard let at = arguments.firstIndex(where: { $0 == "--http" || $0.hasPrefix("--http=") }) else {
                 return .stdio
             }
-            if arguments[at] != "--http" { return .http(try HTTPOptions(address: String(arguments[at].dropFirst(7)))) }
-            guard at + 1 < arguments.count, !arguments[at + 1].hasPrefix("-") else { return .http(HTTPOptions()) }
-            return .http(try HTTPOptions(address: arguments[at + 1]))
+            var address = String(arguments[at].dropFirst("--http=".count))
+            if arguments[at] == "--http", at + 1 < arguments.count, !arguments[at + 1].hasPrefix("-") {
+                address = arguments[at + 1]
+            }
+            return .http(try address.isEmpty ? HTTPOptions() : HTTPOptions(address: address))
         }
     }
 

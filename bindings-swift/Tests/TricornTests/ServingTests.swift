@@ -89,6 +89,23 @@ private actor Store {
         }
     }
 
+    @Test func httpIsAskedForInTheSameWaysAsInTheOtherLanguages() throws {
+        let asked: [(line: String, host: String?, port: Int?)] = [
+            ("--http", nil, nil), ("--http --verbose", nil, nil), ("--http=", nil, nil), ("-v --http 9000", nil, 9000),
+            ("--http=9000", nil, 9000), ("--http :9000", nil, 9000), ("--http 0.0.0.0:0", "0.0.0.0", 0),
+            ("--http [::1]:80", "[::1]", 80), ("--http unix:/run/mcp.sock", "unix:/run/mcp.sock", nil),
+            ("--http=unix:/run/mcp.sock", "unix:/run/mcp.sock", nil),
+        ]
+        for (line, host, port) in asked {
+            let words = line.split(separator: " ").map(String.init)
+            #expect(try Server.Transport.asked(words) == .http(HTTPOptions(host: host, port: port)), "\(line)")
+        }
+        #expect(try Server.Transport.asked(["-v", "http"]) == .stdio)
+        for bad in [["--http", "here"], ["--http=h:99999"], ["--http", "localhost:"]] {
+            #expect(throws: TricornError.self) { try Server.Transport.asked(bad) }
+        }
+    }
+
     @Test func throwsWhatKeepsItFromServing() async throws {
         let app = server()
         try await bounded {
