@@ -12,15 +12,13 @@ use futures_util::TryStreamExt;
 use http::header::{LOCATION, USER_AGENT};
 use http::{HeaderMap, Request, StatusCode, Uri};
 use http_body_util::{BodyExt, Full, Limited, StreamBody};
-use hyper::body::{Frame, Incoming};
-use hyper_util::client::legacy::Client;
+use hyper::body::Frame;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::dns::Name;
-use hyper_util::client::legacy::connect::{Connect, HttpConnector};
-use hyper_util::rt::TokioExecutor;
 use tower_service::Service;
 
-use super::client::carried;
-use super::network::{Network, Way, advised};
+use super::client::{Tcp, carried};
+use super::network::{Network, Way, advised, with_port};
 use super::reach::{Reach, Whereabouts};
 use crate::auth::fetch::{Fetch, Fetched, Unfetched};
 use crate::auth::url::{Parts, is_safe};
@@ -228,12 +226,7 @@ fn resolved_against(base: &str, reference: &str) -> Option<String> {
 struct Answer {
     status: StatusCode,
     headers: HeaderMap,
-    body: Body,
-}
-
-enum Body {
-    Incoming(Incoming),
-    Given(HttpBody),
+    body: HttpBody,
 }
 
 async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Answer, String> {
@@ -273,7 +266,7 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Answer, 
     if let Some(transport) = transport {
         let answer = carried::send(&*transport, request, url.to_owned()).await;
         let (status, headers, body) = answer.map_err(|e| e.message().to_owned())?;
-        return Ok(Answer { status, headers, body: Body::Given(body) });
+        return Ok(Answer { status, headers, body });
     }
     if tunnels {
         let mut http = HttpConnector::new();
@@ -294,23 +287,24 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Answer, 
 /// `via` names the proxy that the connector goes through.
 async fn asked<C>(connector: C, request: Request<Full<Bytes>>, via: Option<String>) -> Result<Answer, String>
 where
-    C: Connect + Clone + Send + Sync + 'static,
+    C: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,
 {
-    let client = Client::builder(TokioExecutor::new()).pool_max_idle_per_host(0).build::<_, Full<Bytes>>(connector);
-    let answer = client.request(request).await.map_err(|e| {
-        let why = super::client::causes(&e);
-        advised(via.map_or_else(|| why.clone(), |proxy| super::client::through(&why, &proxy)))
+    // A SOCKS proxy has to be told a port.
+    let usual = if request.uri().scheme_str() == Some("https") { 443 } else { 80 };
+    let place = with_port(request.uri(), usual);
+    let answer = super::client::once(connector, place, request).await;
+    let (status, headers, body) = answer.map_err(|why| {
+        advised(match via {
+            Some(proxy) => super::client::through(&why, &proxy),
+            None => why,
+        })
     })?;
-    let (head, body) = answer.into_parts();
-    Ok(Answer { status: head.status, headers: head.headers, body: Body::Incoming(body) })
+    Ok(Answer { status, headers, body })
 }
 
 async fn collected(answer: Answer) -> Result<Fetched, Unfetched> {
     let Answer { status, headers, body } = answer;
-    let body = match body {
-        Body::Incoming(body) => Limited::new(body, MAX_BODY).collect().await,
-        Body::Given(body) => Limited::new(StreamBody::new(body.map_ok(Frame::data)), MAX_BODY).collect().await,
-    };
+    let body = Limited::new(StreamBody::new(body.map_ok(Frame::data)), MAX_BODY).collect().await;
     let body = body.map_err(|e| {
         if e.is::<http_body_util::LengthLimitError>() {
             return Unfetched::answered(format!("the answer is longer than {MAX_BODY} bytes"));

@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 pub(super) const MAX_BUFFER: usize = 64 << 10;
 
 /// A TCP connection, with or without TLS.
-pub(super) type Tcp = MaybeHttpsStream<TokioIo<TcpStream>>;
+pub(in crate::transport::http) type Tcp = MaybeHttpsStream<TokioIo<TcpStream>>;
 pub(super) type Outgoing = Request<Full<Bytes>>;
 
 /// The stream that a connection is made of.

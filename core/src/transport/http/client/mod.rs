@@ -14,6 +14,8 @@ pub(crate) mod headers;
 mod link;
 mod mirror;
 mod multiplexed;
+#[cfg(feature = "auth")]
+mod once;
 mod out;
 mod pair;
 mod pool;
@@ -34,7 +36,11 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use self::exchange::Post;
+#[cfg(feature = "auth")]
+pub(super) use self::link::Tcp;
 use self::mirror::Tools;
+#[cfg(feature = "auth")]
+pub(super) use self::once::once;
 use self::pool::Pool;
 #[cfg(feature = "auth")]
 pub(super) use self::pool::{causes, through};

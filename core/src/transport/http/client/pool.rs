@@ -123,7 +123,7 @@ async fn local(_: &Path) -> Result<Io, String> {
     Err("there are no Unix sockets on this platform".to_owned())
 }
 
-async fn made<S>(mut connector: S, to: Uri) -> Result<Io, String>
+pub(super) async fn made<S>(mut connector: S, to: Uri) -> Result<Io, String>
 where
     S: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,
 {
