@@ -30,7 +30,7 @@ mod report;
 pub mod server;
 mod signal;
 mod store;
-#[cfg(all(unix, feature = "runtime"))]
+#[cfg(all(any(unix, windows), feature = "runtime"))]
 mod streams;
 #[cfg(feature = "tracing")]
 pub mod tracing;

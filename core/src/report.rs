@@ -53,11 +53,11 @@ pub(crate) fn text(text: &str) {
     place::write(text.as_bytes());
 }
 
-#[cfg(all(unix, feature = "runtime"))]
+#[cfg(all(any(unix, windows), feature = "runtime"))]
 pub(crate) use place::pass_on;
 
 /// Standard error with other programs at its end.
-#[cfg(all(unix, feature = "runtime"))]
+#[cfg(all(any(unix, windows), feature = "runtime"))]
 mod place {
     use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
     use std::time::Duration;
@@ -81,7 +81,7 @@ mod place {
     /// Writes to standard error, for which nobody ever waits longer than `patience`. What it does not take is dropped
     /// and counted; when it takes something again it is told how much that was.
     pub(crate) fn pass_on(bytes: &[u8], patience: Duration) {
-        let out = Out::standard_error();
+        let Some(out) = Out::standard_error() else { return };
         if STUCK.load(Ordering::Relaxed) {
             // A few bytes may fit in although nobody reads.
             if !out.is_ready(Some(Duration::ZERO)).unwrap_or(true) {
@@ -101,6 +101,9 @@ mod place {
             CUT.store(false, Ordering::Relaxed);
         }
         let written = put(&out, bytes, patience);
+        // A thread writes there: the program may end with this.
+        #[cfg(windows)]
+        out.settle(patience);
         if written < bytes.len() {
             DROPPED.fetch_add(bytes.len() - written, Ordering::Relaxed);
             CUT.store(written > 0, Ordering::Relaxed);
@@ -128,7 +131,7 @@ mod place {
     }
 }
 
-#[cfg(not(all(unix, feature = "runtime")))]
+#[cfg(not(all(any(unix, windows), feature = "runtime")))]
 mod place {
     use std::io::Write;
 

@@ -79,8 +79,7 @@ pub(super) fn checked(roots: impl IntoIterator<Item = Value>) -> Result<Vec<Valu
 /// A root as the schema has it; only files can be roots (specification, roots: "This MUST be a file:// URI").
 fn root(given: Value) -> Result<Value> {
     let root = match given {
-        Value::String(path) if path.starts_with('/') => json!({"uri": file_uri(&path)}),
-        Value::String(uri) => json!({"uri": uri}),
+        Value::String(text) => json!({"uri": file_uri(&text, cfg!(windows)).unwrap_or(text)}),
         other => other,
     };
     match root.get("uri").and_then(Value::as_str) {
@@ -89,9 +88,25 @@ fn root(given: Value) -> Result<Value> {
     }
 }
 
-/// The `file://` URI of an absolute path (RFC 8089).
-fn file_uri(path: &str) -> String {
-    let mut uri = String::from("file://");
+/// The `file://` URI of an absolute path (RFC 8089); `None` for what is none. On Windows it begins with a drive, or with a
+/// host and a share.
+fn file_uri(path: &str, on_windows: bool) -> Option<String> {
+    let path = match on_windows {
+        true => path.replace('\\', "/"),
+        false => path.to_owned(),
+    };
+    let drive = |path: &str| path.starts_with(|c: char| c.is_ascii_alphabetic()) && path[1..].starts_with(":/");
+    // What has no bound on its length, with which some programs write all of theirs.
+    let path = match path.strip_prefix("//?/").filter(|_| on_windows) {
+        Some(long) => long.strip_prefix("UNC/").map_or_else(|| long.to_owned(), |share| format!("//{share}")),
+        None => path,
+    };
+    let mut uri = match on_windows {
+        true if drive(&path) => String::from("file:///"),
+        true if path.starts_with("//") => String::from("file:"),
+        false if path.starts_with('/') => String::from("file://"),
+        _ => return None,
+    };
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
             uri.push(char::from(byte));
@@ -99,5 +114,32 @@ fn file_uri(path: &str) -> String {
             uri.push_str(&format!("%{byte:02X}"));
         }
     }
-    uri
+    Some(uri)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn absolute_paths_are_uris() {
+        for (path, uri) in [("/a b/ä", Some("file:///a%20b/%C3%A4")), ("a", None), ("file:///a", None), (r"C:\a", None)]
+        {
+            assert_eq!(file_uri(path, false).as_deref(), uri, "{path}");
+        }
+        for (path, uri) in [
+            (r"C:\a b\c", Some("file:///C:/a%20b/c")),
+            ("z:/a", Some("file:///z:/a")),
+            (r"\\host\share\a", Some("file://host/share/a")),
+            (r"\\?\C:\a", Some("file:///C:/a")),
+            (r"\\?\UNC\host\share", Some("file://host/share")),
+            (r"C:a", None),
+            (r"\a", None),
+            ("file:///C:/a", None),
+            ("é:/a", None),
+            ("", None),
+        ] {
+            assert_eq!(file_uri(path, true).as_deref(), uri, "{path}");
+        }
+    }
 }

@@ -312,6 +312,7 @@ impl Directory {
                 part if part.contains(['/', '\\']) => "a name has no slashes",
                 part if part.contains('\0') => "a name has no NUL",
                 part if cfg!(windows) && part.contains(':') => "a name has no colon",
+                part if cfg!(windows) && is_no_file(part) => return Err(ReadError::NotFound),
                 part if part.starts_with('.') && !self.hidden => return Err(ReadError::NotFound),
                 part => {
                     if !name.is_empty() {
@@ -325,6 +326,21 @@ impl Directory {
         }
         Ok(name)
     }
+}
+
+/// True for a name that means something else on Windows than the file that it seems to name: a device, whatever the ending,
+/// or the same name without the dots and spaces at its end.
+fn is_no_file(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or_default().trim_end();
+    let numbered = |device: &str| {
+        let number = stem.get(..3).filter(|start| start.eq_ignore_ascii_case(device)).and_then(|_| stem.get(3..));
+        number.is_some_and(|number| {
+            matches!(number, "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" | "¹" | "²" | "³")
+        })
+    };
+    let is_device =
+        ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].iter().any(|known| stem.eq_ignore_ascii_case(known));
+    is_device || numbered("COM") || numbered("LPT") || name.ends_with(['.', ' '])
 }
 
 /// One file under one URI.

@@ -16,8 +16,6 @@ pub mod http;
 mod lines;
 pub(crate) mod memory;
 #[cfg(feature = "client-process")]
-mod orphans;
-#[cfg(feature = "client-process")]
 pub(crate) mod own;
 #[cfg(feature = "client-process")]
 mod program;

@@ -23,8 +23,8 @@ impl Server {
     /// was started with `--http [HOST:PORT|unix:PATH]`. Of the first either part may be missing, `127.0.0.1:8000` else;
     /// the second is a Unix socket. `ready <url>` on standard error then says where.
     ///
-    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129) close the server: running calls
-    /// are cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP
+    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129), on Windows Ctrl-C (130),
+    /// Ctrl-Break (0) and the end of the console or the session (129) close the server: running calls are cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP
     /// stays ignored where the program was started so (`nohup`).
     ///
     /// # Errors
@@ -182,20 +182,40 @@ fn is_ignored(number: i32) -> bool {
     mask & (1 << (number - 1)) != 0
 }
 
-/// The signals that end a server.
-#[cfg(not(unix))]
-struct Signals;
+/// What ends a server: the keys, and the end of its console or of the session.
+#[cfg(windows)]
+struct Signals {
+    interrupt: tokio::signal::windows::CtrlC,
+    stop: tokio::signal::windows::CtrlBreak,
+    close: tokio::signal::windows::CtrlClose,
+    log_off: tokio::signal::windows::CtrlLogoff,
+    shut_down: tokio::signal::windows::CtrlShutdown,
+}
 
-#[cfg(not(unix))]
+#[cfg(windows)]
 impl Signals {
     fn new() -> Result<Self> {
-        Ok(Self)
+        use tokio::signal::windows;
+        let handle = runtime::handle();
+        let _guard = handle.enter();
+        Ok(Self {
+            interrupt: windows::ctrl_c()?,
+            stop: windows::ctrl_break()?,
+            close: windows::ctrl_close()?,
+            log_off: windows::ctrl_logoff()?,
+            shut_down: windows::ctrl_shutdown()?,
+        })
     }
 
     /// The next one, as the status to end with.
     async fn next(&mut self) -> ExitCode {
-        let _ = runtime::handle().spawn(tokio::signal::ctrl_c()).await;
-        ExitCode::from(130)
+        tokio::select! {
+            _ = self.interrupt.recv() => ExitCode::from(130),
+            _ = self.stop.recv() => ExitCode::SUCCESS,
+            _ = self.close.recv() => ExitCode::from(129),
+            _ = self.log_off.recv() => ExitCode::from(129),
+            _ = self.shut_down.recv() => ExitCode::from(129),
+        }
     }
 }
 

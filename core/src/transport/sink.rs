@@ -82,7 +82,7 @@ impl Backlog {
     }
 
     fn fail(&self, error: &std::io::Error) {
-        let gone = super::stdio::is_hung_up(error).then_some(std::io::ErrorKind::BrokenPipe);
+        let gone = crate::streams::is_hung_up(error).then_some(std::io::ErrorKind::BrokenPipe);
         let _ = self.failure.set(gone.unwrap_or_else(|| error.kind()));
         self.end();
     }
@@ -147,8 +147,7 @@ impl LineSink {
     /// is thought to have.
     pub(super) fn is_untouched(&self) -> bool {
         let written = self.shared.written.load(Ordering::Relaxed);
-        let unread = rustix::io::ioctl_fionread(&self.shared.out);
-        written == 0 || unread.is_ok_and(|unread| unread >= written as u64)
+        written == 0 || self.shared.out.holds(written)
     }
 
     pub(super) fn backlog(&self) -> Arc<Backlog> {
@@ -166,6 +165,8 @@ impl LineSink {
             }
             queue = self.shared.idle.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
         }
+        drop(queue);
+        self.shared.out.settle(end.saturating_duration_since(Instant::now()));
     }
 }
 

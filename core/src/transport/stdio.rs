@@ -1,12 +1,11 @@
 //! Newline-delimited messages over pipes: the server's own standard streams, and a child's from the client's side.
 
 use std::fs::File;
-use std::io::{ErrorKind as IoKind, PipeReader};
+use std::io::ErrorKind as IoKind;
 use std::pin::Pin;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, poll};
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
@@ -19,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{DecodeError, MARK};
 use crate::protocol::{Connection, Input, Origin, Transport};
 use crate::server::{Meter, Open, Server};
-use crate::streams::{Out, duplicate};
+use crate::streams::{self, Out, is_hung_up};
 
 /// After the end of input, running calls have this long to be answered.
 const DRAIN: Duration = Duration::from_millis(500);
@@ -70,9 +69,8 @@ impl Server {
         let transport = Transport { origin, ..Transport::new("stdio") };
         let connection = Connection::new(self.facts(), Arc::new(transport));
         let io = |e: std::io::Error| Error::new(ErrorKind::Transport, format!("standard streams: {e}"));
-        // Ends when serving does.
-        let (over, _still) = std::io::pipe().map_err(io)?;
-        let pipes = Pipes { input, over, output: Some(duplicate(&output).map_err(io)?) };
+        // Reading ends when serving does.
+        let (pipes, _still) = streams::Input::new(input, &output).map_err(io)?;
         let sink = Arc::new(LineSink::new(Out::new(output), self.options().max_queued_notifications));
         let limits = self.limits();
         let peer = Peer::new(connection, limits, self.shared.router.clone(), |_| sink.clone());
@@ -142,46 +140,6 @@ async fn lost(backlog: &Backlog, peer: &Weak<Peer>) -> Result<()> {
     }
 }
 
-/// True if a terminal is gone: until all of the kernel knows of it, that is an error, and the end of input after that.
-pub(super) fn is_hung_up(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
-}
-
-/// What a server reads, and what ends that.
-struct Pipes {
-    input: File,
-    /// Ends when nobody serves any more.
-    over: PipeReader,
-    /// Where the answers go, to learn that nobody reads them. None where that cannot be learnt.
-    output: Option<File>,
-}
-
-impl Pipes {
-    /// Waits for input or its end. `false`: it is wanted no more.
-    fn wait(&mut self) -> bool {
-        loop {
-            let mut ends = [
-                PollFd::new(&self.input, PollFlags::IN),
-                PollFd::new(&self.over, PollFlags::empty()),
-                PollFd::new(self.output.as_ref().unwrap_or(&self.input), PollFlags::empty()),
-            ];
-            if let Err(error) = poll(&mut ends, None) {
-                if error == rustix::io::Errno::INTR {
-                    continue;
-                }
-                // Reading says what is wrong.
-                return true;
-            }
-            match ends.map(|end| end.revents()) {
-                [_, over, _] if !over.is_empty() => return false,
-                [input, ..] if !input.is_empty() => return true,
-                [.., output] if output.intersects(PollFlags::ERR | PollFlags::HUP) => return false,
-                _ => self.output = None,
-            }
-        }
-    }
-}
-
 /// A connection that ends when nobody serves it any more.
 struct Serving {
     peer: Arc<Peer>,
@@ -214,11 +172,11 @@ struct Reader {
 
 impl Reader {
     /// Blocks; meant for a thread of its own.
-    fn read(&self, mut from: Pipes, limit: usize) -> Result<()> {
+    fn read(&self, mut from: streams::Input, limit: usize) -> Result<()> {
         let mut lines = Lines::new(limit);
         let mut is_first = true;
-        while from.wait() {
-            let read = match lines.fill(&mut from.input) {
+        while let Some(read) = from.read(|from| lines.fill(from)) {
+            let read = match read {
                 Err(error) if matches!(error.kind(), IoKind::WouldBlock | IoKind::Interrupted) => continue,
                 Err(error) if is_hung_up(&error) => 0,
                 read => read?,

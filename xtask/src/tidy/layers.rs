@@ -158,7 +158,7 @@ pub(super) fn raw_values(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Standard output is the protocol: one file takes it.
+/// Standard output is the protocol: one folder takes it.
 pub(super) fn stdout(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     for file in tree.under(CORE).filter(|f| f.is_rust_code()) {
@@ -168,7 +168,7 @@ pub(super) fn stdout(tree: &Tree) -> Vec<String> {
             let whole = at.filter(|at| !bare[..*at].ends_with(|c: char| c.is_alphanumeric() || c == '_'));
             found.extend(whole.map(|at| format!("{}: {word}", file.at(at))));
         }
-        if file.path != "core/src/transport/own.rs" {
+        if !file.path.starts_with("core/src/transport/own/") {
             found.extend(
                 words(&bare, "stdout").filter(|at| is_handle(&bare, *at)).map(|at| format!("{}: stdout", file.at(at))),
             );
@@ -286,7 +286,7 @@ mod tests {
     fn standard_output_is_left_alone() {
         let text =
             "eprintln!(\"println!\"); command.stdout(Stdio::piped()); child.stdout.take(); let o = std::io::stdout();";
-        let found = tree(&[("core/src/driver/a.rs", text), ("core/src/transport/own.rs", "tokio::io::stdout()")]);
+        let found = tree(&[("core/src/driver/a.rs", text), ("core/src/transport/own/unix.rs", "tokio::io::stdout()")]);
         assert_eq!(stdout(&found), ["core/src/driver/a.rs:1: stdout"]);
         assert_eq!(stdout(&tree(&[("core/src/server/a.rs", "println!(\"x\")")])), ["core/src/server/a.rs:1: println!"]);
     }

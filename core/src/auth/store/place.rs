@@ -219,7 +219,7 @@ impl Place {
         let path = self.path(stem, ".json");
         let ends = (1..=MAX_BAD).map(|n| if n == 1 { ".bad".to_owned() } else { format!(".bad-{n}") });
         let Some(bad) = ends.map(|end| self.path(stem, &end)).find(|bad| !bad.exists()) else { return Ok(None) };
-        fs::rename(&path, &bad).map_err(|error| failed("put aside", &path, &error))?;
+        rename(&path, &bad).map_err(|error| failed("put aside", &path, &error))?;
         Ok(Some(bad))
     }
 
@@ -247,7 +247,7 @@ impl Place {
         let new = self.path(&lock.stem, ".new");
         let room = lock.room.lock().unwrap_or_else(PoisonError::into_inner).take();
         write_in_room(&new, room, text.as_bytes()).map_err(|error| failed("write", &new, &error))?;
-        fs::rename(&new, &path).map_err(|error| failed("replace", &path, &error))?;
+        rename(&new, &path).map_err(|error| failed("replace", &path, &error))?;
         self.settle()
     }
 
@@ -322,6 +322,21 @@ pub(super) fn only_one<T>(dir: &Path, work: impl FnOnce() -> T) -> Result<T, Str
             Ok(None) if begun.elapsed() < Duration::from_secs(60) => std::thread::sleep(Duration::from_millis(20)),
             Ok(None) => return Err("another process has been asking it for a minute".into()),
             Err(error) => return Err(error.message().to_owned()),
+        }
+    }
+}
+
+/// Gives a file another name, which replaces what has it. On Windows that fails while another program, such as one that looks
+/// for viruses, has one of the two open.
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let mut tries = if cfg!(windows) { 50 } else { 1 };
+    loop {
+        tries -= 1;
+        match fs::rename(from, to) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tries > 0 => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            done => return done,
         }
     }
 }

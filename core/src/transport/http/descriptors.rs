@@ -1,6 +1,7 @@
 //! How many sockets the process may open.
 
 /// What is left to the program: its files, its children, its own connections.
+#[cfg(unix)]
 const LEFT: usize = 64;
 
 /// As many sockets as are wanted, or as there can be. The soft limit of open files is raised to the hard one: a server has

@@ -1,21 +1,30 @@
-//! A server's process: started in a process group of its own, ended step by step, no grandchild left.
+//! A server's process: started in a group of its own, ended step by step, no grandchild left.
+
+#[cfg(unix)]
+mod orphans;
+#[cfg(any(windows, test))]
+mod search;
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{BufRead, BufReader, PipeReader, Read};
-use std::path::{Path, PathBuf};
+use std::io::Read;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
-use tokio::net::unix::pipe;
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::sync::watch;
 
+use self::os::{Group, Receiver};
+#[cfg(unix)]
+use self::unix as os;
+#[cfg(windows)]
+use self::windows as os;
 use super::hearing::Hearing;
 use super::lines::{Line, Lines};
-use super::orphans::Guard;
 use super::sink::{Backlog, LineSink};
 use crate::client::{Events, InheritEnv, Stderr, Target};
 use crate::driver::{Peer, runtime};
@@ -23,7 +32,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::Limits;
 use crate::report;
 use crate::signal::Signal as Once;
-use crate::streams::{Out, duplicate, occupy};
+use crate::streams::Out;
 
 /// The longest line of standard error that is passed on in one piece.
 const MAX_STDERR_LINE: usize = 64 << 10;
@@ -34,7 +43,7 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// One process of a server, with all that it has started.
 pub(super) struct Process {
-    group: Option<Pid>,
+    group: Option<Group>,
     exit: watch::Receiver<Option<String>>,
     /// Set when its number may belong to somebody else.
     gone: Arc<Once>,
@@ -48,7 +57,7 @@ pub(super) struct Started {
     /// Its standard input. Closed by dropping it, which is the first step of ending it.
     pub(super) stdin: Arc<LineSink>,
     pub(super) output: Output,
-    pub(super) stderr: Option<pipe::Receiver>,
+    pub(super) stderr: Option<Receiver>,
 }
 
 /// Starts the target, a command.
@@ -59,13 +68,11 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::new(ErrorKind::Transport, format!("{what}: {e}"));
     let handle = runtime::handle();
     let _guard = handle.enter();
-    occupy();
-    let open = || std::io::pipe().map_err(|e| failed("pipe", &e));
-    let reader = |end: PipeReader| pipe::Receiver::from_owned_fd(end.into()).map_err(|e| failed("pipe", &e));
-    let (child_in, our_in) = open()?;
-    let (our_out, child_out) = open()?;
-    let mut program = Command::new(command);
-    program.args(args).stdin(child_in).stdout(child_out).process_group(0);
+    let (child_in, our_in) = os::input().map_err(|e| failed("pipe", &e))?;
+    let reader = || os::output().map_err(|e| failed("pipe", &e));
+    let (output, child_out) = reader()?;
+    let mut program = os::command(command, env, cwd.as_deref());
+    program.args(args).stdin(child_in).stdout(child_out);
     if let Some(kept) = inherit.kept() {
         program.env_clear().envs(kept);
     }
@@ -80,21 +87,19 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     }
     let mut our_err = None;
     match stderr {
-        // A duplicate, as the runtimes of some languages close the original where another program begins.
         Stderr::Inherit => {
-            program.stderr(duplicate(rustix::stdio::stderr()).map_or_else(|_| Stdio::null(), Stdio::from));
+            program.stderr(os::standard_error().map_or_else(Stdio::null, Stdio::from));
         }
         Stderr::Discard => {
             program.stderr(Stdio::null());
         }
         Stderr::Event => {
-            let (near, far) = open()?;
+            let (near, far) = reader()?;
             program.stderr(far);
-            our_err = Some(reader(near)?);
+            our_err = Some(near);
         }
     }
-    let output = reader(our_out)?;
-    let child = program.spawn().map_err(|e| match cwd.as_deref().and_then(wrong_directory) {
+    let (child, group) = os::spawn(&mut program).map_err(|e| match cwd.as_deref().and_then(wrong_directory) {
         Some(why) => failed(&format!("cannot start {command:?}"), &why),
         None => failed(&format!("cannot start {command:?}"), &in_words(&e, command, env, cwd.as_deref())),
     })?;
@@ -102,9 +107,8 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     drop(program);
     let stdin = Arc::new(LineSink::new(Out::own(our_in), usize::MAX));
     let (exited, exit) = watch::channel(None);
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     let gone = Arc::new(Once::default());
-    runtime::spawn(reap(child, Watch::new(group, &gone), exited));
+    runtime::spawn(reap(child, Watch::new(group.clone(), &gone), exited));
     let process = Arc::new(Process { group, exit, gone, ended: Once::default() });
     let output = Output { output, backlog: stdin.backlog(), process: process.clone() };
     Ok(Started { process, stdin, output, stderr: our_err })
@@ -116,10 +120,7 @@ fn wrong_directory(cwd: &str) -> Option<String> {
     match std::fs::metadata(cwd) {
         Err(error) => said(&error),
         Ok(found) if !found.is_dir() => said(&"not a directory"),
-        Ok(_) => match rustix::fs::access(cwd, rustix::fs::Access::EXEC_OK) {
-            Err(error) => said(&std::io::Error::from(error)),
-            Ok(()) => None,
-        },
+        Ok(_) => os::not_enterable(cwd).and_then(|error| said(&error)),
     }
 }
 
@@ -130,47 +131,17 @@ fn in_words(
     env: &BTreeMap<String, Option<String>>,
     cwd: Option<&str>,
 ) -> String {
-    if error.kind() != std::io::ErrorKind::NotFound {
-        return error.to_string();
-    }
-    if let Some(file) = found(command, env, cwd) {
-        return match interpreter(&file) {
-            Some(interpreter) if interpreter.ends_with('\r') => {
-                format!("{error}: the file is there, but its first line ends as on Windows (CR LF)")
-            }
-            Some(interpreter) => {
-                format!("{error}: the file is there, but its interpreter {interpreter:?} (its first line) is not")
-            }
-            None => format!("{error}: the file is there, but not the loader that it needs (made for another system?)"),
-        };
+    if let Some(why) = os::reason(error, command, env, cwd) {
+        return format!("{error}: {why}");
     }
     match command.split_once(char::is_whitespace) {
-        Some((program, rest)) if found(program, env, cwd).is_some() => {
+        Some((program, rest))
+            if error.kind() == std::io::ErrorKind::NotFound && os::found(program, env, cwd).is_some() =>
+        {
             format!("{error}: the command is the program alone, {program:?}; {rest:?} belongs in \"args\"")
         }
         _ => error.to_string(),
     }
-}
-
-/// The file of a command, as the system looks for it.
-fn found(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> Option<PathBuf> {
-    if command.contains('/') {
-        return Some(Path::new(cwd.unwrap_or_default()).join(command)).filter(|file| file.is_file());
-    }
-    let path = match env.get("PATH") {
-        Some(own) => own.clone().map(OsString::from),
-        None => std::env::var_os("PATH"),
-    };
-    std::env::split_paths(&path?).map(|folder| folder.join(command)).find(|file| file.is_file())
-}
-
-/// The program that a script names in its first line.
-fn interpreter(file: &Path) -> Option<String> {
-    let mut line = String::new();
-    let head = std::fs::File::open(file).ok()?.take(256);
-    BufReader::new(head).read_line(&mut line).ok()?;
-    let named = line.strip_prefix("#!")?.trim_start_matches([' ', '\t']).split([' ', '\t', '\n']).next()?.to_owned();
-    Some(named)
 }
 
 /// Waits for the child, so that no zombie stays, and until its group is empty: then others may get its number.
@@ -186,22 +157,23 @@ async fn reap(mut child: Child, mut watch: Watch, exited: watch::Sender<Option<S
 
 /// Sees when the group of a child is empty. One whose runtime has ended before goes on in the engine's own.
 struct Watch {
-    group: Option<Pid>,
-    guard: Option<Guard>,
+    group: Option<Group>,
+    guard: Option<os::Guard>,
     /// Set when its number may belong to somebody else.
     gone: Arc<Once>,
 }
 
 impl Watch {
-    fn new(group: Option<Pid>, gone: &Arc<Once>) -> Self {
-        Self { group, guard: group.and_then(Guard::new), gone: gone.clone() }
+    fn new(group: Option<Group>, gone: &Arc<Once>) -> Self {
+        let guard = group.as_ref().and_then(os::Guard::new);
+        Self { group, guard, gone: gone.clone() }
     }
 
     /// True if the group is empty.
     fn look(&mut self) -> bool {
-        if !self.gone.is_set() && self.group.is_none_or(|group| !group_exists(group)) {
+        if !self.gone.is_set() && self.group.as_ref().is_none_or(|group| !group.exists()) {
             self.gone.set();
-            self.guard.take().into_iter().for_each(Guard::stand_down);
+            self.guard.take().into_iter().for_each(os::Guard::stand_down);
         }
         self.gone.is_set()
     }
@@ -218,7 +190,7 @@ impl Watch {
 impl Drop for Watch {
     fn drop(&mut self) {
         if !self.look() {
-            let mut rest = Self { group: self.group, guard: self.guard.take(), gone: self.gone.clone() };
+            let mut rest = Self { group: self.group.clone(), guard: self.guard.take(), gone: self.gone.clone() };
             runtime::own().spawn(async move { rest.until_gone().await });
         }
     }
@@ -226,7 +198,7 @@ impl Drop for Watch {
 
 /// The child's output, and what says that reading it is over.
 pub(super) struct Output {
-    output: pipe::Receiver,
+    output: Receiver,
     backlog: Arc<Backlog>,
     process: Arc<Process>,
 }
@@ -276,7 +248,7 @@ impl Output {
     }
 }
 
-struct Nonblocking<'a>(&'a pipe::Receiver);
+struct Nonblocking<'a>(&'a Receiver);
 
 impl Read for Nonblocking<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
@@ -284,7 +256,7 @@ impl Read for Nonblocking<'_> {
     }
 }
 
-pub(super) async fn read_stderr(reader: pipe::Receiver, events: Arc<dyn Events>, process: Arc<Process>) {
+pub(super) async fn read_stderr(reader: Receiver, events: Arc<dyn Events>, process: Arc<Process>) {
     let mut lines = Lines::new(MAX_STDERR_LINE);
     let mut over = std::pin::pin!(async {
         process.ended.wait().await;
@@ -324,34 +296,33 @@ fn heard(events: &dyn Events, line: &str) {
 impl Process {
     /// Ends it, whose input is closed, with all of its group. Each step may take `grace`.
     pub(super) async fn end(&self, grace: Duration) {
-        if let Some(group) = self.group.filter(|_| !self.ended.is_set()) {
+        if let Some(group) = self.group.as_ref().filter(|_| !self.ended.is_set()) {
             self.end_group(group, grace).await;
         }
         self.ended.set();
     }
 
-    async fn end_group(&self, group: Pid, grace: Duration) {
+    async fn end_group(&self, group: &Group, grace: Duration) {
         // A good server leaves by itself.
         let mut exit = self.exit.clone();
         let left = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await.is_ok();
         if left && !self.is_there(group) {
             return;
         }
-        let _ = kill_process_group(group, Signal::TERM);
-        if self.is_gone(group, grace).await {
+        if group.ask_to_end() && self.is_gone(group, grace).await {
             return;
         }
-        let _ = kill_process_group(group, Signal::KILL);
+        group.kill();
         let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
     }
 
     /// True if somebody of the group is left. Nobody else is asked: the number may be another's after that.
-    fn is_there(&self, group: Pid) -> bool {
-        !self.gone.is_set() && group_exists(group)
+    fn is_there(&self, group: &Group) -> bool {
+        !self.gone.is_set() && group.exists()
     }
 
     /// Grandchildren are not ours to wait for, so the group is looked at until it is empty.
-    async fn is_gone(&self, group: Pid, patience: Duration) -> bool {
+    async fn is_gone(&self, group: &Group, patience: Duration) -> bool {
         let end = tokio::time::Instant::now() + patience;
         while self.is_there(group) {
             if tokio::time::Instant::now() >= end {
@@ -363,22 +334,18 @@ impl Process {
     }
 }
 
-fn group_exists(group: Pid) -> bool {
-    test_kill_process_group(group).is_ok()
-}
-
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests {
     use super::*;
 
     #[tokio::test]
     async fn a_number_that_another_has_now_is_not_signalled() {
-        let mut stranger = Command::new("sleep").arg("600").process_group(0).kill_on_drop(true).spawn().expect("sleep");
-        let number = stranger.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
+        let mut stranger = os::command("sleep", &BTreeMap::new(), None);
+        let (mut stranger, group) = os::spawn(stranger.arg("600").kill_on_drop(true)).expect("sleep");
         let (_exited, exit) = watch::channel(Some("exit status: 0".to_owned()));
         let gone = Arc::new(Once::default());
         gone.set();
-        let process = Process { group: number, exit, gone, ended: Once::default() };
+        let process = Process { group, exit, gone, ended: Once::default() };
         process.end(Duration::from_millis(50)).await;
         assert!(process.ended.is_set());
         assert!(stranger.try_wait().expect("a child").is_none(), "it goes on");

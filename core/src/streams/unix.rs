@@ -1,7 +1,7 @@
 //! Descriptors that belong to the whole process: one to write to without ever waiting, and what stands at 0, 1 and 2.
 
 use std::fs::File;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, PipeReader, PipeWriter};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
@@ -56,8 +56,9 @@ impl Out {
     }
 
     /// Whatever stands at descriptor 2 now.
-    pub(crate) fn standard_error() -> Self {
-        Self::of(Held::Shared(rustix::stdio::stderr()))
+    #[expect(clippy::unnecessary_wraps, reason = "elsewhere a program may have none")]
+    pub(crate) fn standard_error() -> Option<Self> {
+        Some(Self::of(Held::Shared(rustix::stdio::stderr())))
     }
 
     fn of(held: Held) -> Self {
@@ -104,6 +105,78 @@ impl Out {
             }
         }
     }
+
+    /// Waits until all that was taken has left this process: the system has taken it.
+    #[cfg(feature = "client-process")]
+    #[expect(clippy::unused_self, reason = "elsewhere a thread may have it")]
+    pub(crate) fn settle(&self, _patience: Duration) -> bool {
+        true
+    }
+
+    /// True if the reader has taken none of so many bytes. Where the system does not tell of a pipe's writing end, it is
+    /// thought to have.
+    #[cfg(feature = "client-process")]
+    pub(crate) fn holds(&self, written: usize) -> bool {
+        rustix::io::ioctl_fionread(self).is_ok_and(|unread| unread >= written as u64)
+    }
+}
+
+/// A stream that is read until it ends or is wanted no more.
+#[cfg(feature = "client-process")]
+pub(crate) struct Input {
+    from: File,
+    /// Ends when it is wanted no more.
+    over: PipeReader,
+    /// Where the answers go, to learn that nobody reads them. None where that cannot be learnt.
+    output: Option<File>,
+}
+
+/// Input is read as long as this lives.
+#[cfg(feature = "client-process")]
+pub(crate) struct Still(#[expect(dead_code, reason = "held for its end")] PipeWriter);
+
+#[cfg(feature = "client-process")]
+impl Input {
+    /// A stream, and what ends reading it, as the end of the output's reader does.
+    pub(crate) fn new(from: File, output: &File) -> std::io::Result<(Self, Still)> {
+        let (over, still) = std::io::pipe()?;
+        Ok((Self { from, over, output: Some(duplicate(output)?) }, Still(still)))
+    }
+
+    /// Reads when there is something, or the end. `None`: it is wanted no more.
+    pub(crate) fn read<T>(&mut self, read: impl FnOnce(&mut File) -> std::io::Result<T>) -> Option<std::io::Result<T>> {
+        self.wait().then(|| read(&mut self.from))
+    }
+
+    /// Waits for input or its end. `false`: it is wanted no more.
+    fn wait(&mut self) -> bool {
+        loop {
+            let mut ends = [
+                PollFd::new(&self.from, PollFlags::IN),
+                PollFd::new(&self.over, PollFlags::empty()),
+                PollFd::new(self.output.as_ref().unwrap_or(&self.from), PollFlags::empty()),
+            ];
+            if let Err(error) = poll(&mut ends, None) {
+                if error == rustix::io::Errno::INTR {
+                    continue;
+                }
+                // Reading says what is wrong.
+                return true;
+            }
+            match ends.map(|end| end.revents()) {
+                [_, over, _] if !over.is_empty() => return false,
+                [input, ..] if !input.is_empty() => return true,
+                [.., output] if output.intersects(PollFlags::ERR | PollFlags::HUP) => return false,
+                _ => self.output = None,
+            }
+        }
+    }
+}
+
+/// True if a terminal is gone: until all of the kernel knows of it, that is an error, and the end of input after that.
+#[cfg(feature = "client-process")]
+pub(crate) fn is_hung_up(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }
 
 /// The same pipe or terminal with a file description of its own, which may be non-blocking.

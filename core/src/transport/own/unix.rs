@@ -1,10 +1,9 @@
-//! The process's own standard streams, which belong to the protocol while a server speaks on them.
+//! Descriptors 0 and 1, duplicated and replaced.
 
 use std::fs::File;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::BorrowedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
@@ -12,21 +11,9 @@ use rustix::fs::{FileType, OFlags};
 use rustix::io::{Errno, FdFlags, fcntl_getfd, fcntl_setfd};
 use rustix::stdio::{dup2_stdin, dup2_stdout, stdin, stdout};
 
+use super::{DRAIN, InUse, PATIENCE, closed, failed, give_back, print};
 use crate::error::{Error, ErrorKind, Result};
-use crate::report;
 use crate::streams::{Identity, duplicate, null, occupy, was_closed};
-
-/// What was printed is passed on for so long after the streams were given back.
-const DRAIN: Duration = Duration::from_millis(500);
-
-/// Whoever reads standard error may take so long, once, before what is printed is dropped.
-const PATIENCE: Duration = Duration::from_secs(1);
-
-/// One server at a time.
-static IN_USE: AtomicBool = AtomicBool::new(false);
-
-/// What a host has not given back yet.
-static KEPT: Mutex<Option<Taken>> = Mutex::new(None);
 
 /// Descriptors 0 and 1 as they were; they are given back when this is dropped. Until then the program, and whatever it
 /// starts, finds `/dev/null` at 0 and a way to standard error at 1.
@@ -44,26 +31,8 @@ struct Stream {
     instead: Option<Identity>,
 }
 
-/// A server speaks on them.
-pub(super) struct InUse;
-
-impl InUse {
-    pub(super) fn begin() -> Result<Self> {
-        match IN_USE.swap(true, Ordering::AcqRel) {
-            true => Err(Error::misuse("the standard streams are in use: a server speaks on them already")),
-            false => Ok(Self),
-        }
-    }
-}
-
-impl Drop for InUse {
-    fn drop(&mut self) {
-        IN_USE.store(false, Ordering::Release);
-    }
-}
-
 /// Takes them for the protocol: what to read from, what to write to.
-pub(super) fn take(_: &InUse) -> Result<(File, File, Taken)> {
+pub(in crate::transport) fn take(_: &InUse) -> Result<(File, File, Taken)> {
     give_back();
     occupy();
     let (input, output) = (check(stdin(), "input")?, check(stdout(), "output")?);
@@ -78,33 +47,17 @@ pub(super) fn take(_: &InUse) -> Result<(File, File, Taken)> {
     Ok((own_input, own_output, taken))
 }
 
-/// Leaves it to [`give_back`]: what a host has in its buffers still goes to standard error.
-pub(super) fn keep(taken: Taken) -> Option<Taken> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner).replace(taken)
-}
-
-/// Puts the standard streams back to their places, when what was printed has been passed on.
-pub(crate) fn give_back() {
-    let kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner).take();
-    drop(kept);
-}
-
-fn failed(error: impl Into<std::io::Error>) -> Error {
-    Error::new(ErrorKind::Transport, format!("standard streams: {}", error.into()))
-}
-
 fn copy(stream: &Stream) -> Result<File> {
     stream.original.try_clone().map_err(failed)
 }
 
 /// One that can be spoken on.
 fn check(place: BorrowedFd<'static>, name: &str) -> Result<Stream> {
-    let closed = || Error::new(ErrorKind::Transport, format!("standard {name} is closed, and a client speaks over it"));
-    let flags = fcntl_getfd(place).map_err(|_| closed())?;
+    let flags = fcntl_getfd(place).map_err(|_| closed(name))?;
     let kind = rustix::fs::fstat(place).map(|stat| FileType::from_raw_mode(stat.st_mode)).map_err(failed)?;
     // What is no file at all (a counter, a timer) has only come to stand here.
     if was_closed(place) || matches!(kind, FileType::Unknown | FileType::Directory) {
-        return Err(closed());
+        return Err(closed(name));
     }
     Ok(Stream { original: duplicate(place).map_err(failed)?, flags, instead: None })
 }
@@ -178,9 +131,6 @@ fn pass_on(mut reader: PipeReader, over: PipeReader, drained: &mpsc::Sender<()>)
         let last = over.is_none() || ends.get(1).is_some_and(|end| !end.revents().is_empty());
         drop(ends);
         let Ok(count @ 1..) = reader.read(&mut chunk) else { return };
-        if !std::mem::replace(&mut warned, true) {
-            report::say("stdout belongs to the protocol; what this program prints there goes to stderr");
-        }
-        report::pass_on(&chunk[..count], if last { Duration::ZERO } else { PATIENCE });
+        print(&chunk[..count], &mut warned, if last { Duration::ZERO } else { PATIENCE });
     }
 }

@@ -5,9 +5,9 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::process::Stdio;
 
-use rustix::process::Pid;
 use tokio::process::Command;
 
+use super::unix::Group;
 use crate::driver::runtime;
 use crate::streams::Out;
 
@@ -31,12 +31,12 @@ pub(super) struct Guard(Out);
 
 impl Guard {
     /// None where there is no shell: then nobody watches. To be called in a runtime.
-    pub(super) fn new(group: Pid) -> Option<Self> {
+    pub(super) fn new(group: &Group) -> Option<Self> {
         let (near, far) = UnixStream::pair().ok()?;
         let handle = runtime::handle();
         let _guard = handle.enter();
         let mut command = Command::new("/bin/sh");
-        command.args(["-c", SCRIPT, "sh"]).arg(group.as_raw_nonzero().to_string()).process_group(0);
+        command.args(["-c", SCRIPT, "sh"]).arg(group.0.as_raw_nonzero().to_string()).process_group(0);
         command.env_clear().env("PATH", "/usr/bin:/bin");
         command.stdin(OwnedFd::from(far)).stdout(Stdio::null()).stderr(Stdio::null());
         // Dropped, it is waited for in the background.

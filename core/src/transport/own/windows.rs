@@ -1,0 +1,89 @@
+//! The standard handles, duplicated and replaced. What stands at the C runtime's descriptors 0 and 1 is another matter: hosts
+//! that print by it move these themselves.
+
+use std::fs::File;
+use std::io::{PipeReader, Read, Write};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use super::{DRAIN, InUse, PATIENCE, closed, failed, give_back, print};
+use crate::error::{Error, ErrorKind, Result};
+use crate::streams::{Place, Replaced, has_more, null};
+
+/// Between two looks whether all that was printed is passed on.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// The standard handles as they were; they are given back when this is dropped. Until then the program, and whatever it
+/// starts, finds `NUL` at standard input and a way to standard error at standard output.
+pub(crate) struct Taken {
+    input: Option<Replaced>,
+    printed: Option<Printed>,
+}
+
+/// What the program prints to stdout, on its way to stderr.
+struct Printed {
+    output: Replaced,
+    reader: PipeReader,
+    done: mpsc::Receiver<()>,
+}
+
+/// Takes them for the protocol: what to read from, what to write to.
+pub(in crate::transport) fn take(_: &InUse) -> Result<(File, File, Taken)> {
+    give_back();
+    let own_input = Place::Input.duplicate().ok_or_else(|| closed("input"))?;
+    let own_output = Place::Output.duplicate().ok_or_else(|| closed("output"))?;
+    let nothing = null().map_err(failed)?;
+    let mut taken = Taken { input: Some(Replaced::put(Place::Input, nothing).map_err(failed)?), printed: None };
+    // Dropped on the way, it gives back what was taken.
+    taken.printed = Some(Printed::follow()?);
+    Ok((own_input, own_output, taken))
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        if let Some(printed) = self.printed.take() {
+            printed.end();
+        }
+    }
+}
+
+impl Printed {
+    /// Puts a pipe at standard output, and reads it.
+    fn follow() -> Result<Self> {
+        let (reader, writer) = std::io::pipe().map_err(failed)?;
+        let own = reader.try_clone().map_err(failed)?;
+        let (over, done) = mpsc::channel();
+        // Before the program prints there: without the thread nobody would read it.
+        std::thread::Builder::new()
+            .name("tricorn-stdout".into())
+            .spawn(move || pass_on(own, &over))
+            .map_err(|e| Error::new(ErrorKind::Transport, format!("thread for stdout: {e}")))?;
+        let writer = std::os::windows::io::OwnedHandle::from(writer);
+        let output = Replaced::put(Place::Output, writer.into()).map_err(failed)?;
+        Ok(Self { output, reader, done })
+    }
+
+    /// Waits until all that has been printed is passed on. What children print after that is, too, but not waited for.
+    fn end(self) {
+        let _ = std::io::stdout().flush();
+        drop(self.output);
+        let end = Instant::now() + DRAIN;
+        while Instant::now() < end {
+            match self.done.recv_timeout(LOOK) {
+                // A child may still print there, but has nothing said.
+                Err(mpsc::RecvTimeoutError::Timeout) if has_more(&self.reader) => {}
+                _ => return,
+            }
+        }
+    }
+}
+
+/// Reads until nobody can print any more.
+fn pass_on(mut reader: PipeReader, over: &mpsc::Sender<()>) {
+    let (mut chunk, mut warned) = ([0u8; 4096], false);
+    while let Ok(count @ 1..) = reader.read(&mut chunk) {
+        print(&chunk[..count], &mut warned, PATIENCE);
+    }
+    let _ = over.send(());
+}
