@@ -1,7 +1,6 @@
-//! The bridge: one queue from the engine to Python, one wake-up per batch through a file descriptor.
+//! The bridge: one queue from the engine to Python, one wake-up per batch through a file descriptor or a socket.
 
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use pyo3::exceptions::{PyKeyboardInterrupt, PySystemExit, PyTypeError};
@@ -14,6 +13,7 @@ use tricorn::{Error, ErrorKind};
 
 use crate::error;
 use crate::local::{Local, guarded};
+use crate::wake::Wake;
 
 /// How many batches one `poll` hands over before the event loop gets its turn again.
 const ROUNDS: usize = 2;
@@ -30,66 +30,6 @@ const KINDS: [ErrorKind; 9] = [
     ErrorKind::Misuse,
     ErrorKind::InputRequired,
 ];
-
-/// The readable end wakes the event loop; writing needs no interpreter.
-struct Wake(Mutex<Option<Ends>>);
-
-struct Ends {
-    read: OwnedFd,
-    #[cfg(not(target_os = "linux"))]
-    write: OwnedFd,
-}
-
-impl Wake {
-    #[cfg(target_os = "linux")]
-    fn new() -> PyResult<Self> {
-        use rustix::event::{EventfdFlags, eventfd};
-        let read = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(os_error)?;
-        Ok(Self(Mutex::new(Some(Ends { read }))))
-    }
-
-    #[cfg(not(target_os = "linux"))]
-    fn new() -> PyResult<Self> {
-        let (read, write) = rustix::pipe::pipe().map_err(os_error)?;
-        for end in [&read, &write] {
-            rustix::io::ioctl_fionbio(end, true).map_err(os_error)?;
-            rustix::io::fcntl_setfd(end, rustix::io::FdFlags::CLOEXEC).map_err(os_error)?;
-        }
-        Ok(Self(Mutex::new(Some(Ends { read, write }))))
-    }
-
-    fn ends(&self) -> MutexGuard<'_, Option<Ends>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Closes both ends: from now on there is nothing to wake.
-    fn close(&self) {
-        let ends = self.ends().take();
-        drop(ends);
-    }
-
-    fn set(&self) {
-        let ends = self.ends();
-        let Some(ends) = &*ends else { return };
-        #[cfg(target_os = "linux")]
-        let end = &ends.read;
-        #[cfg(not(target_os = "linux"))]
-        let end = &ends.write;
-        // Full means that a wake-up is already waiting.
-        let _ = rustix::io::write(end, &1u64.to_ne_bytes());
-    }
-
-    fn clear(&self) {
-        let mut buffer = [0u8; 64];
-        if let Some(ends) = &*self.ends() {
-            let _ = rustix::io::read(ends.read.as_fd(), &mut buffer);
-        }
-    }
-}
-
-fn os_error(errno: rustix::io::Errno) -> PyErr {
-    std::io::Error::from(errno).into()
-}
 
 struct Waker(Arc<Wake>);
 
@@ -175,6 +115,7 @@ impl<'py> Callbacks<'_, 'py> {
 
 fn make() -> PyResult<(bridge::Bridge, Arc<Wake>)> {
     // A wake-up must not stand where a standard stream is looked for.
+    #[cfg(unix)]
     bridge::occupy_streams();
     let wake = Arc::new(Wake::new()?);
     Ok((bridge::Bridge::new(Waker(Arc::clone(&wake))), wake))
@@ -207,9 +148,24 @@ impl Bridge {
         })
     }
 
-    /// The descriptor that becomes readable when deliveries wait; -1 after `close_descriptor`.
+    /// The descriptor that becomes readable when deliveries wait; -1 after `close_descriptor`, and on Windows.
     fn fileno(&self) -> PyResult<i32> {
-        Ok(self.wake.get()?.ends().as_ref().map_or(-1, |ends| ends.read.as_raw_fd()))
+        Ok(self.wake.get()?.descriptor())
+    }
+
+    /// The descriptor of a socket that becomes readable in place of `fileno`, until `unpair`; it is the caller's to close.
+    /// None after `close_descriptor`.
+    fn pair<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        guarded(|| match self.wake.get()?.pair()? {
+            Some(near) => Ok(Some(near.into_pyobject(py)?.into_any())),
+            None => Ok(None),
+        })
+    }
+
+    /// Nobody listens to the socket of `pair` any more.
+    fn unpair(&self) -> PyResult<()> {
+        self.wake.get()?.unpair();
+        Ok(())
     }
 
     /// Closes the descriptor of a bridge that is closed, once no event loop looks at it.

@@ -10,6 +10,7 @@ mod host;
 mod http;
 mod local;
 mod server;
+mod wake;
 
 use pyo3::prelude::*;
 
@@ -84,7 +85,10 @@ mod _core {
         // A child made by fork() has this memory but none of the engine's threads.
         let hooks = PyDict::new(module.py());
         hooks.set_item("after_in_child", wrap_pyfunction!(super::local::forked, module)?)?;
-        module.py().import("os")?.call_method("register_at_fork", (), Some(&hooks))?;
+        // On Windows there is no fork().
+        if let Some(register) = module.py().import("os")?.getattr_opt("register_at_fork")? {
+            register.call((), Some(&hooks))?;
+        }
         Ok(())
     }
 }

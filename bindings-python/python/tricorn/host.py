@@ -1,7 +1,7 @@
 """The Python half of the bridge: handler table, running handlers and waiting calls.
 
-The engine never touches Python from its own threads. It writes to a file descriptor the event loop watches, and
-everything here then happens on that loop's thread.
+The engine never touches Python from its own threads. It writes to a file descriptor the event loop watches, or to a
+socket, and everything here then happens on that loop's thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
-from . import _core
+from . import _core, waking
 from .decoding import decode, decoded
 from .errors import ClosedError, InputRequired, MisuseError, PeerMisbehavedError, RpcError
 from .threads import ThreadCall, Threads, log
@@ -120,6 +120,7 @@ class Host:
         self.progress: dict[int, Callable[[bytes], None]] = {}
         self.sinks: dict[int, EventSink] = {}
         self.loop: asyncio.AbstractEventLoop | None = None
+        self._ear: waking.Ear | None = None
         # Functions of asyncio, set by `attach`: importing it takes longer than all else that defining a server needs.
         self._running_loop: Callable[[], asyncio.AbstractEventLoop]
         self._task: Callable[..., asyncio.Task[None]]
@@ -140,6 +141,7 @@ class Host:
         try:
             self._free_all()
             self.bridge.close()
+            self._listen_no_more()
         except Exception:  # noqa: BLE001 - a forked child, or __init__ failed
             return
 
@@ -155,8 +157,8 @@ class Host:
         self.bridge.renew()
         self._forks = _core.forks()
         OF_PARENTS.append((self.loop, self._users, self.running, self._tasks, self.waiting, self.reserved, self.steps))
-        OF_PARENTS.append(self._carried)
-        self.loop = self._ready_queue = self.first_step = None
+        OF_PARENTS.append((self._carried, self._ear))
+        self.loop = self._ear = self._ready_queue = self.first_step = None
         self._users, self._tasks, self.reserved, self._carried = set(), set(), set(), set()
         self.running, self.waiting, self.steps, self.progress = {}, {}, {}, {}
         self.values, self.contexts, self.lasting = {}, {}, set()
@@ -199,17 +201,14 @@ class Host:
         self._again()  # what an earlier loop left behind
 
     def _listen(self, loop: asyncio.AbstractEventLoop) -> None:
-        if (descriptor := self.bridge.fileno()) < 0:  # closed: nothing comes
-            return
-        loop.add_reader(
-            descriptor,
-            self.bridge.ready,
-            *(self.table, self._cancel, self._settle, self._progress, self._event, self._again),
-        )
+        arguments = (self.table, self._cancel, self._settle, self._progress, self._event, self._again)
+        self._listen_no_more()
+        self._ear = waking.listen(loop, self.bridge, arguments)
 
-    def _listen_no_more(self, loop: asyncio.AbstractEventLoop) -> None:
-        if not loop.is_closed() and (descriptor := self.bridge.fileno()) >= 0:
-            loop.remove_reader(descriptor)
+    def _listen_no_more(self) -> None:
+        ear, self._ear = self._ear, None
+        if ear is not None:
+            ear.close()
 
     def detach(self, user: object) -> None:
         """The counterpart of `attach`: the last one stops all handlers and answers their calls."""
@@ -217,7 +216,7 @@ class Host:
             return
         self._users.discard(user)
         if not self._users and self.loop is not None:
-            self._listen_no_more(self.loop)
+            self._listen_no_more()
             self._abandon()
 
     def is_last(self, user: object) -> bool:
@@ -249,7 +248,7 @@ class Host:
         if loop.is_running():
             raise MisuseError("this object already works on another event loop, which is still running")
         # That loop ended without a word, or was closed early: nothing of it will ever run again.
-        self._listen_no_more(loop)
+        self._listen_no_more()
         self._users.clear()
         self._abandon()
 
