@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from . import _core
+from . import _core, command_line
 from .checks import called, known_options
 from .connection import Connection
 from .content import CallToolResult, Implementation, member
@@ -498,7 +497,7 @@ def _python(target: object) -> list[str] | None:
     words: list[str]
     if isinstance(target, str):
         with suppress(ValueError):  # the engine says what is wrong with it
-            words = [target] if os.path.isfile(target) else shlex.split(target)
+            words = [target] if os.path.isfile(target) else command_line.split(target)
             return _run_by_python(words)
         return None
     if isinstance(target, os.PathLike):
@@ -509,9 +508,10 @@ def _python(target: object) -> list[str] | None:
 
 
 def _run_by_python(words: list[str]) -> list[str] | None:
-    if not words or not str(words[0]).endswith(".py") or not os.path.isfile(words[0]):
+    if not words or not os.path.normcase(words[0]).endswith(".py") or not os.path.isfile(words[0]):
         return None
-    return None if os.access(words[0], os.X_OK) else [sys.executable, *words]
+    # On Windows every file counts as a program, and this is none.
+    return None if sys.platform != "win32" and os.access(words[0], os.X_OK) else [sys.executable, *words]
 
 
 def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:

@@ -52,7 +52,8 @@ class _Watch:
             return
         self._others[number] = there
         signal.signal(number, self._heard)
-        signal.siginterrupt(number, False)
+        if hasattr(signal, "siginterrupt"):  # not on Windows, where no signal interrupts what the system does
+            signal.siginterrupt(number, False)
 
     def _heard(self, number: int, frame: FrameType | None) -> Any:
         if self._inside:  # somebody has put a handler before this one that calls it

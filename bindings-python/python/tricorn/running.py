@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import codecs
 import io
 import logging
 import os
@@ -36,31 +37,28 @@ _replaced: dict[signal.Signals, Any] = {}
 """The handlers that stand aside while a server runs, by their signals."""
 
 
-_forking = threading.local()
-"""What a thread that forks has blocked before, so that no signal gets to a child that still has our handlers."""
+if sys.platform != "win32":  # where there is no fork()
+    _forking = threading.local()
+    """What a thread that forks has blocked before, so that no signal gets to a child that still has our handlers."""
 
+    def _forks() -> None:
+        if _replaced:
+            _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, set(_replaced))
 
-def _forks() -> None:
-    if _replaced:
-        _forking.mask = signal.pthread_sigmask(signal.SIG_BLOCK, set(_replaced))
+    def _forked() -> None:
+        """In a child of `fork()` signals do what they did before: they are not about this server."""
+        if _replaced:
+            signal.set_wakeup_fd(-1)
+            _restore()
+        _unblock()
 
+    def _unblock() -> None:
+        mask = _forking.__dict__.pop("mask", None)
+        if mask is not None:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
-def _forked() -> None:
-    """In a child of `fork()` signals do what they did before: they are not about this server."""
-    if _replaced:
-        signal.set_wakeup_fd(-1)
-        _restore()
-    _unblock()
-
-
-def _unblock() -> None:
-    mask = _forking.__dict__.pop("mask", None)
-    if mask is not None:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_forks, after_in_parent=_unblock, after_in_child=_forked)
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=_forks, after_in_parent=_unblock, after_in_child=_forked)
 
 
 def _restore() -> None:
@@ -81,14 +79,27 @@ def check_streams() -> None:
 def pass_on_printed() -> None:
     """Sends to standard error what was printed and not written yet: the client would take it for a message."""
     printed: object = sys.stdout
+    if sys.platform == "win32":
+        from . import crt
+
+        crt.move_aside()
+        with suppress(Exception):  # closed, or not there
+            sys.stdout.flush()
     if not isinstance(printed, io.TextIOWrapper):
         return
     with suppress(OSError, ValueError):  # closed, detached, or no file
-        if os.name == "posix" and printed.fileno() == 1 and not printed.isatty():
+        if sys.platform != "win32" and printed.fileno() == 1 and not printed.isatty():
             _core.write_stderr(_unwritten(sys.stdout))
-    # The engine sends what is printed from now on to standard error; let nothing of it wait in a buffer.
+    # What is printed from now on goes to standard error: let nothing of it wait in a buffer, or fail for its letters.
     with suppress(ValueError):
+        if printed.errors == "strict" and codecs.lookup(printed.encoding).name != "utf-8":
+            _strict.append(printed)
+            printed.reconfigure(errors="backslashreplace")
         printed.reconfigure(line_buffering=True)
+
+
+_strict: list[io.TextIOWrapper] = []
+"""Standard output, where it is to refuse what its encoding does not have, once nobody is served on it any more."""
 
 
 def _unwritten(printed: TextIO) -> str:
@@ -97,7 +108,8 @@ def _unwritten(printed: TextIO) -> str:
     with closing(os.fdopen(near, "rb")) as reader:
         before = os.dup(1)
         try:
-            os.set_blocking(far, False)
+            if sys.platform != "win32":  # nobody comes here there
+                os.set_blocking(far, False)
             os.dup2(far, 1)
             os.close(far)
             with suppress(BlockingIOError):  # more than a pipe takes
@@ -113,6 +125,13 @@ def give_back_streams() -> None:
     with suppress(Exception):  # closed, or not there
         sys.stdout.flush()
     _core.give_back_streams()
+    if sys.platform == "win32":
+        from . import crt
+
+        crt.give_back()
+    while _strict:
+        with suppress(ValueError):
+            _strict.pop().reconfigure(errors="strict")
 
 
 class LastResort(logging.Handler):
@@ -197,7 +216,7 @@ class Ending:
             near.settimeout(None)  # whatever `socket.setdefaulttimeout` says
             far.setblocking(False)
             before = signal.set_wakeup_fd(far.fileno(), warn_on_full_buffer=False)
-            if before != -1:  # somebody sees to it
+            if before != -1 and not _only_wakes(loop, before):  # somebody sees to it
                 signal.set_wakeup_fd(before)
             hearing = threading.Thread(target=self._hear, args=(near, loop), name="tricorn-signals", daemon=True)
             hearing.start()
@@ -207,6 +226,8 @@ class Ending:
                 now = signal.set_wakeup_fd(-1)
                 if now != far.fileno():
                     signal.set_wakeup_fd(now)
+                elif before != -1:
+                    signal.set_wakeup_fd(before)
                 far.shutdown(socket.SHUT_WR)  # children of `fork()` may still have it
                 hearing.join()
 
@@ -291,25 +312,31 @@ class Ending:
         return not turn.wait(STUBBORN)
 
 
+def _only_wakes(loop: asyncio.AbstractEventLoop, descriptor: int) -> bool:
+    """Whether signals go to the loop's own socket, as with every loop on Windows, and mean nothing to it."""
+    own = getattr(loop, "_csock", None)
+    return sys.platform == "win32" and isinstance(own, socket.socket) and own.fileno() == descriptor
+
+
 HANGUP = 129
 
 STATUS = {
     getattr(signal, name): status
-    for name, status in (("SIGINT", 130), ("SIGTERM", 0), ("SIGHUP", HANGUP))
+    for name, status in (("SIGINT", 130), ("SIGTERM", 0), ("SIGHUP", HANGUP), ("SIGBREAK", 0))
     if hasattr(signal, name)
 }
-"""The signals that end a server, and the status of the program then."""
+"""The signals that end a server, and the status of the program then. On Windows Ctrl-Break is what asks politely."""
 
 
 @contextmanager
 def ends(close: Callable[[], object]) -> Generator[Ending]:
-    """While a server runs, Ctrl-C, SIGTERM and SIGHUP `close` it, unless the program ignores them, as under `nohup`.
+    """While a server runs, Ctrl-C, Ctrl-Break, SIGTERM and SIGHUP `close` it, unless the program ignores them.
 
     A program that handles SIGHUP reads its configuration anew then.
     """
     ending = Ending(close)
     ending.begin()
-    here = threading.current_thread() is threading.main_thread() and os.name == "posix"
+    here = threading.current_thread() is threading.main_thread()
     if here:
         for number in STATUS:
             there = signal.getsignal(number)
