@@ -1,5 +1,6 @@
 /** The lifespans that have begun: the program ends them when it has nothing else to do, or is told to end. */
 
+import { constants } from "node:os";
 import type { Handler } from "./host.js";
 import { hold, isMainThread, keep, letGo, release } from "./host.js";
 
@@ -58,7 +59,15 @@ export class Life {
 /** Milliseconds in which a lifespan is stopped, when the program is to end. */
 const PATIENCE = 10_000;
 
-const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/**
+ * Signals by which one program asks another to end. On Windows no program is sent SIGTERM, and Ctrl-Break is what comes
+ * nearest; elsewhere Node does not know SIGBREAK.
+ */
+export const POLITE: readonly ("SIGTERM" | "SIGBREAK")[] =
+  process.platform === "win32" ? ["SIGTERM", "SIGBREAK"] : ["SIGTERM"];
+
+/** SIGHUP also says that a console window of Windows is closed, which leaves some seconds. */
+const SIGNALS = ["SIGINT", ...POLITE, "SIGHUP"] as const;
 
 const lives = new Set<Life>();
 
@@ -84,7 +93,14 @@ function onSignal(signal: NodeJS.Signals): void {
   // The next one does what it always does.
   for (const one of SIGNALS) process.off(one, onSignal);
   endAll();
-  void patiently(Promise.all(all)).then(() => process.kill(process.pid, signal));
+  void patiently(Promise.all(all)).then(() => endBy(signal));
+}
+
+/** Ends the program as the signal would have. */
+function endBy(signal: NodeJS.Signals): void {
+  // On Windows no signal can be sent: the program would be ended as if it had failed, or nothing would come of it.
+  if (process.platform === "win32") process.exit(128 + constants.signals[signal]);
+  process.kill(process.pid, signal);
 }
 
 /** True if the program hears the signal itself. */

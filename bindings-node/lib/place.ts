@@ -1,7 +1,7 @@
 /** The place of this package, also when it is a part of a bundle. */
 
 import { readFileSync } from "node:fs";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
 // Of a bundle in the form of CommonJS; there `import.meta` is empty.
@@ -34,7 +34,7 @@ export function home(): Home {
 
 function isOurs(folder: string): boolean {
   try {
-    return JSON.parse(readFileSync(`${folder}/package.json`, "utf8")).name === "tricorn";
+    return JSON.parse(readFileSync(join(folder, "package.json"), "utf8")).name === "tricorn";
   } catch {
     return false;
   }

@@ -1,6 +1,6 @@
 /** What a program that is a server has to see to: its command line, its signals, its end. */
 
-import { isHeard } from "./ending.js";
+import { isHeard, POLITE } from "./ending.js";
 import { MisuseError } from "./errors.js";
 import { addon, isMainThread } from "./host.js";
 import type { HttpOptions } from "./http.js";
@@ -48,8 +48,8 @@ function endAfter(patience: number): void {
 }
 
 /**
- * The first SIGINT or SIGTERM closes the server in order, the next one does what it always does. The program ends with
- * its server then, and with the end of its input.
+ * The first SIGINT, SIGTERM or SIGBREAK closes the server in order, the next one does what it always does. The program
+ * ends with its server then, and with the end of its input.
  */
 export function closeOnSignal(
   server: { close(): Promise<void> },
@@ -57,7 +57,7 @@ export function closeOnSignal(
 ): { done(ended?: boolean): void } {
   // Signals exist on the main thread only.
   if (!isMainThread()) return { done() {} };
-  const signals = ["SIGINT", "SIGTERM"] as const;
+  const signals = ["SIGINT", ...POLITE] as const;
   const done = (ended = false): void => {
     for (const signal of signals) process.off(signal, onSignal);
     addon.heardSignal();

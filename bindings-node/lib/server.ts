@@ -28,6 +28,7 @@ import { Offer } from "./offer.js";
 import { checkFunctions, checkTypes, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import { serverAuth } from "./protection.js";
+import { ownStreams } from "./printed.js";
 import { address, askedFor, closeOnSignal } from "./running.js";
 import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
 import { Session } from "./session.js";
@@ -330,7 +331,7 @@ export class Server<State = unknown> extends Offer<State> {
    * and settle this; the exit status after Ctrl-C is 130. A handler that goes on although it was
    * cancelled keeps the program for half a second only, and whatever else of it is alive for a
    * second: after these signals, and when stdin has ended. A program whose event loop is blocked is
-   * killed five seconds after a signal.
+   * killed five seconds after a signal. On Windows Ctrl-Break counts as SIGTERM, and nothing ends a blocked event loop.
    */
   async run(http: boolean | number | string | HttpOptions = askedFor(process.argv.slice(2))): Promise<void> {
     const signals = closeOnSignal(this, this.#home);
@@ -346,12 +347,17 @@ export class Server<State = unknown> extends Offer<State> {
    * Serves one client over stdin and stdout, which belong to the protocol meanwhile: what the program
    * prints goes to stderr, and there is nothing to read. Settles when stdin has ended, or nobody reads
    * stdout any more, and all answers are written.
+   *
+   * On Windows this holds for `console` and the streams of `process`. Children of handlers must not have them either
+   * there: `stdio: "inherit"` gives a child those of the protocol. Pipes, which are the default, do not.
    */
   async serveStdio(): Promise<void> {
+    const giveBack = ownStreams();
     try {
       await this.#serve((op) => this.#native.serveStdio(op));
     } finally {
       addon.giveBackStreams();
+      giveBack();
     }
   }
 

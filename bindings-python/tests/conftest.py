@@ -20,6 +20,7 @@ import pytest
 
 from tricorn import CallToolResult, Context, Server, testing
 
+from . import platforms
 from .authorization_server import AuthorizationServer, Visitor
 
 LEGACY = "2025-11-25"
@@ -33,6 +34,10 @@ INITIALIZE = {
     "method": "initialize",
     "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
 }
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    platforms.skip(items)
 
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -54,7 +59,7 @@ def app() -> Server:
 class Program:
     """A Python program under test that speaks the protocol on its standard streams."""
 
-    def __init__(self, code: str, folder: Path, *arguments: str) -> None:
+    def __init__(self, code: str, folder: Path, *arguments: str, **environment: str) -> None:
         path = folder / "program.py"
         path.write_text(textwrap.dedent(code), encoding="utf-8")
         self.process = subprocess.Popen(
@@ -63,7 +68,9 @@ class Program:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env={**os.environ, "PYTHONUNBUFFERED": ""},
+            encoding="utf-8",
+            errors="replace",
+            env={**os.environ, "PYTHONUNBUFFERED": "", **environment},
         )
         self.lines: queue.Queue[str | None] = queue.Queue()
         self.errors: queue.Queue[str | None] = queue.Queue()
@@ -135,8 +142,8 @@ class Program:
 def program(tmp_path: Path) -> Generator[Callable[..., Program]]:
     started: list[Program] = []
 
-    def start(code: str, *arguments: str) -> Program:
-        started.append(Program(code, tmp_path, *arguments))
+    def start(code: str, *arguments: str, **environment: str) -> Program:
+        started.append(Program(code, tmp_path, *arguments, **environment))
         return started[-1]
 
     yield start

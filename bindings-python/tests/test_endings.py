@@ -45,7 +45,8 @@ PRELUDE = """
     atexit.register(say, "at exit")
 """
 
-TERM, INT, HUP = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+TERM, INT = signal.SIGTERM, signal.SIGINT
+HUP = getattr(signal, "SIGHUP", TERM)
 
 OWN = """
     def own(number, frame):
@@ -134,6 +135,55 @@ def test_a_handler_that_was_set_meanwhile_stays(program: Start) -> None:
     server.end_of_input()
     assert server.wait() == 0
     assert "set meanwhile" in lines(server)
+
+
+@pytest.mark.parametrize("http", ["", "0"])
+@pytest.mark.parametrize(
+    ("name", "status", "after"),
+    [("SIGINT", 130, []), ("SIGTERM", 0, ["after run"]), ("SIGBREAK", 0, ["after run"])],
+)
+def test_a_signal_that_comes_to_another_thread_wakes_the_loop(
+    program: Start, http: str, name: str, status: int, after: list[str]
+) -> None:
+    """As all of them do on Windows."""
+    if not hasattr(signal, name):
+        pytest.skip(f"there is no {name} here")
+    number = int(getattr(signal, name))
+    raised = f"    threading.Timer(1, signal.raise_signal, args=({number},)).start()\n"
+    server = begun(program, PRELUDE + raised + RUN.format(http=http), http)
+    assert server.wait() == status
+    ready = [line for line in lines(server) if not line.startswith("ready")]
+    assert ready == ["lifespan left", *after, "at exit"]
+
+
+PRINTING = """
+    @app.tool
+    def careless() -> str:
+        import os, subprocess
+        print("printed \\u2713")
+        os.write(1, b"written\\n")
+        subprocess.run([sys.executable, "-c", "print('of a child', flush=True)"], check=True)
+        return repr(sys.stdin.readline())
+
+    print("before")
+    app.run()
+    print("after")
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_what_is_printed_meanwhile_is_said_and_fails_nothing(program: Start, encoding: str) -> None:
+    server = program(PRELUDE + PRINTING, PYTHONIOENCODING=encoding)
+    server.start()
+    server.call(1, "careless")
+    assert server.text() == "''"
+    server.end_of_input()
+    assert server.lines.get(timeout=PATIENCE) == "after"
+    assert server.wait() == 0
+    said = lines(server)
+    assert {"before", "written", "of a child", "printed \u2713" if encoding == "utf-8" else r"printed \u2713"} <= {
+        *said
+    }
 
 
 @pytest.mark.parametrize("how", ["input", TERM, INT])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -151,7 +152,8 @@ def test_what_is_printed_goes_to_standard_error(server: Program) -> None:
     server.expect_error("careless words")
     server.end_of_input()
     assert server.wait() == 0
-    assert server.stderr().count("stdout belongs to the protocol") == 1
+    # On Windows it does not pass through the engine, which would say so.
+    assert server.stderr().count("stdout belongs to the protocol") == (sys.platform != "win32")
     assert "careless child" in server.stderr()
 
 

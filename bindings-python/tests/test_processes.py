@@ -21,11 +21,12 @@ PRELUDE = """
     from tricorn import Server
 
     app = Server("processes")
-    fork = multiprocessing.get_context("fork")
+    fork = multiprocessing.get_context("fork") if hasattr(os, "fork") else None
 
     @app.tool
     def read() -> str:
-        done = subprocess.run(["sh", "-c", "cat | wc -c"], stdout=subprocess.PIPE, check=True)
+        count = [sys.executable, "-c", "import sys; print(len(sys.stdin.buffer.read()))"]
+        done = subprocess.run(count, stdout=subprocess.PIPE, check=True)
         return done.stdout.decode().strip()
 
     @app.tool

@@ -1,0 +1,31 @@
+"""Words of command lines: those of Windows have rules of their own, which the engine has there, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from tricorn.command_line import split_as_windows
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("", []),
+        ("  \t ", []),
+        ("python server.py", ["python", "server.py"]),
+        (r"C:\tools\server.exe --port 1", [r"C:\tools\server.exe", "--port", "1"]),
+        (r'"C:\Program Files\a.exe" x', [r"C:\Program Files\a.exe", "x"]),
+        (r"\\host\share\a.py", [r"\\host\share\a.py"]),
+        (r'a "b\" c" d', ["a", 'b" c', "d"]),
+        (r'a "b\\" c', ["a", "b\\", "c"]),
+        (r"a \\\"b", ["a", '\\"b']),
+        (r'a "b""c"', ["a", 'b"c']),
+        ('a "" b', ["a", "", "b"]),
+        ('a"b c"d', ["ab cd"]),
+        ("it's 'one two'", ["it's", "'one", "two'"]),
+        ('"open to the end', ["open to the end"]),
+        ("a\\", ["a\\"]),
+    ],
+)
+def test_words(line: str, words: list[str]) -> None:
+    assert split_as_windows(line) == words
