@@ -1,33 +1,35 @@
 /** The standard streams of Node while a server speaks on those of the process. */
 
-import { Readable } from "node:stream";
-import { say } from "./host.js";
+import type { Readable } from "node:stream";
+import { addon, say } from "./host.js";
 
 /** Everything that a `write` is called with. */
 type Write = typeof process.stdout.write;
 
-/** How many servers have asked for it: one speaks, and whoever comes meanwhile is refused. */
+/** How many servers have asked for it: one speaks, and whoever comes meanwhile is refused, which gives nothing back. */
 let users = 0;
 let back: (() => void) | undefined;
 
+/** The standard streams are a server's from now on. */
+export function takeStreams(): void {
+  if (users++ === 0 && process.platform === "win32") back = replace();
+}
+
+/** They are the program's again, as far as this server had them. */
+export function giveBackStreams(): void {
+  if (--users > 0) return;
+  addon.giveBackStreams();
+  back?.();
+  back = undefined;
+}
+
 /**
- * From now on what is written to `process.stdout` goes to stderr, and `process.stdin` has ended, where the engine cannot
- * see to that. Returns what takes it back, once.
+ * Sends to stderr what is written to `process.stdout`, and puts the end of input at `process.stdin`: the engine sees to that
+ * elsewhere. Returns what takes it back.
  *
  * On Windows Node keeps handles of its own, of which the system does not know, for descriptors 0 and 1. To look at that of
  * stdin would also wait for whoever reads it: for the engine.
  */
-export function ownStreams(isWindows = process.platform === "win32"): () => void {
-  if (!isWindows) return () => {};
-  if (users++ === 0) back = replace();
-  let done = false;
-  return () => {
-    if (done) return;
-    done = true;
-    if (--users === 0) back?.();
-  };
-}
-
 function replace(): () => void {
   const { stdout } = process;
   const own = Object.getOwnPropertyDescriptor(stdout, "write");
@@ -41,7 +43,8 @@ function replace(): () => void {
   }) as Write;
   stdout.write = write;
   const stdin = Object.getOwnPropertyDescriptor(process, "stdin");
-  const nothing = Readable.from([]);
+  // Not loaded by programs that are never here.
+  const nothing = process.getBuiltinModule("node:stream").Readable.from([]);
   const getter = (): Readable => nothing;
   if (stdin?.configurable) Object.defineProperty(process, "stdin", { ...stdin, get: getter });
   return () => {

@@ -27,8 +27,8 @@ import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
 import { Offer } from "./offer.js";
 import { checkFunctions, checkTypes, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
+import { giveBackStreams, takeStreams } from "./printed.js";
 import { serverAuth } from "./protection.js";
-import { ownStreams } from "./printed.js";
 import { address, askedFor, closeOnSignal } from "./running.js";
 import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
 import { Session } from "./session.js";
@@ -352,12 +352,11 @@ export class Server<State = unknown> extends Offer<State> {
    * there: `stdio: "inherit"` gives a child those of the protocol. Pipes, which are the default, do not.
    */
   async serveStdio(): Promise<void> {
-    const giveBack = ownStreams();
+    takeStreams();
     try {
       await this.#serve((op) => this.#native.serveStdio(op));
     } finally {
-      addon.giveBackStreams();
-      giveBack();
+      giveBackStreams();
     }
   }
 
