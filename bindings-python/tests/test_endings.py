@@ -185,6 +185,34 @@ def test_what_is_printed_meanwhile_is_said_and_fails_nothing(program: Start, enc
     assert {"before", printed, "written", "of a child"} <= {*said}
 
 
+def test_a_server_that_is_refused_gives_no_streams_back(program: Start) -> None:
+    server = program(
+        PRELUDE
+        + """
+    import asyncio
+    from tricorn import MisuseError
+
+    @app.tool
+    async def other() -> str:
+        try:
+            await Server("other").serve_stdio()
+        except MisuseError as error:
+            print("refused:", error)
+            return str(error)
+
+    app.run()
+    print("after")
+"""
+    )
+    server.start()
+    server.call(1, "other")
+    assert "in use" in server.text()
+    server.end_of_input()
+    assert server.lines.get(timeout=PATIENCE) == "after"
+    assert server.wait() == 0
+    assert [line for line in lines(server) if line.startswith("refused: the standard streams are in use")]
+
+
 @pytest.mark.parametrize("how", ["input", TERM, INT])
 @pytest.mark.parametrize(
     ("alive", "last"),

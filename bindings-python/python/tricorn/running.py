@@ -47,6 +47,7 @@ if sys.platform != "win32":  # where there is no fork()
 
     def _forked() -> None:
         """In a child of `fork()` signals do what they did before: they are not about this server."""
+        _speaking.clear()
         if _replaced:
             signal.set_wakeup_fd(-1)
             _restore()
@@ -78,6 +79,7 @@ def check_streams() -> None:
 
 def pass_on_printed() -> None:
     """Sends to standard error what was printed and not written yet: the client would take it for a message."""
+    _speaking.append(None)
     printed: object = sys.stdout
     if sys.platform == "win32":
         from . import crt
@@ -97,6 +99,9 @@ def pass_on_printed() -> None:
             printed.reconfigure(errors="backslashreplace")
         printed.reconfigure(line_buffering=True)
 
+
+_speaking: list[None] = []
+"""As many as serve on the standard streams: one, and those that are refused meanwhile, which give nothing back."""
 
 _strict: list[io.TextIOWrapper] = []
 """Standard output, where it is to refuse what its encoding does not have, once nobody is served on it any more."""
@@ -122,6 +127,10 @@ def _unwritten(printed: TextIO) -> str:
 
 def give_back_streams() -> None:
     """Standard input and output are the program's again; what was printed before goes to standard error."""
+    if _speaking:
+        _speaking.pop()
+    if _speaking:
+        return
     with suppress(Exception):  # closed, or not there
         sys.stdout.flush()
     _core.give_back_streams()
