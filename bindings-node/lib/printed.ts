@@ -24,11 +24,11 @@ export function giveBackStreams(): void {
 }
 
 /**
- * Sends to stderr what is written to `process.stdout`, and puts the end of input at `process.stdin`: the engine sees to that
- * elsewhere. Returns what takes it back.
+ * Sends to stderr what is written to `process.stdout`, and puts the end of input at `process.stdin`, which elsewhere the
+ * engine sees to. Returns what takes it back.
  *
- * On Windows Node keeps handles of its own, of which the system does not know, for descriptors 0 and 1. To look at that of
- * stdin would also wait for whoever reads it: for the engine.
+ * On Windows Node keeps handles of its own, of which the system does not know, for descriptors 0 and 1. To look at that
+ * of stdin would also wait for whoever reads it: for the engine.
  */
 function replace(): () => void {
   const { stdout } = process;

@@ -1,5 +1,5 @@
-//! Wakes the event loop of Python: through a descriptor that it watches, or one end of a pair of sockets where it watches
-//! none, as the loop that Windows has by default.
+//! Wakes the event loop of Python: through a descriptor that it watches, or one end of a pair of sockets where it
+//! watches none, as the loop that Windows has by default.
 
 use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -47,8 +47,8 @@ impl Wake {
         -1
     }
 
-    /// A new pair of sockets, in place of the last one: the end that becomes readable, which is the caller's from now on.
-    /// None when all is closed.
+    /// A new pair of sockets, in place of the last one: the end that becomes readable, which is the caller's from now
+    /// on. None when all is closed.
     pub(crate) fn pair(&self) -> io::Result<Option<Raw>> {
         let mut ends = self.ends();
         let Some(ends) = &mut *ends else { return Ok(None) };
