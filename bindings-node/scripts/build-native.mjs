@@ -57,7 +57,14 @@ function abi() {
 function put(source, name) {
   const target = join(dist, name);
   copyFileSync(source, `${target}.new`);
-  renameSync(`${target}.new`, target);
+  try {
+    renameSync(`${target}.new`, target);
+  } catch (error) {
+    if (process.platform !== "win32") throw error;
+    // There a file that is loaded cannot be replaced, but can get another name.
+    renameSync(target, `${target}.${Date.now()}.old`);
+    renameSync(`${target}.new`, target);
+  }
 }
 
 const { library, description } = compile();

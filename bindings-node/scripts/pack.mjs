@@ -67,7 +67,7 @@ function main() {
   copyFileSync(join(root, "README.md"), join(folder, "README.md"));
   // The sources are what the maps of the types and of the code point to.
   cpSync(join(binding, "lib"), join(folder, "lib"), { recursive: true });
-  const isCode = (path) => !/\.(node|jsonl|new)$/.test(path);
+  const isCode = (path) => !/\.(node|jsonl|new|old)$/.test(path);
   cpSync(dist, join(folder, "dist"), { recursive: true, filter: isCode });
   return folder;
 }
