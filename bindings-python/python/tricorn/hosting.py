@@ -52,7 +52,7 @@ class _Watch:
             return
         self._others[number] = there
         signal.signal(number, self._heard)
-        if hasattr(signal, "siginterrupt"):  # not on Windows, where no signal interrupts what the system does
+        if sys.platform != "win32":  # where no signal interrupts what the system does
             signal.siginterrupt(number, False)
 
     def _heard(self, number: int, frame: FrameType | None) -> Any:
@@ -72,7 +72,7 @@ class _Watch:
 
 
 _watch = _Watch()
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32" and hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_watch.forget)
 
 

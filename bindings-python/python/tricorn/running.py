@@ -95,7 +95,7 @@ def pass_on_printed() -> None:
     # What is printed from now on goes to standard error: let nothing of it wait in a buffer, or fail for its letters.
     with suppress(ValueError):
         if printed.errors == "strict" and codecs.lookup(printed.encoding).name != "utf-8":
-            _strict.append(printed)
+            _strict.append(cast("io.TextIOWrapper[Any]", printed))
             printed.reconfigure(errors="backslashreplace")
         printed.reconfigure(line_buffering=True)
 
@@ -103,7 +103,7 @@ def pass_on_printed() -> None:
 _speaking: list[None] = []
 """As many as serve on the standard streams: one, and those that are refused meanwhile, which give nothing back."""
 
-_strict: list[io.TextIOWrapper] = []
+_strict: list[io.TextIOWrapper[Any]] = []
 """Standard output, where it is to refuse what its encoding does not have, once nobody is served on it any more."""
 
 
@@ -323,8 +323,10 @@ class Ending:
 
 def _only_wakes(loop: asyncio.AbstractEventLoop, descriptor: int) -> bool:
     """Whether signals go to the loop's own socket, as with every loop on Windows, and mean nothing to it."""
-    own = getattr(loop, "_csock", None)
-    return sys.platform == "win32" and isinstance(own, socket.socket) and own.fileno() == descriptor
+    if sys.platform != "win32":
+        return False
+    own: Any = getattr(loop, "_csock", None)
+    return isinstance(own, socket.socket) and own.fileno() == descriptor
 
 
 HANGUP = 129

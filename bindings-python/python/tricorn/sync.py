@@ -128,7 +128,7 @@ def _forget_background() -> None:
     _lock = threading.Lock()
 
 
-if hasattr(os, "register_at_fork"):
+if sys.platform != "win32" and hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_background)
 
 
