@@ -95,7 +95,7 @@ def pass_on_printed() -> None:
     # What is printed from now on goes to standard error: let nothing of it wait in a buffer, or fail for its letters.
     with suppress(ValueError):
         if printed.errors == "strict" and codecs.lookup(printed.encoding).name != "utf-8":
-            _strict.append(cast("io.TextIOWrapper[Any]", printed))
+            _strict.append(cast("Any", printed))
             printed.reconfigure(errors="backslashreplace")
         printed.reconfigure(line_buffering=True)
 
@@ -103,7 +103,7 @@ def pass_on_printed() -> None:
 _speaking: list[None] = []
 """As many as serve on the standard streams: one, and those that are refused meanwhile, which give nothing back."""
 
-_strict: list[io.TextIOWrapper[Any]] = []
+_strict: list[Any] = []
 """Standard output, where it is to refuse what its encoding does not have, once nobody is served on it any more."""
 
 
