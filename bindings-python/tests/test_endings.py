@@ -166,12 +166,14 @@ PRINTING = """
         return repr(sys.stdin.readline())
 
     print("before")
+    own = sys.stdout.errors
     app.run()
+    assert sys.stdout.errors == own
     print("after")
 """
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii", "ascii:surrogateescape", "latin-1:strict"])
 def test_what_is_printed_meanwhile_is_said_and_fails_nothing(program: Start, encoding: str) -> None:
     server = program(PRELUDE + PRINTING, PYTHONIOENCODING=encoding)
     server.start()

@@ -94,8 +94,8 @@ def pass_on_printed() -> None:
             _core.write_stderr(_unwritten(sys.stdout))
     # What is printed from now on goes to standard error: let nothing of it wait in a buffer, or fail for its letters.
     with suppress(ValueError):
-        if printed.errors == "strict" and codecs.lookup(printed.encoding).name != "utf-8":
-            _strict.append(cast("Any", printed))
+        if printed.errors in ("strict", "surrogateescape") and codecs.lookup(printed.encoding).name != "utf-8":
+            _strict.append((cast("Any", printed), printed.errors))
             printed.reconfigure(errors="backslashreplace")
         printed.reconfigure(line_buffering=True)
 
@@ -103,8 +103,8 @@ def pass_on_printed() -> None:
 _speaking: list[None] = []
 """As many as serve on the standard streams: one, and those that are refused meanwhile, which give nothing back."""
 
-_strict: list[Any] = []
-"""Standard output, where it is to refuse what its encoding does not have, once nobody is served on it any more."""
+_strict: list[tuple[Any, str]] = []
+"""Standard output, with what it does about letters that its encoding does not have, once nobody is served on it."""
 
 
 def _unwritten(printed: TextIO) -> str:
@@ -139,8 +139,9 @@ def give_back_streams() -> None:
 
         crt.give_back()
     while _strict:
+        stream, errors = _strict.pop()
         with suppress(ValueError):
-            _strict.pop().reconfigure(errors="strict")
+            stream.reconfigure(errors=errors)
 
 
 class LastResort(logging.Handler):
