@@ -442,7 +442,8 @@ class Server(Offer):
         `--http [HOST:PORT|unix:PATH]`; `ready <url>` then appears on standard error. Ctrl-C ends the process with
         status 130, SIGHUP with 129; SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is
         called then, and decides that instead; one for SIGHUP is left alone, and what is ignored is ignored. After
-        either, and after the end of input, other threads keep the process for a second only.
+        either, and after the end of input, other threads keep the process for a second only. On Windows Ctrl-Break
+        is SIGTERM.
         """
         import asyncio
 
