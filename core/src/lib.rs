@@ -1,6 +1,20 @@
 //! Tricorn: the Model Context Protocol, client and server, all revisions, one engine.
+//!
+//! # Features
+//!
+//! | feature | default | what it is |
+//! |---|---|---|
+//! | `stdio` | yes | the server's own standard streams, and child processes for the client |
+//! | `http` | yes | Streamable HTTP, server and client |
+//! | `auth` | yes | OAuth 2.1 over Streamable HTTP: resource servers and clients |
+//! | `files` | yes | files and directories served as resources |
+//! | `keychain` | no | kept logins are sealed with a key of the desktop's keyring, on Linux and its like |
+//! | `tracing` | no | events of `tracing` inside of a handler as log messages for its client |
+//! | `otel` | no | requests as spans and metrics of OpenTelemetry |
+//!
+//! A server on standard streams needs `default-features = false, features = ["stdio"]`.
 #![cfg_attr(
-    not(all(feature = "http", feature = "client-process", feature = "files")),
+    not(all(feature = "http", feature = "stdio", feature = "files")),
     allow(dead_code, unused_imports, unused_variables, unfulfilled_lint_expectations)
 )]
 

@@ -9,7 +9,7 @@ mod auth;
 mod cache;
 mod client;
 mod cork;
-#[cfg(all(unix, feature = "client-process"))]
+#[cfg(all(unix, feature = "stdio"))]
 mod ending;
 mod following;
 mod functions;
@@ -34,7 +34,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 pub use crate::model::is_safe_icon;
 pub use client::Client;
-#[cfg(all(unix, feature = "client-process"))]
+#[cfg(all(unix, feature = "stdio"))]
 pub use ending::{heard, watch_signals};
 pub use group::ClientGroup;
 #[cfg(feature = "http")]
@@ -54,7 +54,7 @@ use crate::protocol::Origin;
 
 /// Puts the standard streams back to where they were before a server spoke on them. First the host writes what it has in
 /// its buffers: that still goes to standard error, and is waited for.
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub fn give_back_streams() {
     crate::transport::own::give_back();
 }

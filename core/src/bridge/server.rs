@@ -455,7 +455,7 @@ impl Server {
 
     /// Serves on the process's standard streams; settles `{}` when input has ended and all is answered. The streams are
     /// the protocol's until [`give_back_streams`](super::give_back_streams).
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub fn serve_stdio(&self, op: u64) {
         let server = self.server.clone();
         self.bridge.spawn_causing(op, |origin| async move {

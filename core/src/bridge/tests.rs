@@ -432,7 +432,7 @@ fn a_host_says_whether_a_path_is_a_directory() {
     assert!(!it.server.remove("resource", "a://1").expect("removed"));
 }
 
-#[cfg(all(feature = "client-process", unix))]
+#[cfg(all(feature = "stdio", unix))]
 #[tokio::test]
 async fn a_client_that_is_closed_while_it_connects_leaves_nothing() {
     let it = Fixture::new();

@@ -337,7 +337,7 @@ const SAFE: &[&str] = if cfg!(windows) {
 
 impl InheritEnv {
     /// The variables that are taken over, when it is not all of them.
-    #[cfg_attr(not(feature = "client-process"), expect(dead_code, reason = "of programs"))]
+    #[cfg_attr(not(feature = "stdio"), expect(dead_code, reason = "of programs"))]
     pub(crate) fn kept(&self) -> Option<Vec<(std::ffi::OsString, std::ffi::OsString)>> {
         let own: &[String] = match self {
             Self::All => return None,
@@ -627,7 +627,7 @@ fn is_address(text: &str) -> bool {
     is_host && port.parse::<u16>().is_ok() && !text.contains(char::is_whitespace)
 }
 
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 fn split(line: &str) -> Result<Vec<String>> {
     #[cfg(windows)]
     let words = split_as_windows(line);
@@ -642,7 +642,7 @@ fn split(line: &str) -> Result<Vec<String>> {
 
 /// The words of a line as programs on Windows read theirs (`CommandLineToArgvW`): a backslash is one, but before a quotation
 /// mark. `None` where a quote is not closed.
-#[cfg(all(feature = "client-process", any(windows, test)))]
+#[cfg(all(feature = "stdio", any(windows, test)))]
 fn split_as_windows(line: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut rest = line.trim_start_matches([' ', '\t', '\r', '\n']).chars().peekable();
@@ -678,9 +678,9 @@ fn split_as_windows(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-#[cfg(not(feature = "client-process"))]
+#[cfg(not(feature = "stdio"))]
 fn split(line: &str) -> Result<Vec<String>> {
-    Err(Error::misuse(format!("target {line:?}: child processes need the feature \"client-process\"")))
+    Err(Error::misuse(format!("target {line:?}: child processes need the feature \"stdio\"")))
 }
 
 impl std::str::FromStr for Target {

@@ -10,7 +10,7 @@ use super::{Service, clock, now};
 use crate::budget::{Kept, Owner};
 use crate::call::{Context, SessionSlot, Told};
 use crate::error::{Error, Result};
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 use crate::jsonrpc::DecodeError;
 use crate::jsonrpc::{Decoded, Id, Limits, RawJson};
 #[cfg(feature = "http")]
@@ -194,7 +194,7 @@ impl Peer {
     ///
     /// # Errors
     /// Why it is none, of which the connection is told nothing.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn try_receive(self: &Arc<Self>, frame: &Bytes) -> Result<(), DecodeError> {
         let (decoded, head) = protocol::decode(frame, &self.limits_of(frame))?;
         self.take_with(decoded, head);
@@ -211,12 +211,12 @@ impl Peer {
     }
 
     /// Messages came in.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn take(self: &Arc<Self>, decoded: Decoded) {
         self.take_with(decoded, None);
     }
 
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     fn take_with(self: &Arc<Self>, decoded: Decoded, head: Option<Box<protocol::Head>>) {
         let input = match decoded {
             Decoded::One(message) => Input::Received(message),
@@ -229,7 +229,7 @@ impl Peer {
     }
 
     /// The server wrote what is no message.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn unreadable(self: &Arc<Self>, text: &str) {
         self.handle(Input::Unreadable(text.to_owned()));
     }
@@ -286,7 +286,7 @@ impl Peer {
     }
 
     /// Tells the user of something that is wrong but no reason to fail.
-    #[cfg(any(feature = "http", feature = "client-process"))]
+    #[cfg(any(feature = "http", feature = "stdio"))]
     pub(crate) fn warn(&self, message: &str) {
         report::guarded("what hears of warnings", || self.service.warning(message));
     }
@@ -380,7 +380,7 @@ impl Peer {
     }
 
     /// True if the connection has ended because the peer was silent for too long.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn is_lost(&self) -> bool {
         self.lock().connection.is_lost()
     }

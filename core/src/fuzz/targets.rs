@@ -135,7 +135,7 @@ fn given(input: &[u8]) -> u64 {
         assert_eq!(url, text.trim());
     }
     let secret = format!("{}{SECRET}", text.trim());
-    if !secret.contains(['"', '\'', '\\']) && cfg!(feature = "client-process") {
+    if !secret.contains(['"', '\'', '\\']) && cfg!(feature = "stdio") {
         let told = Target::from_text(&secret);
         if let Err(error) = told {
             assert!(!error.message().contains("s3cr3t"), "{error}: {}", shown(input));

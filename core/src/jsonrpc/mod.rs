@@ -20,7 +20,7 @@ pub(crate) use codec::{is_deeper_than, nesting, start_result};
 pub use id::Id;
 pub(crate) use id::MAX_ID_BYTES;
 pub(crate) use mend::decode_leniently;
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub(crate) use mend::{mend, within};
 pub use message::{ErrorObject, Message, code};
 pub(crate) use outline::Outline;

@@ -88,25 +88,25 @@ impl Outline {
     }
 
     /// The ids of all requests that it answers, an array more than one.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn answered(&self) -> impl Iterator<Item = Id> {
         self.answered.iter().chain(self.id().filter(|_| self.answers())).cloned()
     }
 
     /// True if it is an array of messages.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn is_many(&self) -> bool {
         self.many
     }
 
     /// True if it has begun, and goes on with the next piece.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.state, State::Start | State::Over)
     }
 
     /// True if the next piece begins within a text.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn is_in_text(&self) -> bool {
         matches!(self.state, State::InName { .. } | State::InText { .. } | State::Inside { quoted: true, .. })
     }
@@ -361,7 +361,7 @@ mod tests {
         assert_eq!(outline.id(), Some(&Id::from(2)));
     }
 
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     #[test]
     fn an_array_answers_all_that_its_messages_answer() {
         let text =
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(one.answered().collect::<Vec<_>>(), [Id::from(1)]);
     }
 
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     #[test]
     fn what_goes_on_is_told_from_what_is_over() {
         for (text, open, in_text) in [

@@ -107,7 +107,7 @@ impl Out {
     }
 
     /// Waits until all that was taken has left this process: the system has taken it.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     #[expect(clippy::unused_self, reason = "elsewhere a thread may have it")]
     pub(crate) fn settle(&self, _patience: Duration) -> bool {
         true
@@ -115,14 +115,14 @@ impl Out {
 
     /// True if the reader has taken none of so many bytes. Where the system does not tell of a pipe's writing end, it is
     /// thought to have.
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     pub(crate) fn holds(&self, written: usize) -> bool {
         rustix::io::ioctl_fionread(self).is_ok_and(|unread| unread >= written as u64)
     }
 }
 
 /// A stream that is read until it ends or is wanted no more.
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub(crate) struct Input {
     from: File,
     /// Ends when it is wanted no more.
@@ -132,10 +132,10 @@ pub(crate) struct Input {
 }
 
 /// Input is read as long as this lives.
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub(crate) struct Still(#[expect(dead_code, reason = "held for its end")] PipeWriter);
 
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 impl Input {
     /// A stream, and what ends reading it, as the end of the output's reader does.
     pub(crate) fn new(from: File, output: &File) -> std::io::Result<(Self, Still)> {
@@ -174,7 +174,7 @@ impl Input {
 }
 
 /// True if a terminal is gone: until all of the kernel knows of it, that is an error, and the end of input after that.
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub(crate) fn is_hung_up(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
 }

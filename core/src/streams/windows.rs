@@ -485,7 +485,7 @@ fn inherits(handle: RawHandle, inherits: bool) -> bool {
 }
 
 /// True if something that was written to a pipe has not been read.
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub(crate) fn has_more(pipe: &impl AsRawHandle) -> bool {
     let (none, mut count) = (std::ptr::null_mut(), 0);
     // SAFETY: the handle is open as long as `pipe` is, and `count` is written to at most.

@@ -344,7 +344,7 @@ fn attempt(
 ) -> Result<Attempt, (Error, bool)> {
     let hub = service.hub.clone();
     match target {
-        #[cfg(feature = "client-process")]
+        #[cfg(feature = "stdio")]
         Target::Command { .. } => super::program::launch(target, options, service, handlers.heard())
             .map(|(peer, closer)| Attempt { peer, closer, transport: "stdio", hub }),
         #[cfg(feature = "http")]
@@ -359,7 +359,7 @@ fn attempt(
             })
         }
         #[expect(unreachable_patterns, reason = "reached when a feature is off")]
-        _ => Err(Error::misuse("this build has no transport for the target: enable \"http\" or \"client-process\"")),
+        _ => Err(Error::misuse("this build has no transport for the target: enable \"http\" or \"stdio\"")),
     }
     .map_err(|error| (error, false))
 }

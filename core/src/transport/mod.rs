@@ -2,26 +2,26 @@
 //!
 //! **Invariant**: knows JSON-RPC frames only; what they mean is the connection's business.
 
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 mod child;
 #[cfg(feature = "runtime")]
 pub(crate) mod connect;
 #[cfg(feature = "runtime")]
 mod group;
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 mod hearing;
 #[cfg(feature = "http")]
 pub mod http;
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 mod lines;
 pub(crate) mod memory;
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub(crate) mod own;
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 mod program;
 #[cfg(feature = "runtime")]
 mod run;
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 mod sink;
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 pub(crate) mod stdio;

@@ -74,14 +74,14 @@ impl Server {
         Ok(status)
     }
 
-    #[cfg(feature = "client-process")]
+    #[cfg(feature = "stdio")]
     async fn stdio(&self) -> Result<()> {
         self.serve_stdio().await
     }
 
-    #[cfg(not(feature = "client-process"))]
+    #[cfg(not(feature = "stdio"))]
     async fn stdio(&self) -> Result<()> {
-        Err(Error::misuse("this build has no standard streams: enable the feature \"client-process\""))
+        Err(Error::misuse("this build has no standard streams: enable the feature \"stdio\""))
     }
 
     #[cfg(feature = "http")]

@@ -1,6 +1,6 @@
 //! User functions that panic: what they were called for goes on, on every transport.
 #![expect(deprecated, reason = "what the specification has deprecated works on")]
-#![cfg(all(feature = "client-process", feature = "http", unix))]
+#![cfg(all(feature = "stdio", feature = "http", unix))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;

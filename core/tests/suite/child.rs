@@ -1,5 +1,5 @@
 //! Child processes: what they say besides their answers, and how they are ended. None is ever left.
-#![cfg(all(feature = "client-process", unix))]
+#![cfg(all(feature = "stdio", unix))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;

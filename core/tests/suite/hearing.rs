@@ -1,5 +1,5 @@
 //! What a program writes to its standard output beside messages, and what is said of a program that does not start.
-#![cfg(all(feature = "client-process", unix))]
+#![cfg(all(feature = "stdio", unix))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::collections::BTreeMap;

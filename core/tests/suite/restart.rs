@@ -1,5 +1,5 @@
 //! A program that ends unasked: started again in modern revisions, and nothing of it left behind.
-#![cfg(all(feature = "client-process", unix))]
+#![cfg(all(feature = "stdio", unix))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::time::{Duration, Instant};

@@ -78,7 +78,7 @@ fn a_client_takes_longer_messages_than_a_server() {
 }
 
 #[test]
-#[cfg(feature = "client-process")]
+#[cfg(feature = "stdio")]
 fn lines_are_split_as_on_windows() {
     for (line, words) in [
         (r"C:\x\server.exe --flag", Some(vec![r"C:\x\server.exe", "--flag"])),
