@@ -141,7 +141,8 @@ def test_a_loop_that_is_closed_with_a_wake_up_waiting(
     assert run(make, lambda: use(app))
     del client, loop
     gc.collect()
-    assert not caplog.records
+    # On a machine that has other things to do, asyncio tells what took it long.
+    assert not [record for record in caplog.records if not record.getMessage().startswith("Executing <")]
 
 
 def test_the_end_of_a_program_that_is_cancelled(app: Server, make: Callable[[], asyncio.AbstractEventLoop]) -> None:
