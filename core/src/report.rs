@@ -84,7 +84,7 @@ mod place {
         let Some(out) = Out::standard_error() else { return };
         if STUCK.load(Ordering::Relaxed) {
             // A few bytes may fit in although nobody reads.
-            if !out.is_ready(Some(Duration::ZERO)).unwrap_or(true) {
+            if !out.is_ready(Some(Duration::ZERO)).unwrap_or(true) || !out.settle(Duration::ZERO) {
                 DROPPED.fetch_add(bytes.len(), Ordering::Relaxed);
                 return;
             }
@@ -101,9 +101,6 @@ mod place {
             CUT.store(false, Ordering::Relaxed);
         }
         let written = put(&out, bytes, patience);
-        // A thread writes there: the program may end with this.
-        #[cfg(windows)]
-        out.settle(patience);
         if written < bytes.len() {
             DROPPED.fetch_add(bytes.len() - written, Ordering::Relaxed);
             CUT.store(written > 0, Ordering::Relaxed);
@@ -126,6 +123,10 @@ mod place {
                 }
                 Err(_) => return bytes.len(),
             }
+        }
+        // The process may end with this.
+        if !out.settle(patience) {
+            STUCK.store(true, Ordering::Relaxed);
         }
         done
     }

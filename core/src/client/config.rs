@@ -55,6 +55,12 @@ pub(super) fn check_command(line: &str, program: &str) -> Result<()> {
     )))
 }
 
+#[cfg(windows)]
+fn is_program(name: &str) -> bool {
+    super::programs::Search::new(&BTreeMap::new(), None).find(name).is_some()
+}
+
+#[cfg(not(windows))]
 fn is_program(name: &str) -> bool {
     if name.contains('/') {
         return Path::new(name).is_file();

@@ -20,6 +20,8 @@ mod lengths;
 mod listening;
 mod options;
 mod outputs;
+#[cfg(any(windows, test))]
+pub(crate) mod programs;
 mod results;
 mod roots;
 #[cfg(feature = "runtime")]

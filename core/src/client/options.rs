@@ -419,7 +419,8 @@ pub enum Target {
 }
 
 impl Target {
-    /// A URL, the path of a host's `mcp.json` with one server, or a command line with POSIX quoting.
+    /// A URL, the path of a host's `mcp.json` with one server, or a command line: with POSIX quoting, on Windows
+    /// with that of its programs (double quotes; backslashes are parts of paths).
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line, for a URL that is neither http nor
@@ -630,7 +631,7 @@ fn is_address(text: &str) -> bool {
 #[cfg(feature = "stdio")]
 fn split(line: &str) -> Result<Vec<String>> {
     #[cfg(windows)]
-    let words = split_as_windows(line);
+    let words = super::programs::split(line);
     #[cfg(not(windows))]
     let words = shlex::split(line);
     words.ok_or_else(|| {
@@ -638,44 +639,6 @@ fn split(line: &str) -> Result<Vec<String>> {
         let program = shortened(line.split_whitespace().next().unwrap_or_default(), 60);
         Error::misuse(format!("target: a quote is opened and not closed in the arguments of {program:?}"))
     })
-}
-
-/// The words of a line as programs on Windows read theirs (`CommandLineToArgvW`): a backslash is one, but before a quotation
-/// mark. `None` where a quote is not closed.
-#[cfg(all(feature = "stdio", any(windows, test)))]
-fn split_as_windows(line: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut rest = line.trim_start_matches([' ', '\t', '\r', '\n']).chars().peekable();
-    while rest.peek().is_some() {
-        let (mut word, mut is_quoted) = (String::new(), false);
-        // In the name of a program all backslashes are such.
-        let is_program = words.is_empty();
-        while let Some(c) = rest.next_if(|c| is_quoted || !c.is_ascii_whitespace()) {
-            match c {
-                '\\' if !is_program => {
-                    let mut count = 1;
-                    while rest.next_if_eq(&'\\').is_some() {
-                        count += 1;
-                    }
-                    let is_before_quote = rest.peek() == Some(&'"');
-                    let shown = if is_before_quote { count / 2 } else { count };
-                    word.extend(std::iter::repeat_n('\\', shown));
-                    if is_before_quote && count % 2 == 1 {
-                        word.extend(rest.next());
-                    }
-                }
-                '"' if is_quoted && !is_program && rest.next_if_eq(&'"').is_some() => word.push('"'),
-                '"' => is_quoted = !is_quoted,
-                c => word.push(c),
-            }
-        }
-        if is_quoted {
-            return None;
-        }
-        words.push(word);
-        while rest.next_if(char::is_ascii_whitespace).is_some() {}
-    }
-    Some(words)
 }
 
 #[cfg(not(feature = "stdio"))]

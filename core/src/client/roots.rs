@@ -79,7 +79,10 @@ pub(super) fn checked(roots: impl IntoIterator<Item = Value>) -> Result<Vec<Valu
 /// A root as the schema has it; only files can be roots (specification, roots: "This MUST be a file:// URI").
 fn root(given: Value) -> Result<Value> {
     let root = match given {
-        Value::String(text) => json!({"uri": file_uri(&text, cfg!(windows)).unwrap_or(text)}),
+        #[cfg(windows)]
+        Value::String(path) if windows_uri(&path).is_some() => json!({"uri": windows_uri(&path)}),
+        Value::String(path) if path.starts_with('/') => json!({"uri": file_uri(&path)}),
+        Value::String(uri) => json!({"uri": uri}),
         other => other,
     };
     match root.get("uri").and_then(Value::as_str) {
@@ -88,25 +91,14 @@ fn root(given: Value) -> Result<Value> {
     }
 }
 
-/// The `file://` URI of an absolute path (RFC 8089); `None` for what is none. On Windows it begins with a drive, or with a
-/// host and a share.
-fn file_uri(path: &str, on_windows: bool) -> Option<String> {
-    let path = match on_windows {
-        true => path.replace('\\', "/"),
-        false => path.to_owned(),
-    };
-    let drive = |path: &str| path.starts_with(|c: char| c.is_ascii_alphabetic()) && path[1..].starts_with(":/");
-    // What has no bound on its length, with which some programs write all of theirs.
-    let path = match path.strip_prefix("//?/").filter(|_| on_windows) {
-        Some(long) => long.strip_prefix("UNC/").map_or_else(|| long.to_owned(), |share| format!("//{share}")),
-        None => path,
-    };
-    let mut uri = match on_windows {
-        true if drive(&path) => String::from("file:///"),
-        true if path.starts_with("//") => String::from("file:"),
-        false if path.starts_with('/') => String::from("file://"),
-        _ => return None,
-    };
+/// The `file://` URI of an absolute path (RFC 8089).
+fn file_uri(path: &str) -> String {
+    let mut uri = String::from("file://");
+    encode(&mut uri, path);
+    uri
+}
+
+fn encode(uri: &mut String, path: &str) {
     for byte in path.bytes() {
         if byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte) {
             uri.push(char::from(byte));
@@ -114,7 +106,31 @@ fn file_uri(path: &str, on_windows: bool) -> Option<String> {
             uri.push_str(&format!("%{byte:02X}"));
         }
     }
-    Some(uri)
+}
+
+/// The same of a path with a drive or a host, as Windows has them: the prefixes that switch its rules off are no part of
+/// the name. `None` for what is not absolute, and for what is no file's.
+#[cfg(any(windows, test))]
+fn windows_uri(path: &str) -> Option<String> {
+    let path = path.replace('\\', "/");
+    let (path, is_host) = match path.strip_prefix("//?/UNC/") {
+        Some(rest) => (rest, true),
+        None => match (path.strip_prefix("//?/"), path.strip_prefix("//")) {
+            (Some(rest), _) => (rest, false),
+            (None, Some(rest)) => (rest, true),
+            (None, None) => (&*path, false),
+        },
+    };
+    let is_absolute = match path.as_bytes() {
+        _ if is_host => {
+            !path.starts_with(['/', '.', '?']) && path.split('/').nth(1).is_some_and(|share| !share.is_empty())
+        }
+        [drive, b':', b'/', ..] => drive.is_ascii_alphabetic(),
+        _ => false,
+    };
+    let mut uri = String::from(if is_host { "file://" } else { "file:///" });
+    encode(&mut uri, path);
+    is_absolute.then_some(uri)
 }
 
 #[cfg(test)]
@@ -122,24 +138,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn absolute_paths_are_uris() {
-        for (path, uri) in [("/a b/ä", Some("file:///a%20b/%C3%A4")), ("a", None), ("file:///a", None), (r"C:\a", None)]
-        {
-            assert_eq!(file_uri(path, false).as_deref(), uri, "{path}");
-        }
+    fn paths_become_uris() {
+        assert_eq!(file_uri("/a b/ü"), "file:///a%20b/%C3%BC");
         for (path, uri) in [
-            (r"C:\a b\c", Some("file:///C:/a%20b/c")),
-            ("z:/a", Some("file:///z:/a")),
+            (r"C:\a b", Some("file:///C:/a%20b")),
+            ("z:/x/#1", Some("file:///z:/x/%231")),
             (r"\\host\share\a", Some("file://host/share/a")),
-            (r"\\?\C:\a", Some("file:///C:/a")),
+            (r"\\?\C:\long", Some("file:///C:/long")),
             (r"\\?\UNC\host\share", Some("file://host/share")),
-            (r"C:a", None),
-            (r"\a", None),
-            ("file:///C:/a", None),
-            ("é:/a", None),
-            ("", None),
+            (r"\\.\pipe\x", None),
+            (r"\\host", None),
+            (r"C:x", None),
+            (r"\x", None),
+            ("file:///x", None),
         ] {
-            assert_eq!(file_uri(path, true).as_deref(), uri, "{path}");
+            assert_eq!(windows_uri(path).as_deref(), uri, "{path}");
         }
     }
 }

@@ -22,6 +22,8 @@ use crate::server::permits::restricted;
 
 mod guarded;
 mod mime;
+#[cfg_attr(not(windows), allow(dead_code, reason = "of Windows; tested everywhere"))]
+mod names;
 mod walk;
 
 pub(crate) use guarded::{Guarded, is_same};
@@ -293,8 +295,19 @@ impl Directory {
         // Opening a pipe must not wait for its other end.
         #[cfg(unix)]
         cap_std::fs::OpenOptionsExt::custom_flags(&mut options, nonblocking());
+        if cfg!(windows) && !self.hidden && self.is_alias_of_hidden(&name) {
+            return Err(ReadError::NotFound);
+        }
         let file = self.open()?.open_with(&name, &options)?.into_std();
         contents(file, uri, &name, self.max_bytes)
+    }
+
+    /// True if a name is the short one (`GIT~1`) of something hidden.
+    fn is_alias_of_hidden(&self, name: &str) -> bool {
+        let real = || self.root.join(name).canonicalize().ok();
+        let below = |real: &Path| real.strip_prefix(&self.root).map(Path::to_owned).ok();
+        let is_hidden = |part: std::path::Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+        name.contains('~') && real().and_then(|real| below(&real)).is_some_and(|real| real.components().any(is_hidden))
     }
 
     /// The path below the directory: decoded once, and made of nothing but names.
@@ -311,8 +324,7 @@ impl Directory {
                 "." | ".." => "\".\" and \"..\" are no names",
                 part if part.contains(['/', '\\']) => "a name has no slashes",
                 part if part.contains('\0') => "a name has no NUL",
-                part if cfg!(windows) && part.contains(':') => "a name has no colon",
-                part if cfg!(windows) && is_no_file(part) => return Err(ReadError::NotFound),
+                part if cfg!(windows) && !names::is_plain(part) => return Err(ReadError::NotFound),
                 part if part.starts_with('.') && !self.hidden => return Err(ReadError::NotFound),
                 part => {
                     if !name.is_empty() {
@@ -326,21 +338,6 @@ impl Directory {
         }
         Ok(name)
     }
-}
-
-/// True for a name that means something else on Windows than the file that it seems to name: a device, whatever the ending,
-/// or the same name without the dots and spaces at its end.
-fn is_no_file(name: &str) -> bool {
-    let stem = name.split('.').next().unwrap_or_default().trim_end();
-    let numbered = |device: &str| {
-        let number = stem.get(..3).filter(|start| start.eq_ignore_ascii_case(device)).and_then(|_| stem.get(3..));
-        number.is_some_and(|number| {
-            matches!(number, "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" | "¹" | "²" | "³")
-        })
-    };
-    let is_device =
-        ["CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"].iter().any(|known| stem.eq_ignore_ascii_case(known));
-    is_device || numbered("COM") || numbered("LPT") || name.ends_with(['.', ' '])
 }
 
 /// One file under one URI.

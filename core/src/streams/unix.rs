@@ -107,7 +107,6 @@ impl Out {
     }
 
     /// Waits until all that was taken has left this process: the system has taken it.
-    #[cfg(feature = "stdio")]
     #[expect(clippy::unused_self, reason = "elsewhere a thread may have it")]
     pub(crate) fn settle(&self, _patience: Duration) -> bool {
         true

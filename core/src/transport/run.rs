@@ -115,7 +115,8 @@ fn asked(mut args: impl Iterator<Item = String>) -> Result<Option<Address>> {
 
 /// True for the path of a Unix socket.
 fn is_socket(given: &str) -> bool {
-    given.split_once(':').is_some_and(|(scheme, path)| scheme.eq_ignore_ascii_case("unix") && path.contains('/'))
+    let is_path = |path: &str| path.contains('/') || (cfg!(windows) && path.contains('\\'));
+    given.split_once(':').is_some_and(|(scheme, path)| scheme.eq_ignore_ascii_case("unix") && is_path(path))
 }
 
 /// `HOST:PORT`, `PORT`, `unix:PATH` or nothing.
@@ -216,6 +217,21 @@ impl Signals {
             _ = self.log_off.recv() => ExitCode::from(129),
             _ = self.shut_down.recv() => ExitCode::from(129),
         }
+    }
+}
+
+/// The signals that end a server: none are known.
+#[cfg(not(any(unix, windows)))]
+struct Signals;
+
+#[cfg(not(any(unix, windows)))]
+impl Signals {
+    fn new() -> Result<Self> {
+        Ok(Self)
+    }
+
+    async fn next(&mut self) -> ExitCode {
+        std::future::pending().await
     }
 }
 

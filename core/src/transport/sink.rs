@@ -366,6 +366,10 @@ impl Sink for LineSink {
 mod tests {
     use std::fs::File;
     use std::io::Read;
+    #[cfg(unix)]
+    use std::os::fd::OwnedFd as Handle;
+    #[cfg(windows)]
+    use std::os::windows::io::OwnedHandle as Handle;
 
     use super::*;
     use crate::protocol::CallId;
@@ -375,8 +379,8 @@ mod tests {
     }
 
     fn pipe() -> (File, File) {
-        let (reader, writer) = rustix::pipe::pipe().expect("a pipe");
-        (reader.into(), writer.into())
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        (Handle::from(reader).into(), Handle::from(writer).into())
     }
 
     /// More than any pipe holds.

@@ -326,19 +326,28 @@ pub(super) fn only_one<T>(dir: &Path, work: impl FnOnce() -> T) -> Result<T, Str
     }
 }
 
-/// Gives a file another name, which replaces what has it. On Windows that fails while another program, such as one that looks
-/// for viruses, has one of the two open.
+/// Renames, over what has that name already. On Windows that fails while another program has either file open: one that
+/// looks for viruses does, for a moment.
 fn rename(from: &Path, to: &Path) -> io::Result<()> {
-    let mut tries = if cfg!(windows) { 50 } else { 1 };
+    let mut pauses = if cfg!(windows) { [5, 20, 80, 200, 400].iter() } else { [].iter() };
     loop {
-        tries -= 1;
         match fs::rename(from, to) {
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && tries > 0 => {
-                std::thread::sleep(std::time::Duration::from_millis(10));
-            }
-            done => return done,
+            Err(error) if is_busy(&error) => match pauses.next() {
+                Some(pause) => std::thread::sleep(std::time::Duration::from_millis(*pause)),
+                None => return Err(error),
+            },
+            outcome => return outcome,
         }
     }
+}
+
+/// True for what Windows says of a file that is open elsewhere.
+fn is_busy(error: &io::Error) -> bool {
+    /// `ERROR_SHARING_VIOLATION`, `ERROR_LOCK_VIOLATION`.
+    const NUMBERS: [i32; 2] = [32, 33];
+    cfg!(windows)
+        && (error.kind() == io::ErrorKind::PermissionDenied
+            || error.raw_os_error().is_some_and(|number| NUMBERS.contains(&number)))
 }
 
 /// For reading and writing, by the owner alone.

@@ -76,22 +76,3 @@ fn a_client_takes_longer_messages_than_a_server() {
     assert!(limits.max_decoded_bytes >= limits.max_message_bytes);
     assert_eq!(crate::jsonrpc::Limits::default().max_message_bytes, 4 << 20);
 }
-
-#[test]
-#[cfg(feature = "stdio")]
-fn lines_are_split_as_on_windows() {
-    for (line, words) in [
-        (r"C:\x\server.exe --flag", Some(vec![r"C:\x\server.exe", "--flag"])),
-        (r#""C:\Program Files\x.exe" "a b" c"#, Some(vec![r"C:\Program Files\x.exe", "a b", "c"])),
-        (r#"x "a\" b" \\s\t "c\\" d"#, Some(vec!["x", "a\" b", r"\\s\t", r"c\", "d"])),
-        (r#"x a\\\"b "" "a""b" --p="q r""#, Some(vec!["x", r#"a\"b"#, "", "a\"b", "--p=q r"])),
-        ("x 'a b'", Some(vec!["x", "'a", "b'"])),
-        ("  \t x\n", Some(vec!["x"])),
-        ("", Some(vec![])),
-        (r#"x "a"#, None),
-        (r#""C:\x"#, None),
-    ] {
-        let words = words.map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>());
-        assert_eq!(split_as_windows(line), words, "{line}");
-    }
-}

@@ -11,7 +11,9 @@ use super::{Directory, File};
 /// What is the same whatever its name is: names differ by links, and on some systems by case alone.
 #[cfg(unix)]
 type Identity = (u64, u64);
-#[cfg(not(unix))]
+#[cfg(windows)]
+type Identity = same_file::Handle;
+#[cfg(not(any(unix, windows)))]
 type Identity = String;
 
 #[cfg(unix)]
@@ -21,7 +23,13 @@ fn identity(path: &Path) -> Option<Identity> {
     std::fs::metadata(path).ok().map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-#[cfg(not(unix))]
+#[cfg(windows)]
+fn identity(path: &Path) -> Option<Identity> {
+    // Open as long as it is compared: else its number may become another's.
+    Identity::from_path(path).ok()
+}
+
+#[cfg(not(any(unix, windows)))]
 fn identity(path: &Path) -> Option<Identity> {
     path.canonicalize().ok().map(|path| path.to_string_lossy().to_lowercase())
 }

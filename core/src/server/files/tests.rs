@@ -265,13 +265,3 @@ fn what_cannot_be_served_is_said_at_once() {
     assert_eq!(Directory::new(&root, "file:///data").expect("a directory").base(), "file:///data/");
     assert!(scratch.root().covers("docs://x") && !scratch.root().covers("doc://x"));
 }
-
-#[test]
-fn some_names_are_no_files_on_windows() {
-    for name in ["CON", "nul", "NUL.txt", "aux .md", "com1", "COM9.log", "lpt³", "conin$", "a.", "a.txt ", "..."] {
-        assert!(is_no_file(name), "{name}");
-    }
-    for name in ["CONSOLE", "nul1", "com", "com0", "COM10", "a.con", "é", "lpt", ".con"] {
-        assert!(!is_no_file(name), "{name}");
-    }
-}

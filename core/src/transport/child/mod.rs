@@ -2,8 +2,6 @@
 
 #[cfg(unix)]
 mod orphans;
-#[cfg(any(windows, test))]
-mod search;
 #[cfg(unix)]
 mod unix;
 #[cfg(windows)]
@@ -131,16 +129,18 @@ fn in_words(
     env: &BTreeMap<String, Option<String>>,
     cwd: Option<&str>,
 ) -> String {
-    if let Some(why) = os::reason(error, command, env, cwd) {
-        return format!("{error}: {why}");
-    }
     match command.split_once(char::is_whitespace) {
         Some((program, rest))
-            if error.kind() == std::io::ErrorKind::NotFound && os::found(program, env, cwd).is_some() =>
+            if error.kind() == std::io::ErrorKind::NotFound
+                && !os::is_there(command, env, cwd)
+                && os::is_there(program, env, cwd) =>
         {
             format!("{error}: the command is the program alone, {program:?}; {rest:?} belongs in \"args\"")
         }
-        _ => error.to_string(),
+        _ => match os::reason(error, command, env, cwd) {
+            Some(why) => format!("{error}: {why}"),
+            None => error.to_string(),
+        },
     }
 }
 

@@ -94,8 +94,13 @@ pub(super) fn reason(
     })
 }
 
+/// True if a command has a file.
+pub(super) fn is_there(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> bool {
+    found(command, env, cwd).is_some()
+}
+
 /// The file of a command, as the system looks for it.
-pub(super) fn found(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> Option<PathBuf> {
+fn found(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(Path::new(cwd.unwrap_or_default()).join(command)).filter(|file| file.is_file());
     }

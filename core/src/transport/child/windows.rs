@@ -6,14 +6,13 @@ use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, PipeReader, PipeWriter};
 use std::os::windows::io::{AsRawHandle, FromRawHandle, OwnedHandle, RawHandle};
-use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use tokio::net::windows::named_pipe::{NamedPipeServer, PipeMode, ServerOptions};
 use tokio::process::{Child, Command};
-use windows_sys::Win32::Foundation::{ERROR_NO_MORE_FILES, INVALID_HANDLE_VALUE};
+use windows_sys::Win32::Foundation::{ERROR_BAD_EXE_FORMAT, INVALID_HANDLE_VALUE};
 use windows_sys::Win32::System::Diagnostics::ToolHelp::{
     CreateToolhelp32Snapshot, TH32CS_SNAPTHREAD, THREADENTRY32, Thread32First, Thread32Next,
 };
@@ -26,7 +25,7 @@ use windows_sys::Win32::System::Threading::{
     CREATE_NO_WINDOW, CREATE_SUSPENDED, OpenThread, ResumeThread, THREAD_SUSPEND_RESUME,
 };
 
-use super::search;
+use crate::client::programs::{Search, is_batch};
 use crate::streams::Place;
 
 /// The status of processes that are ended: as of those that Ctrl-C ends.
@@ -152,13 +151,9 @@ pub(super) fn output() -> io::Result<(Receiver, File)> {
 
 /// A name that nobody guesses.
 fn name() -> io::Result<String> {
-    use std::fmt::Write as _;
-    let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
-    Ok(bytes.iter().fold(format!(r"\\.\pipe\tricorn-{}-", std::process::id()), |mut name, byte| {
-        let _ = write!(name, "{byte:02x}");
-        name
-    }))
+    let mut number = [0; 16];
+    crate::random::fill(&mut number).map_err(io::Error::other)?;
+    Ok(format!(r"\\.\pipe\tricorn-{:032x}", u128::from_ne_bytes(number)))
 }
 
 /// A duplicate.
@@ -168,10 +163,9 @@ pub(super) fn standard_error() -> Option<File> {
 
 /// The command that starts a program, without a window.
 pub(super) fn command(program: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> Command {
-    let mut command = match found(program, env, cwd) {
-        Some(file) => Command::new(file),
-        None => Command::new(program),
-    };
+    // What is not found is left to the system, which looks in more places.
+    let file = Search::new(env, cwd).find(program).unwrap_or_else(|| program.to_owned());
+    let mut command = Command::new(file);
     // It does nothing before it is in its job: what it starts is in it, too.
     command.creation_flags(CREATE_NO_WINDOW | CREATE_SUSPENDED);
     command
@@ -226,7 +220,7 @@ fn resume(process: u32) -> io::Result<()> {
         // SAFETY: as above.
         found = unsafe { Thread32Next(snapshot.as_raw_handle(), &raw mut entry) };
     }
-    Err(io::Error::from_raw_os_error(ERROR_NO_MORE_FILES.cast_signed()))
+    Err(io::Error::new(io::ErrorKind::NotFound, "the process has no thread"))
 }
 
 /// Why a folder that is there cannot be a working directory: the system's own error says it.
@@ -241,31 +235,27 @@ pub(super) fn reason(
     env: &BTreeMap<String, Option<String>>,
     cwd: Option<&str>,
 ) -> Option<String> {
-    let is_script = || {
-        let file = found(command, env, cwd)?;
-        file.extension().map(|end| end.eq_ignore_ascii_case("cmd") || end.eq_ignore_ascii_case("bat"))
-    };
+    let search = Search::new(env, cwd);
     match error.kind() {
-        io::ErrorKind::InvalidInput if is_script().unwrap_or_default() => Some(
-            "an argument of it cannot be passed on to a batch file without being read as something else (a quotation \
-             mark, a line break, \"%\"): name the program that the file starts"
-                .to_owned(),
-        ),
-        io::ErrorKind::NotFound if !search::is_path(command) && !command.contains(char::is_whitespace) => {
-            let names = search::names(command, variable("PATHEXT", env).as_deref());
-            Some(format!("no folder of PATH has {}", names.join(", ")))
+        io::ErrorKind::NotFound => Some(search.described(command)),
+        // The library's own refusal, which has no number.
+        io::ErrorKind::InvalidInput
+            if error.raw_os_error().is_none() && search.find(command).is_some_and(|file| is_batch(&file)) =>
+        {
+            Some(
+                "it is a batch file, and cmd.exe would read an argument as a part of its own language; start the program \
+                 that the file starts"
+                    .to_owned(),
+            )
+        }
+        _ if error.raw_os_error() == Some(ERROR_BAD_EXE_FORMAT.cast_signed()) => {
+            Some("the file is no program for this system; a script is an argument of its interpreter".to_owned())
         }
         _ => None,
     }
 }
 
-/// The file of a command, with the ending that it may be without.
-pub(super) fn found(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> Option<PathBuf> {
-    let path = variable("PATH", env).unwrap_or_default();
-    let endings = variable("PATHEXT", env);
-    search::find(command, endings.as_deref(), std::env::split_paths(&path), cwd, |file| file.is_file())
-}
-
-fn variable(name: &str, env: &BTreeMap<String, Option<String>>) -> Option<String> {
-    search::variable(name, env, |name| Some(std::env::var_os(name)?.to_string_lossy().into_owned()))
+/// True if a command has a file, with the ending that it may be without.
+pub(super) fn is_there(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> bool {
+    Search::new(env, cwd).find(command).is_some()
 }

@@ -162,6 +162,10 @@ impl Listeners {
             let failed = |e| Error::new(ErrorKind::Transport, format!("cannot listen on {host} (host): {e}"));
             return bound.map(Self::Unix).map_err(failed);
         }
+        #[cfg(not(unix))]
+        if unix::named(host).is_some() {
+            return Err(Error::misuse(format!("HTTP option \"host\": {host:?}: {}", unix::NONE)));
+        }
         Self::bind_port(host.trim_matches(['[', ']']), port).await
     }
 

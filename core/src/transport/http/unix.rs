@@ -7,6 +7,10 @@ use percent_encoding::percent_decode_str;
 
 use crate::error::{Error, Result, shown_url};
 
+/// Said where a system has none.
+#[cfg(not(unix))]
+pub(super) const NONE: &str = "there are no Unix-domain sockets on this system: use http://127.0.0.1 and a port";
+
 /// The endpoint's path where a URL names the socket alone.
 const DEFAULT_PATH: &str = "/mcp";
 
@@ -35,6 +39,10 @@ impl Local {
             }
             _ => return None,
         };
+        #[cfg(not(unix))]
+        if !cfg!(test) {
+            return Some(Err(Error::misuse(format!("target \"url\": {}: {NONE}", shown_url(url)))));
+        }
         Some(Self::at(place, path).ok_or_else(|| {
             let expected = "expected the path of a socket, as unix:///run/mcp.sock#/mcp";
             Error::misuse(format!("target \"url\": {expected}, got {}", shown_url(url)))

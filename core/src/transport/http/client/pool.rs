@@ -120,7 +120,7 @@ async fn local(path: &Path) -> Result<Io, String> {
 
 #[cfg(not(unix))]
 async fn local(_: &Path) -> Result<Io, String> {
-    Err("there are no Unix sockets on this platform".to_owned())
+    Err(crate::transport::http::unix::NONE.to_owned())
 }
 
 pub(super) async fn made<S>(mut connector: S, to: Uri) -> Result<Io, String>
