@@ -33,13 +33,13 @@ REVISION = "2025-11-25"
 Json = dict[str, Any]
 
 
-class Wrong(Exception):
+class UnexpectedError(Exception):
     """Something is not as it should be."""
 
 
 def check(holds: bool, what: object) -> None:
     if not holds:
-        raise Wrong(str(what))
+        raise UnexpectedError(str(what))
 
 
 class Setting:
@@ -50,7 +50,9 @@ class Setting:
         self.folder = Path(tempfile.mkdtemp(prefix="windows-smoke-"))
         for name, program in [("everything", "example-everything"), ("sleeper", "example-everything")]:
             (self.folder / f"{name}.exe").symlink_to(programs / f"{program}.exe")
-        (self.folder / "runner.exe").symlink_to(programs / "case-runner.exe")
+        # A program finds its neighbours without PATH, too.
+        (self.folder / "client").mkdir()
+        (self.folder / "client/runner.exe").symlink_to(programs / "case-runner.exe")
         self.script("wrapped", '@"%~dp0everything.exe" %*')
         self.script(
             "parent",
@@ -66,18 +68,18 @@ class Setting:
         return "Z:" + str(self.folder / name).replace("/", "\\")
 
     def start(self, name: str, *args: str) -> "Program":
-        return Program([self.wine, str(self.folder / name), *args], {"WINEPATH": self.windows("")[:-1]})
+        return Program([self.wine, str(self.folder / name), *args], {"WINEPATH": self.windows("")})
 
-    def processes(self, *names: str) -> list[str]:
+    def processes(self, *names: str) -> dict[int, str]:
         """The command lines of the programs that run; of all of this folder where no name is given."""
-        found = []
+        found = {}
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit() or int(entry.name) == os.getpid():
                 continue
             with contextlib.suppress(OSError):
                 line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace").strip()
                 if self.folder.name in line and (not names or any(f"{name}.exe" in line for name in names)):
-                    found.append(line)
+                    found[int(entry.name)] = line
         return found
 
     def wait(self, there: bool, *names: str) -> None:
@@ -85,7 +87,9 @@ class Setting:
         end = time.monotonic() + (LIMIT if there else END)
         while bool(found := self.processes(*names)) is not there:
             if time.monotonic() > end:
-                raise Wrong(f"still there: {found}" if found else f"none of {names} has started")
+                raise UnexpectedError(
+                    f"still there: {list(found.values())}" if found else f"none of {names} has started"
+                )
             time.sleep(0.02)
 
     def gone(self, *names: str) -> None:
@@ -95,6 +99,10 @@ class Setting:
         return {"command": command, "args": ["--stdio"]}
 
     def remove(self) -> None:
+        """Ends what a test has left behind, too."""
+        for number in self.processes():
+            with contextlib.suppress(OSError):
+                os.kill(number, signal.SIGKILL)
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -103,9 +111,7 @@ class Program:
 
     def __init__(self, words: list[str], env: dict[str, str]) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            words, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **env}, start_new_session=True
-        )
+        self.process = subprocess.Popen(words, stdin=pipe, stdout=pipe, stderr=pipe, env={**os.environ, **env})
         self.said: queue.Queue[bytes] = queue.Queue()
         self.errors: queue.Queue[bytes] = queue.Queue()
         self.last: list[bytes] = []
@@ -124,7 +130,7 @@ class Program:
         try:
             return lines.get(timeout=limit)
         except queue.Empty:
-            raise Wrong(f"no line within {limit:.0f} s; standard error: {self.rest()!r}") from None
+            raise UnexpectedError(f"no line within {limit:.0f} s; standard error: {self.rest()!r}") from None
 
     def rest(self) -> bytes:
         with contextlib.suppress(queue.Empty):
@@ -138,13 +144,14 @@ class Program:
             self.process.stdin.write(json.dumps(message, ensure_ascii=False).encode() + end)
             self.process.stdin.flush()
         except OSError as error:
-            raise Wrong(f"cannot write: {error}; standard error: {self.rest()!r}") from None
+            raise UnexpectedError(f"cannot write: {error}; standard error: {self.rest()!r}") from None
 
     def message(self) -> Json:
         """The next line of standard output, which has to be a JSON object, without a carriage return."""
         line = self.line(self.said)
         check(line.endswith(b"}\n"), f"no message: {line!r}; standard error: {self.rest()!r}")
-        return json.loads(line)
+        found: Json = json.loads(line)
+        return found
 
     def end(self, limit: float = END) -> int:
         """Closes standard input; the exit status."""
@@ -154,11 +161,10 @@ class Program:
         try:
             return self.process.wait(limit)
         except subprocess.TimeoutExpired:
-            raise Wrong(f"it does not end; standard error: {self.rest()!r}") from None
+            raise UnexpectedError(f"it does not end; standard error: {self.rest()!r}") from None
 
     def kill(self) -> None:
-        with contextlib.suppress(OSError):
-            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.kill()
         self.process.wait()
 
     def __enter__(self) -> "Program":
@@ -225,7 +231,7 @@ class Runner:
         check("result" in answer, f"{do}: {answer}")
         return answer["result"]
 
-    def fail(self, do: str, **members: object) -> Json:
+    def fail(self, do: str, **members: object) -> Any:
         """The error."""
         answer = self.wait(self.start(do, **members))
         check("error" in answer, f"{do} gives no error: {answer}")
@@ -235,13 +241,13 @@ class Runner:
         answer = self.do("call_tool", name="echo", arguments={"text": text})
         check(answer["text"] == text, answer)
 
-    def slow(self) -> Json:
+    def slow(self) -> Any:
         return self.do("call_tool", name="test_metrics")["structured"]["slow"]
 
 
 @contextlib.contextmanager
 def runner(setting: Setting) -> Iterator[Runner]:
-    with setting.start("runner.exe") as program:
+    with setting.start("client/runner.exe") as program:
         yield Runner(program)
 
 
@@ -289,9 +295,9 @@ def printed(setting: Setting) -> None:
         peer.initialize()
         answer = peer.ask("tools/call", {"name": "print", "arguments": {"text": "printed by a tool"}})
         check(answer["result"]["content"][0]["text"] == "printed", answer)
-        check(program.end() == 0, "exit status")
         while b"printed by a tool" not in (line := program.line(program.errors)):
             check(line != b"", "it is not on standard error")
+        check(program.end() == 0, "exit status")
 
 
 def post(url: str, message: Json, headers: dict[str, str]) -> tuple[Json, dict[str, str]]:
@@ -304,7 +310,7 @@ def post(url: str, message: Json, headers: dict[str, str]) -> tuple[Json, dict[s
         body = response.read().decode()
     if found.get("content-type", "").startswith("text/event-stream"):
         events = [line[5:].strip() for line in body.splitlines() if line.startswith("data:")]
-        body = next(event for event in events if event and "result" in json.loads(event))
+        body = next((event for event in events if event and "result" in json.loads(event)), "")
     return (json.loads(body) if body else {}), found
 
 
@@ -320,7 +326,7 @@ def over_http(setting: Setting) -> None:
         check(answer["result"]["structuredContent"] == {"result": 3}, answer)
         try:
             post(url, {"jsonrpc": "2.0", "id": 3, "method": "ping"}, {**session, "Host": "example.com"})
-            raise Wrong("another host is let in")
+            raise UnexpectedError("another host is let in")
         except urllib.error.HTTPError as error:
             check(error.code in (403, 421), error.code)
     setting.gone()
@@ -448,12 +454,12 @@ def one(test: Callable[[Setting], None], programs: Path, wine: str) -> bool:
     began = time.monotonic()
     try:
         test(setting)
-    except Wrong as error:
+    except UnexpectedError as error:
         print(f"not ok {name} - {error}", flush=True)
         return False
-    except Exception:
+    except (AssertionError, AttributeError, LookupError, OSError, TypeError, ValueError) as error:
         traceback.print_exc()
-        print(f"not ok {name} - {traceback.format_exc().splitlines()[-1]}", flush=True)
+        print(f"not ok {name} - {type(error).__name__}: {error}", flush=True)
         return False
     finally:
         setting.remove()
@@ -462,6 +468,7 @@ def one(test: Callable[[Setting], None], programs: Path, wine: str) -> bool:
 
 
 def main() -> int:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     programs, wine = Path(sys.argv[1]).resolve(), sys.argv[2]
     chosen = [test for test in TESTS if not sys.argv[3:] or test.__name__ in sys.argv[3:]]
     passed = sum(one(test, programs, wine) for test in chosen)

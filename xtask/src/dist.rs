@@ -1,7 +1,8 @@
 //! `cargo xtask dist`: packages as they are published, in `target/dist`.
 //!
 //! The native modules are compiled with link-time optimization, or with `--quick` as everything here is. They are for the
-//! platform that is named, for which the machine needs Rust's standard library and a linker.
+//! platform that is named, for which the machine needs Rust's standard library and a linker; Linux makes those of Windows
+//! for x86-64 with what it gets for itself, which are named as Microsoft's own linker would have made them.
 
 use crate::{place, process, report, setup, tool};
 use anyhow::{Context, Result, bail};
@@ -49,12 +50,16 @@ const TARGETS: [(&str, &str); 8] = [
 ];
 /// The one whose job also packs what is the same for all.
 const FIRST: &str = "linux-x64-gnu";
+/// The one that Linux makes, too.
+const WINDOWS: &str = "win32-x64-msvc";
 
 #[derive(Clone, Copy)]
 struct Plan {
     platform: &'static str,
     target: &'static str,
     quick: bool,
+    /// For Windows, by what is set up for it here.
+    across: bool,
 }
 
 /// The task.
@@ -84,7 +89,11 @@ fn plan(options: &Options) -> Result<Plan> {
         None => target == host,
     };
     match TARGETS.into_iter().find(known) {
-        Some((platform, target)) => Ok(Plan { platform, target, quick: options.quick }),
+        Some((platform, target)) => {
+            let across = platform == WINDOWS && cfg!(target_os = "linux");
+            let target = if across { setup::WINDOWS } else { target };
+            Ok(Plan { platform, target, quick: options.quick, across })
+        }
         None => {
             let names = TARGETS.map(|(name, _)| name).join(", ");
             let asked = options.platform.as_deref().unwrap_or(&host);
@@ -109,10 +118,21 @@ fn dist(part: &str) -> Result<PathBuf> {
 
 /// With the code of the checkout's other builds, where it is the same.
 fn profile(plan: Plan) -> Vec<&'static str> {
-    if plan.quick {
-        vec!["--release", "--features", "workspace"]
-    } else {
-        vec!["--profile", "dist", "--target", plan.target]
+    let mut args = if plan.quick { vec!["--release", "--features", "workspace"] } else { vec!["--profile", "dist"] };
+    if !plan.quick || plan.across {
+        args.extend(["--target", plan.target]);
+    }
+    args
+}
+
+/// Lets a command build for a platform that this machine is not, where it can.
+fn across(plan: Plan, command: &mut Command) -> Result<()> {
+    if !plan.across {
+        return Ok(());
+    }
+    match setup::windows()? {
+        Ok(windows) => windows.environment(command),
+        Err(why) => bail!("{} cannot be built here: {why}", plan.platform),
     }
 }
 
@@ -138,6 +158,7 @@ fn python(plan: Plan) -> Result<Vec<PathBuf>> {
     let log = place::log("dist python");
     let mut wheel = tool::command(tool::venv("maturin"));
     wheel.args(["build", "--locked", "--out"]).arg(&folder).args(profile(plan));
+    across(plan, &mut wheel)?;
     process::must("maturin build", wheel, BUILD, &log)?;
     let mut made = found(&folder, ".whl")?;
     if plan.platform == FIRST {
@@ -170,6 +191,7 @@ fn addon(plan: Plan) -> Result<PathBuf> {
     report::step(format!("building the Node addon for {}", plan.platform));
     let mut build = tool::cargo(&["build", "--locked", "--package", "tricorn-node", "--message-format=json"]);
     build.args(profile(plan));
+    across(plan, &mut build)?;
     let done = process::must("cargo build", build, BUILD, &place::log("dist node"))?;
     let messages = done.stdout.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
     let is_ours = |message: &Message| {

@@ -11,6 +11,7 @@ mod python;
 mod rust;
 mod suite;
 mod swift;
+mod windows;
 
 use crate::place::Lang;
 use crate::{report, tool};
@@ -27,6 +28,7 @@ pub(crate) use proxies::{Proxies, proxies};
 pub(crate) use python::of as python_of;
 pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages_of, servers};
 pub(crate) use swift::{command as swift_command, tests as swift_tests};
+pub(crate) use windows::{TARGET as WINDOWS, Windows, windows};
 
 /// What became of a language.
 #[derive(Clone, Debug)]

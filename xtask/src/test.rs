@@ -34,7 +34,7 @@ pub(crate) struct Options {
     /// Only steps whose name contains this
     #[arg(long)]
     only: Option<String>,
-    /// Check the code for other platforms, too
+    /// Check the code for other platforms, and run Windows programs by wine, too
     #[arg(long)]
     platforms: bool,
 }
@@ -131,6 +131,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     }
     if ready.contains(&Lang::Rust) && options.platforms {
         all.push(platforms());
+        all.push(windows());
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     // Its figures are of a machine that does nothing else.
@@ -231,6 +232,33 @@ fn platforms() -> Job {
             all.counts += one.read.counts;
             all.skips.extend(one.read.skips);
             all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));
+        }
+        Ok(all)
+    };
+    Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
+}
+
+/// Windows programs, run by wine.
+fn windows() -> Job {
+    let name = "windows smoke".to_owned();
+    let what = move || {
+        let made = match setup::windows()? {
+            Ok(made) => made,
+            Err(why) => return Ok(Read::skipped(why)),
+        };
+        let wine = match made.wine()? {
+            Ok(wine) => wine,
+            Err(why) => return Ok(Read::skipped(why)),
+        };
+        let mut all = Read::default();
+        for step in steps::windows(&made, &wine)? {
+            let one = run_step(step);
+            all.counts += one.read.counts;
+            all.skips.extend(one.read.skips);
+            all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));
+            if one.read.counts.failed > 0 {
+                break;
+            }
         }
         Ok(all)
     };

@@ -13,23 +13,37 @@ use std::time::Duration;
 /// One platform, and what is checked for it.
 pub(crate) struct Platform {
     pub(crate) name: &'static str,
+    /// The packages beside the core.
+    bindings: &'static [&'static str],
     /// The core without features alone: there are no threads, sockets or processes.
-    pub(crate) bare: bool,
+    bare: bool,
 }
 
-pub(crate) const PLATFORMS: [Platform; 4] = [
-    Platform { name: "aarch64-apple-darwin", bare: false },
-    Platform { name: "aarch64-unknown-linux-gnu", bare: false },
-    Platform { name: "x86_64-unknown-linux-musl", bare: false },
-    Platform { name: "wasm32-unknown-unknown", bare: true },
+impl Platform {
+    const fn with(name: &'static str, bindings: &'static [&'static str]) -> Self {
+        Self { name, bindings, bare: false }
+    }
+}
+
+const BINDINGS: &[&str] = &["tricorn-python", "tricorn-node", "tricorn-swift"];
+
+pub(crate) const PLATFORMS: [Platform; 5] = [
+    Platform::with("aarch64-apple-darwin", BINDINGS),
+    Platform::with("aarch64-unknown-linux-gnu", BINDINGS),
+    Platform::with("x86_64-unknown-linux-musl", BINDINGS),
+    // The Swift package is for no Windows.
+    Platform::with(super::windows::TARGET, &["tricorn-python", "tricorn-node"]),
+    Platform { name: "wasm32-unknown-unknown", bindings: &[], bare: true },
 ];
 
 const GETTING: Duration = Duration::from_secs(10 * 60);
 const MAKING: Duration = Duration::from_secs(20 * 60);
 
-/// What stands in for a C compiler and its librarian: their products are empty, and nobody reads them.
+/// What stands in for a C compiler and its librarian, and for the library that Node's modules link on Windows: their
+/// products are empty, and nobody reads them.
 const STAND_INS: &str = r#"
-mkdir -p bin
+mkdir -p bin libnode
+: > libnode/libnode.dll
 cat > bin/cc <<'END'
 #!/bin/sh
 while [ $# -gt 1 ]; do [ "$1" != -o ] || : > "$2"; shift; done
@@ -117,35 +131,48 @@ fn script(text: &str) -> Command {
     command
 }
 
-/// Makes it be there. `Ok` with a reason: this machine cannot have it.
-pub(crate) fn platforms() -> Result<Option<String>> {
-    std::fs::create_dir_all(folder())?;
-    process::must("sh", script(STAND_INS), GETTING, &place::log("setup platforms"))?;
-    if has_all() {
-        return Ok(None);
-    }
+/// The folder of a Debian's compiler and its sources, unpacked: `rust/usr`. `Err`: this machine cannot have it.
+pub(super) fn compiler() -> Result<Result<PathBuf, String>> {
     if let Err(why) = nginx::can_unpack() {
-        return Ok(Some(format!("{why:#}, and no \"rustup target\" for other platforms")));
+        return Ok(Err(format!("{why:#}, and no \"rustup target\" for other platforms")));
     }
-    let ready = folder().join("ready");
+    std::fs::create_dir_all(folder())?;
     let mut unavailable = None;
-    let names: Vec<&str> = PLATFORMS.iter().map(|platform| platform.name).collect();
-    let inputs = texts(&[GET, STD]).text(&names.join(" "));
-    let made = stamp::once("platforms", &inputs, &ready, || {
+    let made = stamp::once("platforms-compiler", &texts(&[GET]), &folder().join("bin/rustc"), || {
         report::step("getting a compiler for other platforms");
         let log = place::log("setup platforms");
         if let Err(error) = process::must("apt-get download rustc-web", script(GET), GETTING, &log) {
             unavailable = Some(format!("no compiler for other platforms: {error:#}"));
             anyhow::bail!("unavailable");
         }
+        Ok(())
+    });
+    match (unavailable, made) {
+        (Some(why), _) => Ok(Err(why)),
+        (None, made) => made.map(|()| Ok(folder())),
+    }
+}
+
+/// Makes it be there. `Ok` with a reason: this machine cannot have it.
+pub(crate) fn platforms() -> Result<Option<String>> {
+    std::fs::create_dir_all(folder())?;
+    process::must("sh", script(STAND_INS), GETTING, &place::log("setup platforms stand-ins"))?;
+    if has_all() {
+        return Ok(None);
+    }
+    if let Err(why) = compiler()? {
+        return Ok(Some(why));
+    }
+    // It goes with a compiler that is replaced.
+    let ready = folder().join("rust/ready");
+    let names: Vec<&str> = PLATFORMS.iter().map(|platform| platform.name).collect();
+    let inputs = texts(&[GET, STD]).text(&names.join(" "));
+    stamp::once("platforms", &inputs, &ready, || {
         report::step("making the standard library of other platforms");
         process::must("cargo check of std", script(STD), MAKING, &place::log("setup platforms std"))?;
         std::fs::write(&ready, "").context("cannot write")
-    });
-    match (unavailable, made) {
-        (Some(why), _) => Ok(Some(why)),
-        (None, made) => made.map(|()| None),
-    }
+    })?;
+    Ok(None)
 }
 
 /// `cargo check` of what there is for a platform.
@@ -155,10 +182,9 @@ pub(crate) fn check(platform: &Platform) -> Command {
     command.args(["check", "--target", platform.name, "--package", "tricorn"]);
     if platform.bare {
         command.arg("--no-default-features");
-    } else {
-        for package in ["tricorn-python", "tricorn-node", "tricorn-swift"] {
-            command.args(["--package", package]);
-        }
+    }
+    for package in platform.bindings {
+        command.args(["--package", package]);
     }
     command.env("RUSTFLAGS", "-D warnings").env("CARGO_PROFILE_DEV_DEBUG", "0");
     let bin = folder().join("bin");
@@ -170,6 +196,7 @@ pub(crate) fn check(platform: &Platform) -> Command {
     }
     // Else a program of Apple's is asked for it.
     command.env("SDKROOT", folder());
+    command.env("LIBNODE_PATH", folder().join("libnode"));
     command.env("CARGO_TARGET_DIR", folder().join("target"));
     command
 }

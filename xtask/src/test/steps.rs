@@ -4,6 +4,8 @@ use super::parse::Reader;
 use super::{cargo_has, present};
 use crate::place::{self, Lang};
 use crate::{setup, stamp, tool};
+use anyhow::Context;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -103,6 +105,15 @@ pub(super) fn platforms() -> Vec<Step> {
     let check =
         |one: &setup::Platform| step(&format!("rust for {}", one.name), setup::check_for(one), 30, Reader::Status);
     setup::PLATFORMS.iter().map(check).collect()
+}
+
+/// Windows programs, and what runs them.
+pub(super) fn windows(made: &setup::Windows, wine: &Path) -> anyhow::Result<[Step; 2]> {
+    let build = made.build(&["example-everything", "case-runner"])?;
+    let (path, _) = tool::python().context("no python3 >= 3.10")?;
+    let mut smoke = program(path, &["tests/windows/smoke.py"]);
+    smoke.arg(setup::Windows::programs()).arg(wine);
+    Ok([step("windows build", build, 40, Reader::Status), step("windows smoke", smoke, 15, Reader::Own)])
 }
 
 fn deny() -> Step {
