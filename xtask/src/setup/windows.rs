@@ -114,7 +114,9 @@ libraries=
 if [ -z "$wine" ]; then
     usr=$PWD/wine64/usr
     wine=$usr/lib/wine/wine64
+    # A script beside it looks for it in /usr.
     server=$usr/lib/wine/wineserver64
+    if [ -f "$server" ]; then ln -sf wineserver64 "$usr/lib/wine/wineserver"; fi
     libraries=$(echo "$usr"/lib/*-linux-gnu)
     for pair in i686:i386 x86_64:x86_64; do
         from=$usr/${pair%:*}-w64-mingw32/lib/zlib1.dll
