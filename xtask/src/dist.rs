@@ -1,8 +1,8 @@
 //! `cargo xtask dist`: packages as they are published, in `target/dist`.
 //!
-//! The native modules are compiled with link-time optimization, or with `--quick` as everything here is. They are for the
-//! platform that is named, for which the machine needs Rust's standard library and a linker; Linux makes those of Windows
-//! for x86-64 with what it gets for itself, which are named as Microsoft's own linker would have made them.
+//! The native modules are compiled with link-time optimization, or with `--quick` as everything here is. They are for
+//! the platform that is named, for which the machine needs Rust's standard library and a linker. Linux on x86-64 gets
+//! both for Windows by itself; the files have the names of those that Microsoft's linker makes.
 
 use crate::{place, process, report, setup, tool};
 use anyhow::{Context, Result, bail};

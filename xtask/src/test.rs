@@ -222,20 +222,26 @@ fn soak(lang: Lang) -> Job {
 /// Checks for other platforms, each for some minutes.
 fn platforms() -> Job {
     let name = "rust for other platforms".to_owned();
-    let what = move || {
-        let mut all = Read::default();
-        if let Some(why) = setup::platforms()? {
-            return Ok(Read::skipped(why));
-        }
-        for step in steps::platforms() {
-            let one = run_step(step);
-            all.counts += one.read.counts;
-            all.skips.extend(one.read.skips);
-            all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));
-        }
-        Ok(all)
+    let what = move || match setup::platforms()? {
+        Some(why) => Ok(Read::skipped(why)),
+        None => Ok(in_turn(steps::platforms(), false)),
     };
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
+}
+
+/// Steps one after the other, all of them or until one fails.
+fn in_turn(steps: impl IntoIterator<Item = Step>, needed: bool) -> Read {
+    let mut all = Read::default();
+    for step in steps {
+        let one = run_step(step);
+        all.counts += one.read.counts;
+        all.skips.extend(one.read.skips);
+        all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));
+        if needed && all.counts.failed > 0 {
+            break;
+        }
+    }
+    all
 }
 
 /// Windows programs, run by wine.
@@ -250,17 +256,7 @@ fn windows() -> Job {
             Ok(wine) => wine,
             Err(why) => return Ok(Read::skipped(why)),
         };
-        let mut all = Read::default();
-        for step in steps::windows(&made, &wine)? {
-            let one = run_step(step);
-            all.counts += one.read.counts;
-            all.skips.extend(one.read.skips);
-            all.failures.extend(one.read.failures.into_iter().map(|line| format!("{}: {line}", one.name)));
-            if one.read.counts.failed > 0 {
-                break;
-            }
-        }
-        Ok(all)
+        Ok(in_turn(steps::windows(&made, &wine)?, true))
     };
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }

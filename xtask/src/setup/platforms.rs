@@ -1,6 +1,7 @@
 //! A compiler for platforms that this machine is not, to see that the code compiles there: that of the machine where it
-//! has their standard libraries, else the packages of a Debian, unpacked and not installed, with the libraries made from
-//! its sources. Nothing is linked: of a library only what the compiler reads is made, and nobody needs a C compiler.
+//! has their standard libraries, else the packages of a Debian, unpacked and not installed, with the libraries made
+//! from its sources. Nothing is linked: of a library only what the compiler reads is made, and nobody needs a C
+//! compiler.
 
 use super::nginx;
 use super::suite::texts;

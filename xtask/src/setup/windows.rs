@@ -1,12 +1,13 @@
-//! A compiler that makes Windows programs on Linux, and wine, which runs them: what the machine has, else the packages of
-//! a Debian, unpacked and not installed, under `target/windows`. The standard library is made from the compiler's sources.
+//! A compiler that makes Windows programs on Linux, and wine, which runs them: what the machine has, else the packages
+//! of a Debian, unpacked and not installed, under `target/windows`. The standard library is made from the compiler's
+//! sources.
 
 use super::suite::texts;
 use super::{nginx, platforms};
 use crate::stamp::Inputs;
 use crate::{place, process, report, stamp, tool};
 use anyhow::{Context, Result};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -33,8 +34,8 @@ const MINGW: &str = "gcc-mingw-w64-x86-64-posix";
 /// The libraries besides that a machine may lack.
 const MINGW_NEEDS: &str = "[a-z0-9-]*mingw-w64[a-z0-9-]*|libgmp10|libisl[0-9]+|libmpc[0-9]+|libmpfr[0-9]+";
 
-/// Programs of mingw under their usual names in `bin`: `$1` is the machine's gcc, or empty. They have been told when they
-/// were made that they are in `/usr`. An empty library stands in for Node's, of which nothing is linked.
+/// Programs of mingw under their usual names in `bin`: `$1` is the machine's gcc, or empty. Unpacked ones believe that
+/// they are in `/usr`. An empty library stands in for Node's, of which nothing is linked.
 const TOOLS: &str = r#"
 rm -rf bin libnode
 mkdir -p bin libnode
@@ -129,7 +130,7 @@ for program in "$wine:wine64" "$server:wineserver"; do
     name=${program##*:}
     cat > "bin/$name" <<END
 #!/bin/sh
-export HOME="$PWD/home" WINEPREFIX="\${WINEPREFIX:-$PWD/wine}" WINEDEBUG="\${WINEDEBUG:--all}"
+export HOME="$PWD/home" WINEPREFIX="$PWD/wine" WINEDEBUG="\${WINEDEBUG:--all}"
 export WINEDLLOVERRIDES="mscoree,mshtml,winemenubuilder.exe="
 libraries="$libraries"
 if [ -n "\$libraries" ]; then
@@ -165,10 +166,10 @@ fn script(text: &str, args: &[&str]) -> Command {
     command
 }
 
-/// The first that the machine has of these programs, for `$PATH` and for a place where Debian has it.
+/// The first of these programs that the machine has, by its path or on `PATH`.
 fn first(names: &[&str]) -> Option<PathBuf> {
-    let absolute = |name: &&&str| Path::new(name).is_absolute() && Path::new(name).is_file();
-    names.iter().find(absolute).map(PathBuf::from).or_else(|| names.iter().copied().find_map(process::which))
+    // A path that is joined to a folder is that path.
+    names.iter().copied().find_map(process::which)
 }
 
 /// The machine's gcc for Windows, with the programs beside it that Rust asks for.
@@ -269,12 +270,13 @@ fn machine_wine() -> Option<PathBuf> {
 }
 
 impl Windows {
-    /// Lets cargo, or what calls it, build for Windows.
+    /// Lets cargo, or a program that calls it, build for Windows, in a folder of its own: the compiler is another one.
     pub(crate) fn environment(&self, command: &mut Command) -> Result<()> {
         let before = std::env::var_os("PATH").unwrap_or_default();
         let path = std::iter::once(folder().join("bin")).chain(std::env::split_paths(&before));
         command.env("PATH", std::env::join_paths(path)?);
         command.env("LIBNODE_PATH", folder().join("libnode"));
+        command.env("CARGO_TARGET_DIR", folder().join("target"));
         if let Some(rustc) = &self.rustc {
             command.env("RUSTC", rustc);
         }
@@ -289,7 +291,7 @@ impl Windows {
         for package in packages {
             command.args(["--package", package]);
         }
-        command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_TARGET_DIR", folder().join("target"));
+        command.env("CARGO_PROFILE_DEV_DEBUG", "0");
         self.environment(&mut command)?;
         Ok(command)
     }
