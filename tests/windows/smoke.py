@@ -149,7 +149,8 @@ class Program:
     def message(self) -> Json:
         """The next line of standard output, which has to be a JSON object, without a carriage return."""
         line = self.line(self.said)
-        check(line.endswith(b"}\n"), f"no message: {line!r}; standard error: {self.rest()!r}")
+        if not line.endswith(b"}\n"):
+            raise UnexpectedError(f"no message: {line!r}; standard error: {self.rest()!r}")
         found: Json = json.loads(line)
         return found
 
