@@ -1,6 +1,6 @@
 //! Standard handles, consoles, and files that are written to and read by threads: pipes that are not overlapped know no
 //! other way not to wait ([ADR 0018](../../../docs/adr/0018-windows-by-its-own-functions.md)).
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "nothing safe has these functions; see ADR 0018")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -17,7 +17,6 @@ use windows_sys::Win32::System::Console::{
     WriteConsoleW,
 };
 use windows_sys::Win32::System::IO::CancelSynchronousIo;
-use windows_sys::Win32::System::Pipes::PeekNamedPipe;
 use windows_sys::Win32::System::Threading::{GetCurrentThreadId, OpenThread, THREAD_TERMINATE};
 
 /// So many bytes wait for the thread that writes them, as many as in a pipe of Linux.
@@ -482,15 +481,6 @@ fn inherits(handle: RawHandle, inherits: bool) -> bool {
         SetHandleInformation(handle, HANDLE_FLAG_INHERIT, if inherits { HANDLE_FLAG_INHERIT } else { 0 });
         known && flags & HANDLE_FLAG_INHERIT != 0
     }
-}
-
-/// True if something that was written to a pipe has not been read.
-#[cfg(feature = "stdio")]
-pub(crate) fn has_more(pipe: &impl AsRawHandle) -> bool {
-    let (none, mut count) = (std::ptr::null_mut(), 0);
-    // SAFETY: the handle is open as long as `pipe` is, and `count` is written to at most.
-    let known = unsafe { PeekNamedPipe(pipe.as_raw_handle(), none, 0, none.cast(), &raw mut count, none.cast()) };
-    known != 0 && count > 0
 }
 
 /// The device that has nothing and takes everything.

@@ -1,6 +1,6 @@
 //! Jobs, and named pipes that the reactor watches
 //! ([ADR 0018](../../../../docs/adr/0018-windows-by-its-own-functions.md)).
-#![allow(unsafe_code)]
+#![allow(unsafe_code, reason = "nothing safe has these functions; see ADR 0018")]
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};

@@ -4,14 +4,10 @@
 use std::fs::File;
 use std::io::{PipeReader, Read, Write};
 use std::sync::mpsc;
-use std::time::{Duration, Instant};
 
 use super::{DRAIN, InUse, PATIENCE, closed, failed, give_back, print};
 use crate::error::{Error, ErrorKind, Result};
-use crate::streams::{Place, Replaced, has_more, null};
-
-/// Between two looks whether all that was printed is passed on.
-const LOOK: Duration = Duration::from_millis(5);
+use crate::streams::{Place, Replaced, null};
 
 /// The standard handles as they were; they are given back when this is dropped. Until then the program, and whatever it
 /// starts, finds `NUL` at standard input and a way to standard error at standard output.
@@ -23,7 +19,6 @@ pub(crate) struct Taken {
 /// What the program prints to stdout, on its way to stderr.
 struct Printed {
     output: Replaced,
-    reader: PipeReader,
     done: mpsc::Receiver<()>,
 }
 
@@ -52,30 +47,22 @@ impl Printed {
     /// Puts a pipe at standard output, and reads it.
     fn follow() -> Result<Self> {
         let (reader, writer) = std::io::pipe().map_err(failed)?;
-        let own = reader.try_clone().map_err(failed)?;
         let (over, done) = mpsc::channel();
         // Before the program prints there: without the thread nobody would read it.
         std::thread::Builder::new()
             .name("tricorn-stdout".into())
-            .spawn(move || pass_on(own, &over))
+            .spawn(move || pass_on(reader, &over))
             .map_err(|e| Error::new(ErrorKind::Transport, format!("thread for stdout: {e}")))?;
         let writer = std::os::windows::io::OwnedHandle::from(writer);
         let output = Replaced::put(Place::Output, writer.into()).map_err(failed)?;
-        Ok(Self { output, reader, done })
+        Ok(Self { output, done })
     }
 
-    /// Waits until all that has been printed is passed on. What children print after that is, too, but not waited for.
+    /// Waits until all that has been printed is passed on, but not for long: a child may still print there.
     fn end(self) {
         let _ = std::io::stdout().flush();
         drop(self.output);
-        let end = Instant::now() + DRAIN;
-        while Instant::now() < end {
-            match self.done.recv_timeout(LOOK) {
-                // A child may still print there, but has nothing said.
-                Err(mpsc::RecvTimeoutError::Timeout) if has_more(&self.reader) => {}
-                _ => return,
-            }
-        }
+        let _ = self.done.recv_timeout(DRAIN);
     }
 }
 
