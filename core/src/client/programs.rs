@@ -246,11 +246,7 @@ mod tests {
             ("  x\t ä\r\n ", &["x", "ä"]),
             ("", &[]),
         ] {
-            assert_eq!(
-                split(line).as_deref(),
-                Some(words.iter().map(|w| (*w).to_owned()).collect()).as_deref(),
-                "{line}"
-            );
+            assert_eq!(split(line).expect(line), words, "{line}");
         }
         for open in [r#"x "a"#, r#""C:\x"#, r#"x "a\""#] {
             assert_eq!(split(open), None, "{open}");

@@ -56,7 +56,6 @@ impl Out {
     }
 
     /// Whatever stands at descriptor 2 now.
-    #[expect(clippy::unnecessary_wraps, reason = "elsewhere a program may have none")]
     pub(crate) fn standard_error() -> Option<Self> {
         Some(Self::of(Held::Shared(rustix::stdio::stderr())))
     }
@@ -107,7 +106,6 @@ impl Out {
     }
 
     /// Waits until all that was taken has left this process: the system has taken it.
-    #[expect(clippy::unused_self, reason = "elsewhere a thread may have it")]
     pub(crate) fn settle(&self, _patience: Duration) -> bool {
         true
     }

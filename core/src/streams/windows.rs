@@ -351,7 +351,6 @@ fn read_console(file: &File, units: &mut [u16]) -> io::Result<usize> {
 
 impl Input {
     /// A stream, and what ends reading it. That nobody reads the output is seen when it is written to.
-    #[expect(clippy::unnecessary_wraps, reason = "as on other systems")]
     pub(crate) fn new(input: File, _output: &File) -> io::Result<(Self, Still)> {
         let from = match is_console(&input) {
             true => Source::Console { file: input, rest: Vec::new(), half: None },

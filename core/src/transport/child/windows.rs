@@ -84,7 +84,6 @@ impl Group {
     }
 
     /// Tells all of it to end: the end of its input has said so, and there is no other way. False: it need not be waited for.
-    #[expect(clippy::unused_self, reason = "as on other systems")]
     pub(super) fn ask_to_end(&self) -> bool {
         false
     }
@@ -107,7 +106,6 @@ impl Guard {
         None
     }
 
-    #[expect(clippy::unused_self, reason = "as on other systems")]
     pub(super) fn stand_down(self) {}
 }
 
