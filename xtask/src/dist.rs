@@ -206,6 +206,25 @@ fn addon(plan: Plan) -> Result<PathBuf> {
     let library = library.context("cargo built no library")?;
     let addon = dist("addons")?.join(format!("tricorn.{}.node", plan.platform));
     std::fs::copy(&library, &addon).with_context(|| format!("cannot copy {}", library.display()))?;
+    // The linker leaves its tables of symbols in, whatever the profile says.
+    let strip = match (plan.quick, plan.platform) {
+        (false, platform) if cfg!(target_os = "linux") && platform.starts_with("linux-x64") => Some("strip"),
+        (false, "win32-x64-msvc") if cfg!(target_os = "linux") => Some("x86_64-w64-mingw32-strip"),
+        _ => None,
+    };
+    if let Some(strip) = strip {
+        let mut command = tool::command(strip);
+        across(plan, &mut command)?;
+        process::must(
+            strip,
+            {
+                command.arg(&addon);
+                command
+            },
+            PACK,
+            &place::log("dist node"),
+        )?;
+    }
     Ok(addon)
 }
 
