@@ -16,7 +16,7 @@ use crate::streams::{duplicate, occupy};
 pub(in crate::transport) type Receiver = tokio::net::unix::pipe::Receiver;
 
 /// A process group: the child that leads it, and what that has started.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Group(pub(super) Pid);
 
 impl Group {
