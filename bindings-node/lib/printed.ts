@@ -34,12 +34,22 @@ function replace(): () => void {
   const { stdout } = process;
   const own = Object.getOwnPropertyDescriptor(stdout, "write");
   let warned = false;
+  let waits = false;
   const write = ((...args: Parameters<Write>): boolean => {
     if (!warned) {
       warned = true;
       say("tricorn: stdout belongs to the protocol; what this program prints there goes to stderr");
     }
-    return process.stderr.write(...args);
+    const isBelow = process.stderr.write(...args);
+    // Who pipes something to stdout waits for its word, and not for that of stderr.
+    if (!isBelow && !waits) {
+      waits = true;
+      process.stderr.once("drain", () => {
+        waits = false;
+        stdout.emit("drain");
+      });
+    }
+    return isBelow;
   }) as Write;
   stdout.write = write;
   const stdin = Object.getOwnPropertyDescriptor(process, "stdin");

@@ -23,9 +23,16 @@ from tricorn.command_line import split_as_windows
         ('a "" b', ["a", "", "b"]),
         ('a"b c"d', ["ab cd"]),
         ("it's 'one two'", ["it's", "'one", "two'"]),
-        ('"open to the end', ["open to the end"]),
+        (r'"C:\x\" a', ["C:\\x\\", "a"]),
+        ("x\r\ny", ["x", "y"]),
         ("a\\", ["a\\"]),
     ],
 )
 def test_words(line: str, words: list[str]) -> None:
     assert split_as_windows(line) == words
+
+
+@pytest.mark.parametrize("line", ['"open', 'x "a', r'x "a\"'])
+def test_open_quotes(line: str) -> None:
+    with pytest.raises(ValueError, match="not closed"):
+        split_as_windows(line)

@@ -124,8 +124,8 @@ mod place {
                 Err(_) => return bytes.len(),
             }
         }
-        // The process may end with this.
-        if !out.settle(patience) {
+        // The process may end with this, and another thread has it still.
+        if !out.settle(patience.max(PATIENCE)) {
             STUCK.store(true, Ordering::Relaxed);
         }
         done

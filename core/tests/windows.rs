@@ -182,6 +182,35 @@ mod windows {
         assert!(child.wait().unwrap().success());
     }
 
+    /// A server that is closed while it waits for input leaves the streams to the program, and to another server.
+    fn streams_are_given_back() {
+        let mut child =
+            Command::new(own()).arg("--twice").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let mut output = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        output.read_line(&mut line).unwrap();
+        assert_eq!(line, "between\n");
+        input.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"ping\"}\n").unwrap();
+        line.clear();
+        output.read_line(&mut line).unwrap();
+        assert!(line.contains("\"id\":7"), "{line}");
+        drop(input);
+        assert!(child.wait().unwrap().success());
+    }
+
+    async fn twice() -> tricorn::Result<ExitCode> {
+        let first = server();
+        let own = first.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+            own.close();
+        });
+        first.serve_stdio().await?;
+        writeln!(std::io::stdout(), "between")?;
+        server().run().await
+    }
+
     #[cfg(feature = "http")]
     async fn http() {
         let mut child = Command::new(own())
@@ -207,6 +236,7 @@ mod windows {
         let args: Vec<String> = std::env::args().skip(1).collect();
         match args.first().map(String::as_str) {
             Some("--serve") => return server().run().await,
+            Some("--twice") => return twice().await,
             Some("--reads") => {
                 let count = std::io::stdin().read_to_end(&mut Vec::new())?;
                 writeln!(std::io::stdout(), "{count} bytes")?;
@@ -238,6 +268,8 @@ mod windows {
         a_killed_client_leaves_nobody_behind();
         step("broken output");
         a_broken_output_is_seen_by_a_write();
+        step("given back");
+        streams_are_given_back();
         #[cfg(feature = "http")]
         {
             step("http");

@@ -14,7 +14,11 @@ def split(line: str) -> list[str]:
 def split_as_windows(line: str) -> list[str]:
     """The words of a line of Windows: a backslash means itself, unless quotation marks follow.
 
-    Two backslashes before one stand for one, `\\"` for a quotation mark, and so does `""` between quotation marks.
+    Two backslashes before one stand for one, `\\"` for a quotation mark, and so does `""` between quotation marks. In
+    the name of the program, the first word, all backslashes mean themselves.
+
+    Raises:
+        ValueError: A quote is opened and not closed.
     """
     words: list[str] = []
     word: str | None = None
@@ -22,11 +26,11 @@ def split_as_windows(line: str) -> list[str]:
     at = 0
     while at < len(line):
         char = line[at]
-        if char in " \t" and not quoted:
+        if char in " \t\r\n" and not quoted:
             if word is not None:
                 words.append(word)
             word = None
-        elif char == "\\":
+        elif char == "\\" and words:
             end = at
             while end < len(line) and line[end] == "\\":
                 end += 1
@@ -42,7 +46,7 @@ def split_as_windows(line: str) -> list[str]:
             continue
         elif char == '"':
             word = word or ""
-            if quoted and line[at + 1 : at + 2] == '"':
+            if quoted and words and line[at + 1 : at + 2] == '"':
                 word += '"'
                 at += 1
             else:
@@ -50,4 +54,6 @@ def split_as_windows(line: str) -> list[str]:
         else:
             word = (word or "") + char
         at += 1
+    if quoted:
+        raise ValueError("a quote is opened and not closed")
     return words if word is None else [*words, word]

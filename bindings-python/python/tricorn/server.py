@@ -352,8 +352,10 @@ class Server(Offer):
             with patient_log():
                 await self._host.wait(start)
         finally:
-            await self._release(user)
-            give_back_streams()
+            try:
+                await self._release(user)
+            finally:
+                give_back_streams()
 
     async def serve_http(
         self,

@@ -9,7 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use windows_sys::Win32::Foundation::{
-    GetHandleInformation, HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation,
+    ERROR_BROKEN_PIPE, ERROR_OPERATION_ABORTED, ERROR_SUCCESS, GetHandleInformation, HANDLE_FLAG_INHERIT,
+    INVALID_HANDLE_VALUE, SetHandleInformation, SetLastError,
 };
 use windows_sys::Win32::Storage::FileSystem::{FILE_TYPE_DISK, GetFileType};
 use windows_sys::Win32::System::Console::{
@@ -24,6 +25,9 @@ const CAPACITY: usize = 64 << 10;
 
 /// A console takes and gives so many units of UTF-16 at once.
 const CONSOLE_CHUNK: usize = 4096;
+
+/// The system's number for what a console breaks off.
+const BROKEN_OFF: i32 = ERROR_OPERATION_ABORTED.cast_signed();
 
 /// The end of reading is asked for so often, a millisecond apart: the thread may be about to begin.
 const CALLS_OFF: usize = 20;
@@ -168,8 +172,12 @@ impl Writer {
         }
         if let Some(target) = state.target.take() {
             let writer = self.clone();
-            // Without a thread the target is gone, and this is an error.
-            std::thread::Builder::new().name("tricorn-write".into()).spawn(move || writer.write(target))?;
+            // Without a thread the target is gone: nothing can be written any more.
+            let thread = std::thread::Builder::new().name("tricorn-write".into()).spawn(move || writer.write(target));
+            if let Err(error) = thread {
+                state.failed = Some(error.raw_os_error().unwrap_or_default());
+                return Err(error);
+            }
         }
         state.bytes.extend_from_slice(&bytes[..count]);
         self.changed.notify_all();
@@ -202,6 +210,8 @@ impl Writer {
             let mut state = self.lock();
             while state.bytes.is_empty() {
                 if state.over {
+                    // Who still has it is told that nobody writes any more.
+                    state.failed = Some(ERROR_BROKEN_PIPE.cast_signed());
                     return;
                 }
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -323,6 +333,10 @@ impl Read for Source {
                 while rest.is_empty() {
                     let mut units = [0; CONSOLE_CHUNK];
                     let count = read_console(file, &mut units)?;
+                    // Ctrl-C breaks off what is read without ending it.
+                    if count == 0 && io::Error::last_os_error().raw_os_error() == Some(BROKEN_OFF) {
+                        return Err(io::ErrorKind::Interrupted.into());
+                    }
                     // Ctrl-Z at the beginning of a line is the end.
                     if count == 0 || units.first() == Some(&0x1A) {
                         return Ok(0);
@@ -342,6 +356,8 @@ impl Read for Source {
 
 fn read_console(file: &File, units: &mut [u16]) -> io::Result<usize> {
     let (mut count, most) = (0, u32::try_from(units.len()).unwrap_or(u32::MAX));
+    // SAFETY: no memory is involved. What was an error before is none of this call.
+    unsafe { SetLastError(ERROR_SUCCESS) };
     // SAFETY: `units` has room for `most` units, and the handle is open as long as `file` is.
     let done = unsafe {
         ReadConsoleW(file.as_raw_handle(), units.as_mut_ptr().cast(), most, &raw mut count, std::ptr::null())

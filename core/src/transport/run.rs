@@ -23,9 +23,10 @@ impl Server {
     /// was started with `--http [HOST:PORT|unix:PATH]`. Of the first either part may be missing, `127.0.0.1:8000` else;
     /// the second is a Unix socket. `ready <url>` on standard error then says where.
     ///
-    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129), on Windows Ctrl-C (130),
-    /// Ctrl-Break (0) and the end of the console or the session (129) close the server: running calls are cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP
-    /// stays ignored where the program was started so (`nohup`).
+    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129), on Windows Ctrl-C
+    /// (130), Ctrl-Break (0) and the end of the console or the session (129) close the server: running calls are
+    /// cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP stays ignored
+    /// where the program was started so (`nohup`).
     ///
     /// # Errors
     /// A mistake in the server's definition, a bad address, one that is taken.

@@ -2,6 +2,14 @@
 //!
 //! The logins themselves stay in files: a keychain's entries are short (2,560 bytes on Windows), cannot be listed, and
 //! know no lock between two processes.
+#![cfg_attr(
+    not(any(
+        target_os = "macos",
+        windows,
+        all(feature = "keychain", unix, not(target_vendor = "apple"), not(target_os = "android"))
+    )),
+    allow(dead_code, reason = "for the builds that have one")
+)]
 
 #[cfg_attr(any(target_os = "macos", windows), path = "keychain/native.rs")]
 #[cfg_attr(

@@ -83,7 +83,8 @@ impl Group {
         known != 0 && facts.ActiveProcesses > 0
     }
 
-    /// Tells all of it to end: the end of its input has said so, and there is no other way. False: it need not be waited for.
+    /// Tells all of it to end: the end of its input has said so, and there is no other way. False: it need not be waited
+    /// for.
     pub(super) fn ask_to_end(&self) -> bool {
         false
     }

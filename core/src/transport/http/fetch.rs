@@ -23,7 +23,7 @@ use super::reach::{Reach, Whereabouts};
 use crate::auth::fetch::{Fetch, Fetched, Unfetched};
 use crate::auth::url::{Parts, is_safe};
 use crate::client::HttpBody;
-use crate::error::shown_url;
+use crate::error::{Error, shown_url};
 use crate::jsonrpc::heavier_than;
 
 /// Time for one exchange, redirects and name resolution included.
@@ -309,7 +309,8 @@ async fn collected(answer: Answer) -> Result<Fetched, Unfetched> {
         if e.is::<http_body_util::LengthLimitError>() {
             return Unfetched::answered(format!("the answer is longer than {MAX_BODY} bytes"));
         }
-        format!("the answer broke off: {}", super::client::causes(&*e)).into()
+        let why = e.downcast_ref::<Error>().map_or_else(|| super::client::causes(&*e), |e| e.message().to_owned());
+        format!("the answer broke off: {why}").into()
     })?;
     let body = body.to_bytes();
     if heavier_than(&body, MAX_DECODED).is_some() {

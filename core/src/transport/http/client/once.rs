@@ -26,8 +26,9 @@ where
 
 async fn exchanged(io: Io, mut request: Outgoing) -> Result<Answer, String> {
     let uri = std::mem::take(request.uri_mut());
+    // Of a URL without a path the query alone is left, which no text can be read as.
     if let Some(path) = uri.path_and_query() {
-        *request.uri_mut() = path.as_str().parse().map_err(|_| "the URL has no path".to_owned())?;
+        *request.uri_mut() = Uri::from(path.clone());
     }
     let usual = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     let host = uri.host().unwrap_or_default();

@@ -218,3 +218,14 @@ async fn an_answer_of_no_use_is_told_from_none() {
         serving.abort();
     }
 }
+
+#[tokio::test]
+async fn a_url_may_have_a_query_and_no_path() {
+    let (port, left) = serve(vec![found(), "HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n{}".into()]);
+    let policy = FetchPolicy::named();
+    let url = format!("http://{HERE}:{port}?tenant=1");
+    let answer = fetch(&Fetch::get(url.clone()), &policy).await.expect("an answer");
+    assert_eq!((answer.status, left.load(Ordering::SeqCst)), (200, 1));
+    let error = fetch(&Fetch::get(url), &policy).await.expect_err("it breaks off");
+    assert!(error.why.starts_with("the answer broke off: ") && !error.why.contains("transport:"), "{error}");
+}
