@@ -6,7 +6,7 @@ import { addon, say } from "./host.js";
 /** Everything that a `write` is called with. */
 type Write = typeof process.stdout.write;
 
-/** How many servers have asked for it: one speaks, and whoever comes meanwhile is refused, which gives nothing back. */
+/** Servers that have asked for it: one speaks, and whoever comes meanwhile is refused, which gives nothing back. */
 let users = 0;
 let back: (() => void) | undefined;
 
@@ -41,7 +41,7 @@ function replace(): () => void {
       say("tricorn: stdout belongs to the protocol; what this program prints there goes to stderr");
     }
     const isBelow = process.stderr.write(...args);
-    // Who pipes something to stdout waits for its word, and not for that of stderr.
+    // A pipe to stdout waits for its word, and not for that of stderr.
     if (!isBelow && !waits) {
       waits = true;
       process.stderr.once("drain", () => {
@@ -58,7 +58,7 @@ function replace(): () => void {
   const getter = (): Readable => nothing;
   if (stdin?.configurable) Object.defineProperty(process, "stdin", { ...stdin, get: getter });
   return () => {
-    // What the program has put there meanwhile stays.
+    // Anything that the program has put there meanwhile stays.
     if (stdout.write === write) {
       if (own) Object.defineProperty(stdout, "write", own);
       else Reflect.deleteProperty(stdout, "write");

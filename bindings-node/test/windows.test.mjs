@@ -1,4 +1,4 @@
-// What this layer does on Windows, in programs that take their platform for it.
+// Behaviour of this layer on Windows, in programs that take their platform for it.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { native } from "./package.mjs";

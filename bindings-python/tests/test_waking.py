@@ -137,7 +137,7 @@ def test_a_loop_that_is_closed_with_a_wake_up_waiting(
     client = loop.run_until_complete(begin())
     assert not asyncio.all_tasks(loop)
     loop.close()
-    # What has come meanwhile is of that loop.
+    # Deliveries that have come meanwhile are of that loop.
     assert run(make, lambda: use(app))
     del client, loop
     gc.collect()

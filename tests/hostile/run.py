@@ -227,7 +227,7 @@ def play(bench: Bench, row: Row) -> dict[str, Any]:
         victim.alive and victim.call(5.0) if not isinstance(victim, HttpServer) else victim.alive and fresh(victim, row)
     )
     if row.side == CLIENT and well:
-        # What a client keeps is let go at the latest when there is another one of that number.
+        # A client is let go at the latest when there is another one of that number.
         again = victim.do(5.0, do="connect", client=1, target={"url": victim.url}, options={})
         well = again is not None and "result" in again and victim.do(5.0, do="close", client=1) is not None
     kept = rss(pid) - memory

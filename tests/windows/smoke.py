@@ -115,7 +115,7 @@ class Program:
         self.said: queue.Queue[bytes] = queue.Queue()
         self.errors: queue.Queue[bytes] = queue.Queue()
         self.last: list[bytes] = []
-        """What was on standard error, and taken by nobody else."""
+        """Lines of standard error that nobody else has taken."""
         for stream, lines in [(self.process.stdout, self.said), (self.process.stderr, self.errors)]:
             threading.Thread(target=self.read, args=(stream, lines), daemon=True).start()
 

@@ -17,7 +17,7 @@ if sys.platform == "win32":
     _kernel32 = ctypes.WinDLL("kernel32")
     _kernel32.SetStdHandle.argtypes = (ctypes.c_ulong, ctypes.c_void_p)
     _NAMES = {0: 0xFFFFFFF6, 1: 0xFFFFFFF5}
-    """What the system calls the standard handles: -10 and -11 as unsigned numbers."""
+    """The system's numbers of the standard handles: -10 and -11, unsigned."""
 
     class _Stream:
         """One of the two, moved out of the way."""

@@ -122,7 +122,7 @@ class Receiving:
                 waiting.remove_done_callback(self._go_on)
                 waiting.cancel()
             if self._loop.is_running():
-                # What the loop does about the cancelled future needs the number of the socket.
+                # The loop still needs the socket's number to cancel the future.
                 self._loop.call_soon(self._near.close)
             else:
                 self._near.close()

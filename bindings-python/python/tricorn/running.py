@@ -39,7 +39,7 @@ _replaced: dict[signal.Signals, Any] = {}
 
 if sys.platform != "win32":  # where there is no fork()
     _forking = threading.local()
-    """What a thread that forks has blocked before, so that no signal gets to a child that still has our handlers."""
+    """Signals that a forking thread had blocked before, so that none gets to a child that still has our handlers."""
 
     def _forks() -> None:
         if _replaced:
@@ -65,7 +65,7 @@ if sys.platform != "win32":  # where there is no fork()
 def _restore() -> None:
     while _replaced:
         number, handler = _replaced.popitem()
-        # What the program has put there meanwhile stays.
+        # Anything that the program has put there meanwhile stays.
         if getattr(signal.getsignal(number), "__func__", None) is Ending.told:
             signal.signal(number, handler)
 
@@ -92,7 +92,7 @@ def pass_on_printed() -> None:
     with suppress(OSError, ValueError):  # closed, detached, or no file
         if sys.platform != "win32" and printed.fileno() == 1 and not printed.isatty():
             _core.write_stderr(_unwritten(sys.stdout))
-    # What is printed from now on goes to standard error: let nothing of it wait in a buffer, or fail for its letters.
+    # Output goes to standard error from now on: let nothing of it wait in a buffer, or fail for its letters.
     with suppress(ValueError):
         if printed.errors in ("strict", "surrogateescape") and codecs.lookup(printed.encoding).name != "utf-8":
             _strict.append((cast("Any", printed), printed.errors))
@@ -323,7 +323,7 @@ class Ending:
 
 
 def _only_wakes(loop: asyncio.AbstractEventLoop, descriptor: int) -> bool:
-    """Whether signals go to the loop's own socket, as with every loop on Windows, and mean nothing to it."""
+    """True if signals go to the loop's own socket, as with every loop on Windows, and mean nothing to it."""
     if sys.platform != "win32":
         return False
     own: Any = getattr(loop, "_csock", None)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Ear(Protocol):
-    """What a loop hears the engine with."""
+    """The means by which a loop hears the engine."""
 
     def close(self) -> None:
         """Hears no more; also when the loop is closed."""

@@ -5,7 +5,7 @@
 /// The endings of what the system starts. Whatever else `PATHEXT` names needs another program.
 const STARTABLE: [&str; 4] = [".COM", ".EXE", ".BAT", ".CMD"];
 
-/// Where a program is looked for.
+/// The places in which a program is looked for.
 pub(crate) struct Search<'a> {
     /// Folders, with `;` between them.
     path: String,
@@ -53,7 +53,7 @@ impl<'a> Search<'a> {
     }
 
     fn folders(&self) -> impl Iterator<Item = &str> {
-        // What is not absolute would depend on where this program happens to be.
+        // A relative folder would depend on where this program happens to be.
         self.path.split(';').map(|folder| folder.trim().trim_matches('"')).filter(|folder| is_absolute(folder))
     }
 
@@ -65,7 +65,7 @@ impl<'a> Search<'a> {
         self.endings.iter().map(|ending| format!("{file}{ending}")).find(|file| (self.is_file)(file))
     }
 
-    /// What was looked for in vain, and where.
+    /// The names that were looked for in vain, and the places.
     pub(crate) fn described(&self, command: &str) -> String {
         let has_ending = STARTABLE.iter().any(|ending| ends_with(command, ending));
         let names = match has_ending {

@@ -124,7 +124,7 @@ pub(crate) struct Input {
     from: File,
     /// Ends when it is wanted no more.
     over: PipeReader,
-    /// Where the answers go, to learn that nobody reads them. None where that cannot be learnt.
+    /// The stream for the answers, to learn that nobody reads them. None where that cannot be learnt.
     output: Option<File>,
 }
 

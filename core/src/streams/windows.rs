@@ -44,7 +44,7 @@ enum Way {
     Thread(Arc<Writer>),
 }
 
-/// What a thread writes, and to what.
+/// Bytes that a thread writes, and their target.
 struct Writer {
     state: Mutex<Waiting>,
     /// Signalled when there is something to write, and when something was written.
@@ -53,7 +53,7 @@ struct Writer {
 
 struct Waiting {
     bytes: Vec<u8>,
-    /// How many the thread is writing.
+    /// The number of bytes that the thread is writing.
     under_way: usize,
     /// The target, until there is a thread.
     target: Option<Target>,
@@ -86,7 +86,7 @@ impl Out {
 
     /// Whatever stands at standard error now. `None` in a program that has none.
     pub(crate) fn standard_error() -> Option<Self> {
-        /// What stood there last, and its writer.
+        /// The handle that stood there last, and its writer.
         static LAST: Mutex<Option<(usize, Arc<Writer>)>> = Mutex::new(None);
         let now = Place::Error.now()?;
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
@@ -210,7 +210,7 @@ impl Writer {
             let mut state = self.lock();
             while state.bytes.is_empty() {
                 if state.over {
-                    // Who still has it is told that nobody writes any more.
+                    // A holder that is left is told that nobody writes any more.
                     state.failed = Some(ERROR_BROKEN_PIPE.cast_signed());
                     return;
                 }
@@ -253,7 +253,7 @@ impl Target {
 fn whole_characters(text: &[u8]) -> usize {
     match std::str::from_utf8(text) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // What is no UTF-8 is shown as well as it can be.
+        // Bytes that are no UTF-8 are shown as well as they can be.
         _ => text.len() - text.utf8_chunks().last().map_or(0, |last| begun_by(last.invalid())),
     }
 }
@@ -293,7 +293,7 @@ pub(crate) struct Input {
 /// Input is read as long as this lives.
 pub(crate) struct Still(Arc<Gate>);
 
-/// Whether the thread is reading, so that nothing else that it does is ever called off.
+/// The state of the thread: nothing is called off but its reading.
 #[derive(Default)]
 struct Gate(Mutex<Reading>);
 
@@ -310,7 +310,7 @@ impl Gate {
     }
 }
 
-/// What is read from.
+/// The source of the input.
 pub(crate) enum Source {
     /// A pipe or a file.
     File(File),
@@ -318,7 +318,7 @@ pub(crate) enum Source {
     Console {
         /// The console.
         file: File,
-        /// What was read and not asked for yet, in UTF-8.
+        /// Input that was read and not asked for yet, in UTF-8.
         rest: Vec<u8>,
         /// The first half of a character of two units.
         half: Option<u16>,
@@ -434,7 +434,7 @@ impl Place {
         }
     }
 
-    /// What stands there.
+    /// The handle that stands there.
     fn now(self) -> Option<RawHandle> {
         // SAFETY: no memory is involved.
         let handle = unsafe { GetStdHandle(self.number()) };

@@ -184,7 +184,7 @@ fn is_ignored(number: i32) -> bool {
     mask & (1 << (number - 1)) != 0
 }
 
-/// What ends a server: the keys, and the end of its console or of the session.
+/// The signals that end a server: two keys, and the end of its console or of the session.
 #[cfg(windows)]
 struct Signals {
     interrupt: tokio::signal::windows::CtrlC,

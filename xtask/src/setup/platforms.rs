@@ -40,7 +40,7 @@ pub(crate) const PLATFORMS: [Platform; 5] = [
 const GETTING: Duration = Duration::from_secs(10 * 60);
 const MAKING: Duration = Duration::from_secs(20 * 60);
 
-/// What stands in for a C compiler and its librarian, and for the library that Node's modules link on Windows: their
+/// Stand-ins for a C compiler and its librarian, and for the library that Node's modules link on Windows: their
 /// products are empty, and nobody reads them.
 const STAND_INS: &str = r#"
 mkdir -p bin libnode

@@ -215,7 +215,7 @@ fn said(path: Option<&PathBuf>) -> String {
     path.map(|path| path.display().to_string()).unwrap_or_default()
 }
 
-/// What makes Windows programs.
+/// A toolchain for Windows programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
     /// None where the machine's own will do.
@@ -296,7 +296,7 @@ impl Windows {
         Ok(command)
     }
 
-    /// Where [`build`](Self::build) puts its programs.
+    /// The folder of the programs that [`build`](Self::build) makes.
     pub(crate) fn programs() -> PathBuf {
         folder().join("target").join(TARGET).join("debug")
     }

@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 pub(super) use super::orphans::Guard;
 use crate::streams::{duplicate, occupy};
 
-/// What a child writes.
+/// The output of a child.
 pub(in crate::transport) type Receiver = tokio::net::unix::pipe::Receiver;
 
 /// A process group: the child that leads it, and what that has started.
@@ -72,7 +72,7 @@ pub(super) fn not_enterable(folder: &str) -> Option<io::Error> {
     rustix::fs::access(folder, rustix::fs::Access::EXEC_OK).err().map(io::Error::from)
 }
 
-/// What the system leaves out of an error.
+/// Reasons that the system leaves out of an error.
 pub(super) fn reason(
     error: &io::Error,
     command: &str,

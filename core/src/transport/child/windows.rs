@@ -110,7 +110,7 @@ impl Guard {
     pub(super) fn stand_down(self) {}
 }
 
-/// What a child writes.
+/// The output of a child.
 pub(in crate::transport) struct Receiver(NamedPipeServer);
 
 impl Receiver {
@@ -162,7 +162,7 @@ pub(super) fn standard_error() -> Option<File> {
 
 /// The command that starts a program, without a window.
 pub(super) fn command(program: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> Command {
-    // What is not found is left to the system, which looks in more places.
+    // A command that is not found is left to the system, which looks in more places.
     let file = Search::new(env, cwd).find(program).unwrap_or_else(|| program.to_owned());
     let mut command = Command::new(file);
     // It does nothing before it is in its job: what it starts is in it, too.
@@ -227,7 +227,7 @@ pub(super) fn not_enterable(_: &str) -> Option<io::Error> {
     None
 }
 
-/// What the system leaves out of an error.
+/// Reasons that the system leaves out of an error.
 pub(super) fn reason(
     error: &io::Error,
     command: &str,

@@ -21,7 +21,7 @@ pub(super) use windows::take;
 use crate::error::{Error, ErrorKind, Result};
 use crate::report;
 
-/// What was printed is passed on for so long after the streams were given back.
+/// Printed text is passed on for so long after the streams were given back.
 const DRAIN: Duration = Duration::from_millis(500);
 
 /// Whoever reads standard error may take so long, once, before what is printed is dropped.
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// One server at a time.
 static IN_USE: AtomicBool = AtomicBool::new(false);
 
-/// What a host has not given back yet.
+/// Streams that a host has not given back yet.
 static KEPT: Mutex<Option<Taken>> = Mutex::new(None);
 
 /// A server speaks on them.

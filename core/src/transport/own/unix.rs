@@ -84,7 +84,7 @@ impl Drop for Taken {
     }
 }
 
-/// What the program prints to stdout, on its way to stderr.
+/// Text that the program prints to stdout, on its way to stderr.
 #[derive(Default)]
 struct Printed(Option<(PipeWriter, mpsc::Receiver<()>)>);
 

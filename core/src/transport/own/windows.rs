@@ -16,7 +16,7 @@ pub(crate) struct Taken {
     printed: Option<Printed>,
 }
 
-/// What the program prints to stdout, on its way to stderr.
+/// Text that the program prints to stdout, on its way to stderr.
 struct Printed {
     output: Replaced,
     done: mpsc::Receiver<()>,
