@@ -16,13 +16,26 @@ internal import TricornCore
 
 /// The process's standard output, while it belongs to the protocol.
 enum StandardOutput {
-    /// Has what is printed passed on when its line ends: it must not wait in a buffer.
-    static func bufferLines() { setvbuf(stdout, nil, _IOLBF, 0) }
+    /// Servers that have taken it: one speaks, and those that are refused meanwhile give nothing back.
+    private static let users = Locked(0)
 
-    /// Gives the standard streams back to the program, when what was printed has been passed on.
-    static func giveBack() {
+    /// Takes it for a server. Lines are passed on as they end: they must not wait in a buffer.
+    static func take() {
+        users.with { $0 += 1 }
+        setvbuf(stdout, nil, _IOLBF, 0)
+    }
+
+    /// Gives the standard streams back to the program, when all that was printed has been passed on. False while another
+    /// server has them.
+    @discardableResult static func giveBack() -> Bool {
+        let isLast = users.with { (users: inout Int) -> Bool in
+            users -= 1
+            return users == 0
+        }
+        guard isLast else { return false }
         fflush(stdout)
         try? coreGiveBackStreams()
+        return true
     }
 }
 

@@ -332,7 +332,7 @@ public final class Server: Offering {
     /// Meanwhile what the program prints goes to standard error, line by line, and there is nothing to read.
     public func serveStdio() async throws {
         try check()
-        StandardOutput.bufferLines()
+        StandardOutput.take()
         defer { StandardOutput.giveBack() }
         try await serve { [core] op in try core.serveStdio(op: op) }
     }

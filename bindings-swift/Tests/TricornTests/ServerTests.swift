@@ -109,6 +109,13 @@ private struct Trouble: Error {}
         await #expect(throws: TricornError.self) { try await connect(to: scalar) }
     }
 
+    @Test func serversThatAreRefusedGiveNoStreamsBack() {
+        StandardOutput.take()
+        StandardOutput.take()
+        #expect(!StandardOutput.giveBack())
+        #expect(StandardOutput.giveBack())
+    }
+
     @Test func contextKnowsTheRequest() async throws {
         let app = Server("test")
         app.tool("context") { (_: NoArguments, context) in context.request?.json ?? .null }
