@@ -52,7 +52,20 @@ class Yields(NoReaders):
         return await super().sock_recv(sock, n)
 
 
-LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [NoReaders, Futures, Yields]
+class Cuts(NoReaders):
+    """Loses what it receives from, now and then."""
+
+    times = 0
+
+    async def sock_recv(self, sock: Any, n: int) -> bytes:
+        received = await super().sock_recv(sock, n)
+        self.times += 1
+        if self.times % 3 == 0:
+            raise ConnectionResetError("cut")
+        return received
+
+
+LOOPS: list[Callable[[], asyncio.AbstractEventLoop]] = [NoReaders, Futures, Yields, Cuts]
 if sys.platform == "win32":
     LOOPS = [asyncio.ProactorEventLoop, asyncio.SelectorEventLoop, *LOOPS]
 

@@ -18,6 +18,10 @@ ENOUGH = 4096
 """Bytes to receive at once: each of them is a wake-up, and one for all of them is enough."""
 
 
+MOST = 3
+"""Pairs that may fail one after the other."""
+
+
 class Near(socket.socket):
     """This end of the pair; a loop that ends without a word leaves it to be collected."""
 
@@ -27,11 +31,8 @@ class Near(socket.socket):
 
 def listen_to_socket(loop: asyncio.AbstractEventLoop, bridge: _core.Bridge, arguments: tuple[Any, ...]) -> Ear | None:
     """As `listen`, without a descriptor."""
-    if (number := bridge.pair()) is None:
+    if (near := _near(bridge)) is None:
         return None
-    near = Near(fileno=number)
-    near.setblocking(False)
-    near.set_inheritable(False)
 
     def ready() -> None:
         bridge.ready(*arguments)
@@ -40,6 +41,16 @@ def listen_to_socket(loop: asyncio.AbstractEventLoop, bridge: _core.Bridge, argu
         return Reading(loop, bridge, near, ready)
     except NotImplementedError:
         return Receiving(loop, bridge, near, ready)
+
+
+def _near(bridge: _core.Bridge) -> Near | None:
+    """A new end of a pair, in place of the last one. None where nothing will come any more."""
+    if (number := bridge.pair()) is None:
+        return None
+    near = Near(fileno=number)
+    near.setblocking(False)
+    near.set_inheritable(False)
+    return near
 
 
 class Reading:
@@ -77,6 +88,7 @@ class Receiving:
         self._receiving: Coroutine[Any, Any, bytes] | None = None
         self._waiting: asyncio.Future[Any] | None = None
         self._closed = False
+        self._failures = 0
         self._go_on()
 
     def _go_on(self, _: object = None) -> None:
@@ -93,9 +105,16 @@ class Receiving:
                 if not over.value:  # the other end is closed
                     break
                 came = True
+                self._failures = 0
                 continue
             except CancelledError:  # by somebody who cancels all futures of the loop
                 self._receiving = None
+                continue
+            except OSError:  # a firewall, or a machine that slept, has cut the connection
+                self._receiving = None
+                if not self._anew():
+                    raise
+                came = True  # a wake-up may be lost
                 continue
             if waiting is None:
                 self._loop.call_soon(self._go_on)
@@ -105,6 +124,15 @@ class Receiving:
             break
         if came:
             self._ready()
+
+    def _anew(self) -> bool:
+        """Has another pair. False where that is of no use."""
+        self._failures += 1
+        if self._failures > MOST or (near := _near(self._bridge)) is None:
+            return False
+        self._near.close()
+        self._near = near
+        return True
 
     async def _receive(self) -> bytes:
         return await self._loop.sock_recv(self._near, ENOUGH)
