@@ -90,6 +90,11 @@ function platform(file) {
     preferUnplugged: true,
   });
   copyFileSync(file, join(folder, basename(file)));
+  // The crates in it, as `cargo xtask dist` writes them beside it.
+  for (const beside of ["THIRD-PARTY-LICENSES.txt", "sbom.cdx.json"]) {
+    const path = join(dirname(file), beside);
+    if (existsSync(path)) copyFileSync(path, join(folder, beside));
+  }
   writeFileSync(join(folder, "README.md"), `The compiled module of tricorn for ${name}.\n`);
   return folder;
 }

@@ -2,8 +2,10 @@
 // a loopback port, installed from there in empty folders with an empty home and without Rust, and used.
 //
 //   node tests/packages/node.mjs [target/dist/npm] [--quick] [--within seconds]
+//   node tests/packages/node.mjs [target/dist/npm] --node program --os linux --cpu arm64 [--libc glibc]
 //
 // `--quick`: npm and Node alone. `--within`: the most that may pass between `npm install` and the answer. One line for each thing that holds; the first that does not ends it with status 1.
+// `--node`: a program that runs Node of another platform, which npm installs for. Its output is a file: wine has no pipes for it.
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
@@ -15,7 +17,14 @@ import { setTimeout } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { must, platforms, root, run, said, tool, tools, which } from "./tools.mjs";
 
-const options = { quick: { type: "boolean" }, within: { type: "string", default: "Infinity" } };
+const options = {
+  quick: { type: "boolean" },
+  within: { type: "string", default: "Infinity" },
+  node: { type: "string" },
+  os: { type: "string" },
+  cpu: { type: "string" },
+  libc: { type: "string" },
+};
 const { values, positionals } = parseArgs({ options, allowPositionals: true });
 const dist = resolve(positionals[0] ?? join(root, "target/dist/npm"));
 const place = mkdtempSync(join(tmpdir(), "tricorn-registry-"));
@@ -28,10 +37,14 @@ await new Server("installed").tool("add", ({ a, b }) => a + b).run();
 const PROGRAM = `
 async function main({ connect, Server }) {
   const local = new Server("local").tool("add", ({ a, b }) => a + b);
-  const [, , command, ...args] = process.argv;
+  const [, , program, ...args] = process.argv;
+  const command = program === "self" ? process.execPath : program;
+  const { OUTPUT } = process.env;
+  const fs = await import("node:fs");
+  const say = (text) => (OUTPUT ? fs.appendFileSync(OUTPUT, text + "\\n") : console.log(text));
   for (const target of [local, { command, args }]) {
     const client = await connect(target);
-    console.log((await client.callTool("add", { a: 1, b: 2 })).text);
+    say((await client.callTool("add", { a: 1, b: 2 })).text);
     await client.close();
   }
 }
@@ -166,6 +179,24 @@ async function npm(world) {
   return one;
 }
 
+/** A Node of another platform, for which this machine's npm installs. */
+async function elsewhere(world) {
+  const one = project("elsewhere", world);
+  const given = ["os", "cpu", "libc"].filter((name) => values[name]).map((name) => `--${name}=${values[name]}`);
+  await must("npm", ["install", ...given, "tricorn"], one);
+  const windows = values.os === "win32";
+  const output = join(one.cwd, "output");
+  writeFileSync(output, "");
+  // A program that is a script for this machine starts no process there.
+  const command = windows ? "self" : values.node;
+  const env = { ...process.env, ...one.env, PATH: process.env.PATH, OUTPUT: windows ? `Z:${output}` : output };
+  for (const file of ["program.mjs", "program.cjs"]) {
+    await must(values.node, [file, command, "server.mjs"], { ...one, env, limit: 600_000, stdio: "ignore" });
+  }
+  assert.equal(readFileSync(output, "utf8"), "3\n3\n3\n3\n");
+  said(`npm install ${given.join(" ")}: a module and a program in the form of CommonJS, in memory and over stdio`);
+}
+
 /** The errors of the loader, as npm brings them about. */
 async function absent(world) {
   const one = project("absent", world);
@@ -248,9 +279,12 @@ const server = await registry();
 try {
   const world = { ...server, bin: path() };
   await publish(world);
-  const installed = await npm(world);
-  await absent(world);
-  if (!values.quick) await others(world, installed);
+  if (values.node) await elsewhere(world);
+  else {
+    const installed = await npm(world);
+    await absent(world);
+    if (!values.quick) await others(world, installed);
+  }
 } finally {
   server.child.kill();
   rmSync(place, { recursive: true, force: true });

@@ -49,15 +49,15 @@ export function tool(name) {
 
 /** Runs a program to its end, two minutes at most. */
 export function run(command, args, options = {}) {
-  const { cwd, env = process.env, limit = 120_000 } = options;
+  const { cwd, env = process.env, limit = 120_000, stdio = "pipe" } = options;
   return new Promise((resolve, reject) => {
-    const child = spawn(command, args, { cwd, env, stdio: ["ignore", "pipe", "pipe"], timeout: limit });
+    const child = spawn(command, args, { cwd, env, stdio: ["ignore", stdio, stdio], timeout: limit });
     let stdout = "";
     let stderr = "";
-    child.stdout.setEncoding("utf8").on("data", (text) => {
+    child.stdout?.setEncoding("utf8").on("data", (text) => {
       stdout += text;
     });
-    child.stderr.setEncoding("utf8").on("data", (text) => {
+    child.stderr?.setEncoding("utf8").on("data", (text) => {
       stderr += text;
     });
     child.on("error", reject);

@@ -1,5 +1,6 @@
 //! Everything a task needs, made once and kept under the target folder.
 
+mod across;
 mod actionlint;
 mod chromium;
 mod keyring;
@@ -18,6 +19,7 @@ use crate::{report, tool};
 use anyhow::{Result, bail};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+pub(crate) use across::{Zig, packer, zig};
 pub(crate) use actionlint::{actionlint, shellcheck};
 pub(crate) use chromium::chromium;
 pub(crate) use keyring::keyring;

@@ -34,7 +34,7 @@ pub(crate) struct Options {
     /// Only steps whose name contains this
     #[arg(long)]
     only: Option<String>,
-    /// Check the code for other platforms, and run Windows programs by wine, too
+    /// Check the code for all other platforms, not for Windows alone
     #[arg(long)]
     platforms: bool,
 }
@@ -129,9 +129,11 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             all.push(through_proxies(Lang::Rust));
         }
     }
-    if ready.contains(&Lang::Rust) && options.platforms {
-        all.push(platforms());
+    if ready.contains(&Lang::Rust) {
         all.push(windows());
+        if options.platforms {
+            all.push(platforms());
+        }
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     // Its figures are of a machine that does nothing else.

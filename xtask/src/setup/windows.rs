@@ -1,12 +1,11 @@
 //! A compiler that makes Windows programs on Linux, and wine, which runs them: what the machine has, else the packages
-//! of a Debian, unpacked and not installed, under `target/windows`. The standard library is made from the compiler's
-//! sources.
+//! of a Debian, unpacked and not installed, under `target/windows`. Rust's compiler is that of `across`.
 
 use super::suite::texts;
-use super::{nginx, platforms};
+use super::{across, nginx};
 use crate::stamp::Inputs;
 use crate::{place, process, report, stamp, tool};
-use anyhow::{Context, Result};
+use anyhow::Result;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
@@ -14,7 +13,6 @@ use std::time::Duration;
 pub(crate) const TARGET: &str = "x86_64-pc-windows-gnu";
 
 const GETTING: Duration = Duration::from_secs(15 * 60);
-const MAKING: Duration = Duration::from_secs(30 * 60);
 /// A first start of wine takes seconds; one that hangs takes for ever.
 const STARTING: Duration = Duration::from_secs(5 * 60);
 
@@ -59,44 +57,6 @@ PATH=$PWD/bin:$PATH
 x86_64-w64-mingw32-gcc -shared -o libnode/libnode.dll -x c /dev/null
 x86_64-w64-mingw32-dlltool --version
 x86_64-w64-mingw32-ar --version
-"#;
-
-/// The compiler of `$1` with a standard library for `$2` that links. The folder has libraries for it that only check.
-const STD: &str = r#"
-rm -rf rust seed
-cp -al "$1/rust" rust
-usr=$PWD/rust/usr
-library=$usr/lib/rustlib/$2/lib
-rm -rf "$usr/lib/rustlib/$2"
-cat > bin/rustc <<END
-#!/bin/sh
-export LD_LIBRARY_PATH="$(echo "$usr"/lib/*-linux-gnu)\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
-exec "$usr/bin/rustc" "\$@"
-END
-chmod +x bin/rustc
-mkdir -p seed/src
-cat > seed/Cargo.toml <<END
-[workspace]
-[package]
-name = "seed"
-version = "0.0.0"
-edition = "2024"
-END
-echo '#![no_std]' > seed/src/lib.rs
-export RUSTC="$PWD/bin/rustc" RUSTC_BOOTSTRAP=1 PATH="$PWD/bin:$PATH"
-cd seed
-# Link-time optimization wants the code.
-CARGO_TARGET_DIR=$PWD/target RUSTFLAGS=-Cembed-bitcode=yes \
-    "$CARGO" build --release --target "$2" -Zbuild-std=std,panic_unwind,panic_abort,proc_macro
-mkdir -p "$library"
-cp target/"$2"/release/deps/*.rlib "$library"
-rm -f "$library"/libseed*
-for one in rsbegin rsend; do
-    "$RUSTC" --target "$2" --emit obj -o "$library/$one.o" "$usr/lib/rustlib/src/rust/library/rtstartup/$one.rs"
-done
-cd ..
-rm -rf seed
-touch "$library/ready"
 "#;
 
 const WINE: &str = "wine64";
@@ -179,15 +139,6 @@ fn gcc() -> Option<PathBuf> {
     all.then(|| first(&["x86_64-w64-mingw32-gcc-posix", "x86_64-w64-mingw32-gcc"])).flatten()
 }
 
-/// True if the machine's own compiler links for Windows.
-fn has_std() -> bool {
-    let mut command = tool::command("rustc");
-    command.args(["--print", "target-libdir", "--target", TARGET]);
-    let libraries = tool::ask(command).and_then(|folder| std::fs::read_dir(folder.trim()).ok());
-    let is_std = |name: &str| name.starts_with("libstd-") && name.ends_with(".rlib");
-    libraries.is_some_and(|all| all.flatten().any(|entry| is_std(&entry.file_name().to_string_lossy())))
-}
-
 /// Packages, unpacked into a folder of their name. `Err`: they cannot be had.
 fn get(package: &str, needs: &str) -> Result<Result<(), String>> {
     if let Err(why) = nginx::can_unpack() {
@@ -240,28 +191,7 @@ pub(crate) fn windows() -> Result<Result<Windows, String>> {
         let log = place::log("setup windows tools");
         process::must("mingw's gcc", script(TOOLS, &[&gcc]), STARTING, &log).map(drop)
     })?;
-    if has_std() {
-        return Ok(Ok(Windows { rustc: None }));
-    }
-    let compiler = match platforms::compiler()? {
-        Ok(compiler) => compiler,
-        Err(why) => return Ok(Err(why)),
-    };
-    let version = tool::ask({
-        let mut command = tool::command(compiler.join("bin/rustc"));
-        command.arg("-vV");
-        command
-    });
-    let version = version.context("the compiler for other platforms does not run")?;
-    let rustc = folder().join("bin/rustc");
-    // The folder of the tools may have been made anew, without it.
-    let ready = if rustc.exists() { folder().join(format!("rust/usr/lib/rustlib/{TARGET}/lib/ready")) } else { rustc };
-    stamp::once("windows-std", &texts(&[STD, TARGET, &version]), &ready, || {
-        report::step("making the standard library for Windows");
-        let command = script(STD, &[&compiler.to_string_lossy(), TARGET]);
-        process::must("cargo build of std", command, MAKING, &place::log("setup windows std")).map(drop)
-    })?;
-    Ok(Ok(Windows { rustc: Some(folder().join("bin/rustc")) }))
+    Ok(across::rustc(TARGET, Some(&folder().join("bin")))?.map(|rustc| Windows { rustc }))
 }
 
 /// The machine's wine: a program that does without the 32-bit half, which says on every start that it is missing.
@@ -272,9 +202,7 @@ fn machine_wine() -> Option<PathBuf> {
 impl Windows {
     /// Lets cargo, or a program that calls it, build for Windows, in a folder of its own: the compiler is another one.
     pub(crate) fn environment(&self, command: &mut Command) -> Result<()> {
-        let before = std::env::var_os("PATH").unwrap_or_default();
-        let path = std::iter::once(folder().join("bin")).chain(std::env::split_paths(&before));
-        command.env("PATH", std::env::join_paths(path)?);
+        command.env("PATH", across::before(&folder().join("bin"))?);
         command.env("LIBNODE_PATH", folder().join("libnode"));
         command.env("CARGO_TARGET_DIR", folder().join("target"));
         if let Some(rustc) = &self.rustc {
@@ -283,11 +211,11 @@ impl Windows {
         Ok(())
     }
 
-    /// `cargo build` for Windows without what only debuggers read, beside other work.
-    pub(crate) fn build(&self, packages: &[&str]) -> Result<Command> {
+    /// A command of cargo for Windows, without what only debuggers read, beside other work.
+    pub(crate) fn cargo(&self, task: &str, packages: &[&str]) -> Result<Command> {
         let mut command = tool::command("nice");
         command.args(["-n", "19"]).arg(tool::cargo(&[]).get_program());
-        command.args(["build", "--locked", "--target", TARGET]);
+        command.args([task, "--locked", "--target", TARGET]);
         for package in packages {
             command.args(["--package", package]);
         }
@@ -296,7 +224,7 @@ impl Windows {
         Ok(command)
     }
 
-    /// The folder of the programs that [`build`](Self::build) makes.
+    /// The folder of the programs that `build` makes.
     pub(crate) fn programs() -> PathBuf {
         folder().join("target").join(TARGET).join("debug")
     }

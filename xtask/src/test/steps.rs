@@ -108,12 +108,17 @@ pub(super) fn platforms() -> Vec<Step> {
 }
 
 /// Windows programs, and what runs them.
-pub(super) fn windows(made: &setup::Windows, wine: &Path) -> anyhow::Result<[Step; 2]> {
-    let build = made.build(&["example-everything", "case-runner"])?;
+pub(super) fn windows(made: &setup::Windows, wine: &Path) -> anyhow::Result<[Step; 3]> {
+    let build = made.cargo("build", &["example-everything", "case-runner"])?;
+    let check = made.cargo("check", &["tricorn-python", "tricorn-node"])?;
     let (path, _) = tool::python().context("no python3 >= 3.10")?;
     let mut smoke = program(path, &["tests/windows/smoke.py"]);
     smoke.arg(setup::Windows::programs()).arg(wine);
-    Ok([step("windows build", build, 40, Reader::Status), step("windows smoke", smoke, 15, Reader::Own)])
+    Ok([
+        step("windows build", build, 40, Reader::Status),
+        step("windows check", check, 20, Reader::Status),
+        step("windows smoke", smoke, 15, Reader::Own),
+    ])
 }
 
 fn deny() -> Step {
