@@ -59,6 +59,12 @@ fn give_back_streams(py: Python<'_>) -> PyResult<()> {
     })
 }
 
+/// The words of a command line, by the rules of the platform.
+#[pyfunction]
+fn split_command(line: &str) -> PyResult<Vec<String>> {
+    error::checked(tricorn::bridge::split_command(line))
+}
+
 /// Writes to standard error without waiting for who reads it.
 #[pyfunction]
 fn write_stderr(text: &str) -> PyResult<()> {
@@ -77,7 +83,8 @@ mod _core {
     #[pymodule_export]
     use super::{
         check_form, check_pages, client::Client, give_back_streams, group::ClientGroup, host::Bridge,
-        http::HttpEndpoint, is_safe_icon, local::forks, server::Server, unknown_option, version, write_stderr,
+        http::HttpEndpoint, is_safe_icon, local::forks, server::Server, split_command, unknown_option, version,
+        write_stderr,
     };
 
     #[pymodule_init]

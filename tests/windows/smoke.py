@@ -54,6 +54,8 @@ class Setting:
         (self.folder / "client").mkdir()
         (self.folder / "client/runner.exe").symlink_to(programs / "case-runner.exe")
         self.script("wrapped", '@"%~dp0everything.exe" %*')
+        # npm puts a script for other systems beside each of its programs.
+        (self.folder / "wrapped").write_text("#!/bin/sh\nexit 1\n")
         self.script(
             "parent",
             '@start /b "" "%~dp0sleeper.exe" --http 127.0.0.1:0 <nul >nul 2>nul',
@@ -381,6 +383,22 @@ def by_name(setting: Setting) -> None:
     setting.gone()
 
 
+def own_environment(setting: Setting) -> None:
+    """A command is found by the PATH that it is given, in whatever case, and needs nothing else of the environment."""
+    with runner(setting) as run:
+        folder = setting.folder / "apart"
+        folder.mkdir()
+        (folder / "apart.exe").symlink_to((setting.folder / "everything.exe").readlink())
+        error = run.fail("connect", target=setting.target("apart"), options={})
+        check("apart" in error["message"], error)
+        target = {**setting.target("apart"), "env": {"Path": setting.windows("apart")}}
+        run.do("connect", target=target, options={"inherit_env": False})
+        run.echo("apart")
+        run.do("close")
+        setting.gone("apart")
+    setting.gone()
+
+
 def by_script(setting: Setting) -> None:
     """A command that is a batch file passes its words on, with blanks in them."""
     with runner(setting) as run:
@@ -440,6 +458,7 @@ TESTS: list[Callable[[Setting], None]] = [
     client_over_stdio,
     client_over_http,
     by_name,
+    own_environment,
     by_script,
     not_there,
     grandchildren,

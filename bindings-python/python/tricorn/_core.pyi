@@ -17,6 +17,7 @@ __all__ = [
     "forks",
     "give_back_streams",
     "is_safe_icon",
+    "split_command",
     "unknown_option",
     "version",
     "write_stderr",
@@ -49,6 +50,9 @@ def give_back_streams() -> None:
 
     Flush before that: what was printed still goes to standard error.
     """
+
+def split_command(line: str) -> list[str]:
+    """The words of a command line, by the rules of the platform."""
 
 def write_stderr(text: str) -> None:
     """Writes to standard error without waiting for who reads it."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from . import _core, command_line
+from . import _core
 from .checks import called, known_options
 from .connection import Connection
 from .content import CallToolResult, Implementation, member
@@ -496,8 +496,9 @@ def _python(target: object) -> list[str] | None:
     """The words of a command that begins with a Python file which the system cannot run by itself: `./weather.py`."""
     words: list[str]
     if isinstance(target, str):
-        with suppress(ValueError):  # the engine says what is wrong with it
-            words = [target] if os.path.isfile(target) else command_line.split(target)
+        # The engine says again what is wrong with it, for which UnicodeEncodeError has no words.
+        with suppress(MisuseError, UnicodeEncodeError):
+            words = [target] if os.path.isfile(target) else _core.split_command(target)
             return _run_by_python(words)
         return None
     if isinstance(target, os.PathLike):

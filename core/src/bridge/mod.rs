@@ -65,6 +65,15 @@ pub fn occupy_streams() {
     crate::streams::occupy();
 }
 
+/// The words of a command line as [`Target`](crate::client::Target) finds them.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) for a quote that is not closed.
+#[cfg(feature = "stdio")]
+pub fn split_command(line: &str) -> Result<Vec<String>> {
+    crate::client::split(line)
+}
+
 /// Writes text to standard error without waiting for who reads it: what it does not take is dropped, and counted.
 pub fn write_stderr(text: &str) {
     crate::report::text(text);

@@ -48,6 +48,8 @@ pub use http_transport::{HttpBody, HttpRequest, HttpResponse, HttpTransport};
 #[cfg(feature = "runtime")]
 pub(crate) use listening::Hub;
 pub use listening::{Change, Listening};
+#[cfg(feature = "stdio")]
+pub(crate) use options::split;
 pub use options::{ClientOptions, InheritEnv, Target};
 #[cfg(feature = "runtime")]
 pub(crate) use results::reading_of;

@@ -628,8 +628,12 @@ fn is_address(text: &str) -> bool {
     is_host && port.parse::<u16>().is_ok() && !text.contains(char::is_whitespace)
 }
 
+/// The words of a command line, by the rules of the platform: those of a POSIX shell, or of programs on Windows.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) for a quote that is not closed.
 #[cfg(feature = "stdio")]
-fn split(line: &str) -> Result<Vec<String>> {
+pub(crate) fn split(line: &str) -> Result<Vec<String>> {
     #[cfg(windows)]
     let words = super::programs::split(line);
     #[cfg(not(windows))]

@@ -243,6 +243,8 @@ mod tests {
             (r#"x "a\\" "b\"c" d\\\"e"#, &["x", r"a\", r#"b"c"#, r#"d\"e"#]),
             (r#"x "" "a""b" c"d e"f"#, &["x", "", r#"a"b"#, "cd ef"]),
             (r"x 'a b'", &["x", "'a", "b'"]),
+            (r"\\host\share\a.py b\", &[r"\\host\share\a.py", r"b\"]),
+            (r#""C:\x\" a"#, &[r"C:\x\", "a"]),
             ("  x\t ä\r\n ", &["x", "ä"]),
             ("", &[]),
         ] {

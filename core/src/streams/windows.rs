@@ -91,7 +91,7 @@ impl Out {
         let now = Place::Error.now()?;
         let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
         let writer = match &*last {
-            Some((place, writer)) if *place == now as usize => writer.clone(),
+            Some((place, writer)) if *place == now as usize && writer.lock().failed.is_none() => writer.clone(),
             _ => {
                 let writer = Writer::new(Place::Error.duplicate()?);
                 if let Some((_, before)) = last.replace((now as usize, writer.clone())) {
