@@ -25,7 +25,7 @@ const LEAST: usize = 64 << 20;
 /// The budget where nobody says how much memory there is.
 const UNKNOWN: usize = 1 << 30;
 
-/// How long nobody is asked to give something up, after nobody could.
+/// Time without further attempts to reclaim memory, after nobody could give anything up.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Somebody whose bytes count together: a client of a server, or a server of a client.
@@ -83,7 +83,7 @@ struct State {
 #[derive(Default)]
 struct Idle {
     all: Vec<Weak<dyn Reclaim>>,
-    /// When nobody could give up anything.
+    /// Time of the last attempt in which nobody could give up anything.
     in_vain: Option<Instant>,
 }
 

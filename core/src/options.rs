@@ -38,7 +38,7 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     })
 }
 
-/// How much of a name has to be there to be its beginning.
+/// Shortest text that counts as the beginning of a name.
 const SHORTEST: usize = 4;
 
 /// The refusal of an option that does not exist, with the nearest one that does, or else all of them.
@@ -66,7 +66,7 @@ const FROM_ONE: [&str; 8] = [
     "page_size",
 ];
 
-/// What serde says of a value, where its types mean something to whoever wrote that.
+/// Words serde's message about a value, where its types mean something to the author of the option.
 fn in_words(error: &serde_json::Error, name: &str, value: &Value) -> String {
     let text = error.to_string();
     let kind = text.rsplit_once("expected ").map_or("", |(_, kind)| kind);

@@ -1,4 +1,4 @@
-//! What the engine says on standard error, which may be closed, full or unread, and what it does with user code that
+//! Messages of the engine on standard error, which may be closed, full or unread, and its handling of user code that
 //! panics.
 
 use std::fmt;
@@ -69,7 +69,7 @@ mod place {
 
     /// Set while nobody reads it.
     static STUCK: AtomicBool = AtomicBool::new(false);
-    /// How many bytes were dropped meanwhile.
+    /// Number of bytes that were dropped meanwhile.
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
     /// A line has lost its end.
     static CUT: AtomicBool = AtomicBool::new(false);

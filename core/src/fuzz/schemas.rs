@@ -364,7 +364,7 @@ fn matched(input: &[u8]) -> u64 {
     }
 }
 
-/// Where values stand apart, whatever they are, they are found again.
+/// Checks that values of any kind are found again where the template keeps them apart.
 fn given_back(one: &str, other: &str) {
     let all: Vec<&str> = one.split(',').chain(other.split('/')).filter(|part| !part.is_empty()).take(8).collect();
     if one.is_empty() || other.is_empty() || all.is_empty() {

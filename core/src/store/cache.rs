@@ -1,4 +1,4 @@
-//! What clients keep of results that say how long they keep.
+//! Results that clients cache for as long as the results themselves allow.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,7 @@ use crate::jsonrpc::RawJson;
 /// Names a kept result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
-    /// Whose result it is: a digest of the server's address.
+    /// Owner of the result: a digest of the server's address.
     pub(crate) target: Arc<str>,
     /// For whom it is: a digest of the authorization that it was asked with; `None` of a public one.
     pub(crate) scope: Option<Arc<str>>,
@@ -33,7 +33,7 @@ impl CacheKey {
 pub(crate) struct CacheEntry {
     /// The result, as it came.
     pub(crate) result: RawJson,
-    /// When it came.
+    /// Time of its arrival.
     pub(crate) received: Duration,
     /// Until when it is fresh.
     pub(crate) expires: Duration,
@@ -83,7 +83,7 @@ struct Kept {
     used: u64,
 }
 
-/// What an entry costs besides its texts, about.
+/// Approximate cost of an entry besides its texts.
 const OVERHEAD: usize = 256;
 
 impl MemoryCache {
@@ -108,7 +108,7 @@ impl State {
 }
 
 impl MemoryCache {
-    /// What is kept under this key, fresh or not.
+    /// Returns the entry under this key, fresh or not.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<CacheEntry> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -169,7 +169,7 @@ impl MemoryCache {
         gone.iter().for_each(|key| state.drop_entry(key));
     }
 
-    /// How many results are kept, and their bytes.
+    /// Returns the number of cached results, and their bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         let state = self.lock();
         (state.entries.len(), state.bytes)

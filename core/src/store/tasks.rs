@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::jsonrpc::RawJson;
 use crate::model::Task;
 
-/// Whose a task is: nobody else finds it. A session's or a connection's name; one day a principal's.
+/// Owner of a task: nobody else finds it. The name of a session or a connection; one day that of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Owner(pub(crate) Arc<str>);
 
-/// How a task has ended: what its request would have been answered with.
+/// End of a task: the answer that its request would have got.
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
     Result(RawJson),
@@ -35,7 +35,7 @@ pub(crate) struct Kept {
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// How many tasks there may be and how much their outcomes may take.
+/// Limits of the number of tasks, and of the bytes of their outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) tasks: usize,
@@ -88,9 +88,9 @@ pub(crate) trait TaskStore: Send {
     fn remove_all(&mut self, owner: &Owner);
     /// Forgets what has expired, and says what that was.
     fn expire(&mut self, now: Duration) -> Vec<(Owner, String)>;
-    /// When something expires.
+    /// Time of the next expiry.
     fn next_expiry(&self) -> Option<Duration>;
-    /// How many there are.
+    /// Number of tasks.
     fn len(&self) -> usize;
 }
 

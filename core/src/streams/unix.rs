@@ -221,7 +221,7 @@ pub(crate) fn duplicate(fd: impl AsFd) -> std::io::Result<File> {
     Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?.into())
 }
 
-/// What a descriptor refers to.
+/// Identity of the file that a descriptor refers to.
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub(crate) struct Identity(u64, u64);
 

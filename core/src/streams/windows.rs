@@ -57,7 +57,7 @@ struct Waiting {
     under_way: usize,
     /// The target, until there is a thread.
     target: Option<Target>,
-    /// Why nothing more can be written, by the system's number.
+    /// The system's number of the error after which nothing more can be written.
     failed: Option<i32>,
     /// Nothing more will come.
     over: bool,
@@ -65,7 +65,7 @@ struct Waiting {
 
 enum Target {
     File(File),
-    /// Of the characters that come in several writes, the first bytes.
+    /// A console, and the first bytes of a character that comes in several writes.
     Console(File, Vec<u8>),
 }
 
