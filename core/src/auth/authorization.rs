@@ -7,7 +7,7 @@ use super::pkce::Pkce;
 use super::url::{is_safe, with_query};
 use crate::error::{Result, shortened, shown_url};
 
-/// What has to be remembered between the browser's going and its coming back.
+/// State that is remembered while the user is in the browser.
 #[derive(Clone)]
 pub(crate) struct Authorization {
     state: String,
@@ -30,7 +30,7 @@ impl fmt::Debug for Authorization {
     }
 }
 
-/// What an authorization is asked with.
+/// Parameters of an authorization request.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) endpoint: &'a str,

@@ -5,7 +5,7 @@ use std::fmt::Write;
 /// The most challenges that are read of one answer, and the most parameters of each: more are passed over.
 const MOST: usize = 32;
 
-/// How one may authenticate, as a server says it.
+/// One way to authenticate, as a server names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Challenge {
     /// As it came; compared without regard to case.
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows a scheme: nothing, one text, or the first of its parameters.
+    /// Reads the text after a scheme: nothing, a token68, or the first of its parameters.
     fn first(&mut self, found: &mut [Challenge]) {
         let before = self.rest;
         self.take(is_token68_byte);

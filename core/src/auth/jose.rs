@@ -109,7 +109,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// What a token says of itself before anybody has verified it.
+/// Header of a token, before anybody has verified it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) alg: Algorithm,
@@ -117,7 +117,7 @@ pub(crate) struct Header {
     pub(crate) typ: Option<String>,
 }
 
-/// Why a token is not accepted. Nothing of the token is in it.
+/// Reason for refusing a token. Nothing of the token is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Refused {
@@ -137,7 +137,7 @@ pub(crate) enum Refused {
     TooManyKeys,
     /// The signature is not that of the key.
     Signature,
-    /// What is signed is no JSON object.
+    /// The signed payload is no JSON object.
     Claims,
 }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What a token says of itself; nothing of it is verified.
+/// Reads the header of a token; nothing of it is verified.
 pub(crate) fn header(token: &str) -> Result<Header, Refused> {
     use jsonwebtoken::errors::ErrorKind;
 

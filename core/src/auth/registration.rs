@@ -12,7 +12,7 @@ use super::token::refusal_of;
 use super::url::{Parts, is_safe, is_same_issuer};
 use crate::error::shown_url;
 
-/// What a client is known as to one authorization server.
+/// Identity of a client at one authorization server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Client {
     pub(crate) client_id: String,
@@ -21,16 +21,16 @@ pub(crate) struct Client {
     /// Unix seconds; 0 is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret_expires_at: Option<u64>,
-    /// How it proves itself at the token endpoint, where that was agreed on.
+    /// Its way of authenticating at the token endpoint, where that was agreed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token_endpoint_auth_method: Option<String>,
-    /// Where the browser comes back to, of a client that was registered with it.
+    /// Redirect URI of a client that was registered with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) redirect_uri: Option<String>,
     pub(crate) known_by: KnownBy,
 }
 
-/// How an authorization server has come to know a client.
+/// Way in which an authorization server has come to know a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KnownBy {
@@ -75,7 +75,7 @@ impl Client {
     }
 }
 
-/// How to become known.
+/// Next step towards a client that the authorization server knows.
 #[derive(Debug)]
 pub(crate) enum Choice {
     Known(Client),
@@ -169,7 +169,7 @@ pub(crate) fn request(endpoint: &str, auth: &Auth, metadata: &ServerMetadata, re
     Fetch::post(endpoint, "application/json", body.to_string())
 }
 
-/// What a registration has led to, RFC 7591 §3.2.
+/// Reads the answer to a registration, RFC 7591 §3.2.
 ///
 /// # Errors
 /// Why there is no client, for people.

@@ -103,8 +103,8 @@ impl ServerMetadata {
     }
 }
 
-/// Where an issuer's metadata may be, best first: RFC 8414 §3.1, then OpenID Connect Discovery with the path in either
-/// place.
+/// Returns the possible addresses of an issuer's metadata, best first: RFC 8414 §3.1, then OpenID Connect Discovery
+/// with the path in either place.
 pub(crate) fn well_known(issuer: &str) -> Vec<String> {
     let Some(parts) = Parts::of(issuer) else { return Vec::new() };
     let (origin, path) = (parts.origin(), parts.path.trim_end_matches('/'));

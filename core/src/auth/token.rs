@@ -22,7 +22,7 @@ pub(crate) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer
 /// A token is renewed so many seconds before its end, or a tenth of its life if that is less.
 const AHEAD: u64 = 30;
 
-/// How a client proves itself at the token endpoint.
+/// Authentication of a client at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     None,
@@ -115,7 +115,7 @@ pub(crate) fn request<'a>(
     fetch
 }
 
-/// How a token is shown.
+/// Scheme by which a token is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TokenType {
     Bearer,
@@ -123,7 +123,7 @@ pub(crate) enum TokenType {
     Dpop,
 }
 
-/// What the token endpoint gave. Times are Unix seconds.
+/// Answer of the token endpoint. Times are Unix seconds.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
     pub(crate) access_token: String,
@@ -136,7 +136,7 @@ pub(crate) struct Token {
     pub(crate) renew_at: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refresh_token: Option<String>,
-    /// What was granted, if the server has said so.
+    /// The granted scopes, if the server names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scope: Option<String>,
 }
@@ -230,17 +230,17 @@ pub(crate) fn mask(text: &mut String, secret: &str) {
     }
 }
 
-/// What a refusal says of itself.
+/// Reads the code and the description of a refusal.
 pub(crate) fn refusal_of(fetched: &Fetched) -> Refusal {
     let body: Value = serde_json::from_slice(&fetched.body).unwrap_or_default();
     let text = |name: &str, most| body.get(name).and_then(Value::as_str).map(|text| shortened(text, most).into_owned());
     Refusal { status: fetched.status, error: text("error", 60), description: text("error_description", 200) }
 }
 
-/// What the token endpoint has answered.
+/// Reads the answer of the token endpoint.
 ///
 /// # Errors
-/// Its refusal. What should have been a token and cannot be read is one, too.
+/// Its refusal. A token that cannot be read is one, too.
 pub(crate) fn answer(fetched: &Fetched, now: u64) -> Result<Token, Refusal> {
     let refusal = refusal_of(fetched);
     if !(200..300).contains(&fetched.status) || refusal.error.is_some() {

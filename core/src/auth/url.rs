@@ -1,5 +1,4 @@
-//! What authorization has to know of a URL. A URL is only ever looked at: what is sent or compared is the text as it
-//! came.
+//! Parts of a URL that authorization needs. A URL is only ever looked at: the text is sent and compared as it came.
 
 use fluent_uri::Uri;
 

@@ -1,4 +1,4 @@
-//! What the program itself is asked during a login.
+//! Functions of the program that a login calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::call::BoxFuture;
 use crate::error::Result;
 
-/// What an assertion or a token is wanted for.
+/// Purpose of an assertion or a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wanted {
@@ -25,7 +25,7 @@ pub trait Browser: Send + Sync + 'static {
     fn open(&self, url: &str) -> BoxFuture<Result<()>>;
 }
 
-/// Where the browser comes back to.
+/// Receiver of the browser that comes back from a login.
 pub trait Redirect: Send + Sync + 'static {
     /// Begins to wait, before the browser is opened.
     ///

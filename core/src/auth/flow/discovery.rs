@@ -1,4 +1,4 @@
-//! Where to log in.
+//! Discovery of the authorization server.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ impl Flow {
         self.given.challenges.iter().filter(own).find_map(|challenge| challenge.get(name)).filter(|v| !v.is_empty())
     }
 
-    /// Where the server says that its metadata is: a URL, which some write in the wrong quotes or relative to their own.
+    /// Returns the metadata URL that the server names, which some write in the wrong quotes or relative to their own.
     fn named(&self) -> Option<String> {
         let named = self.challenged("resource_metadata")?;
         let named = named.strip_prefix('\'').and_then(|named| named.strip_suffix('\'')).unwrap_or(named).trim();
@@ -292,7 +292,7 @@ impl Flow {
         self.known_server()
     }
 
-    /// What came of asking for a document that decides what is asked next.
+    /// Takes the answer to a request for a document that decides what is asked next.
     ///
     /// # Errors
     /// The end, where there is no telling: it may be there the next time, and say something else than what would be

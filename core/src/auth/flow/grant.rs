@@ -1,4 +1,4 @@
-//! How to be let in, once it is known where.
+//! Choice of the request for a token, once the authorization server is known.
 
 use super::{Flow, Request, State, Step};
 use crate::auth::authorization::{Asked, Authorization, scopes};
@@ -50,7 +50,7 @@ impl Flow {
         self.load()
     }
 
-    /// What is kept for the issuer is known, too: is there anything left to do?
+    /// Decides what is left to do, now that the stored session of the issuer is known, too.
     pub(super) fn decide(&mut self, session: Option<Session>, now: u64) -> Step {
         let is_own =
             |session: &Session| is_same_issuer(&session.issuer, &self.issuer) && session.is_of(&self.given.auth);

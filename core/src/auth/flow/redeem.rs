@@ -147,7 +147,7 @@ impl Flow {
         Some(answer.map_err(|refusal| refusal.without(self.sent())))
     }
 
-    /// What is secret in the request.
+    /// Returns the secrets in the request.
     fn sent(&self) -> Vec<&str> {
         const SECRET: [&str; 4] = ["refresh_token", "code", "code_verifier", "assertion"];
         let Some(request) = &self.request else { return Vec::new() };

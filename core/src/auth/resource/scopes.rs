@@ -8,7 +8,7 @@ const MOST: usize = 100;
 /// The most bytes of those that are granted already. What is needed is named whatever its length.
 const MOST_BYTES: usize = 2048;
 
-/// What follows from `granted`, besides itself; what is implied may imply more.
+/// Returns the scopes that follow from `granted`, besides itself; an implied scope may imply more.
 pub(crate) fn implied(granted: &[String], rules: &[(String, Vec<String>)]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     loop {

@@ -15,10 +15,10 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 
 /// The disk, or a keychain that asks its user, is not waited for any longer.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often somebody who waits for a login looks: at first, and in the end.
+/// Pauses between two looks while waiting for a login: at first, and in the end.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// Where the key is that seals files.
+/// Source of the key that seals files.
 pub(super) trait Keys: Send + Sync + 'static {
     /// The key, made if there is none. May wait, and ask the user.
     ///
@@ -102,7 +102,7 @@ impl FileStore {
         self.inner.place.dir()
     }
 
-    /// What waits for the disk is done where waiting is allowed, and to its end, whoever still waits for that.
+    /// Does work on the disk on a thread where waiting is allowed, and to its end, whoever still waits for that.
     fn run<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> Result<T> + Send + 'static) -> BoxFuture<Result<T>> {
         let inner = self.inner.clone();
         Box::pin(async move {

@@ -1,4 +1,4 @@
-//! What is kept of an earlier login: whose it is, when it counts, and what a strange answer does to it.
+//! Tests of stored logins: their owner, their validity, and the effect of a strange answer on them.
 
 use super::*;
 

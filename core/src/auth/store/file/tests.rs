@@ -280,7 +280,7 @@ async fn who_goes_away_while_it_saves_leaves_the_lock_to_the_work() {
 /// An authorization server that rotates: token `n` gets token `n + 1`, and is used up.
 struct Rotating {
     port: u16,
-    /// What it did, a word for each request.
+    /// Its actions, a word for each request.
     done: Receiver<&'static str>,
 }
 
