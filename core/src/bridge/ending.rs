@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// A signal is to be heard by the host.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// How often that has begun.
+/// Number of calls of [`watch_signals`].
 static ROUND: AtomicU64 = AtomicU64::new(0);
 /// There is a task that hears the signals.
 static HEARS: AtomicBool = AtomicBool::new(false);

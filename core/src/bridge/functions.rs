@@ -27,7 +27,7 @@ impl Function {
         Self { handler: Arc::new(HostHandler { bridge: bridge.clone(), handler }), place }
     }
 
-    /// What it answers; dropped, it is cancelled.
+    /// Calls the function and waits for its answer; dropped, the call is cancelled.
     pub(super) fn ask<T: DeserializeOwned>(
         &self,
         params: &Value,

@@ -137,7 +137,7 @@ impl ClientGroup {
         });
     }
 
-    /// Why servers are not connected: `{name: {"kind", "message", "code"?, "data"?}}`.
+    /// Returns the reasons why servers are not connected: `{name: {"kind", "message", "code"?, "data"?}}`.
     #[must_use]
     pub fn failures(&self) -> RawJson {
         RawJson::from_value(&failures(&self.group.failures()))

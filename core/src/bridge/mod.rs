@@ -76,7 +76,7 @@ pub trait Host: Send + Sync + 'static {
     fn wake(&self);
 }
 
-/// What the host is to be told.
+/// Message to the host.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Delivery {
@@ -84,7 +84,7 @@ pub enum Delivery {
     Call {
         /// Names the call in [`Bridge::complete`].
         key: u64,
-        /// Which handler, as registered.
+        /// The handler, by its number from the registration.
         handler: u32,
         /// Its parameters; for tools the arguments object, valid against the input schema.
         params: RawJson,
@@ -122,7 +122,7 @@ pub enum Delivery {
         /// `failed`. Of the bridge: `held` `{"op"}`, something goes on for an operation that is settled next, and
         /// `freed` `{"op"}`, nothing goes on for one that was, or was given up.
         name: &'static str,
-        /// What happened.
+        /// Parameters of the event.
         params: RawJson,
         /// The operation that caused it, as of a call.
         origin: u64,
@@ -143,8 +143,8 @@ pub enum Answer {
     Failed(String),
     /// A JSON-RPC error.
     Error(Error),
-    /// What the client has to answer first: `{"inputRequests"?: {key: {"method", "params"?}}, "state"?: any}`. The handler
-    /// is called again with [`Bridge::input`] filled.
+    /// Questions that the client has to answer first: `{"inputRequests"?: {key: {"method", "params"?}}, "state"?:
+    /// any}`. The handler is called again with [`Bridge::input`] filled.
     InputRequired(RawJson),
     /// The handler was removed while the call was on its way.
     Gone,
@@ -171,7 +171,7 @@ impl Delivery {
     }
 }
 
-/// How much waits in a bridge.
+/// Load of a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BridgeMetrics {
@@ -193,7 +193,7 @@ const MAX_EVENT_BYTES: usize = 64 << 20;
 /// With more of them than this, the progress of a request that waits is replaced by newer.
 const MANY_EVENTS: usize = 256;
 
-/// How a notification ends that a list has changed, and nothing more.
+/// End of the text of a notification that a list has changed, and that says nothing more.
 const LIST_CHANGED: &str = "/list_changed\",\"params\":null}";
 
 /// The most bytes that a host is given at once, but for one delivery that is longer: some hosts make one string of it.
@@ -216,7 +216,7 @@ struct Shared {
 struct Running {
     context: Context,
     reply: Reply,
-    /// Of middleware, where the request goes on.
+    /// For middleware, the request and the way on for it.
     next: Option<(Request, Next)>,
 }
 
@@ -226,17 +226,17 @@ type Op = Box<dyn Send + Sync>;
 /// An operation that is not finished.
 struct Operation {
     guard: Option<Op>,
-    /// What it causes knows it by this.
+    /// The name of the operation for everything that it causes.
     started: Weak<Started>,
 }
 
 #[derive(Default)]
 struct Queue {
     deliveries: Vec<Delivery>,
-    /// Of those that are offered.
+    /// Number of events among the deliveries.
     events: usize,
     event_bytes: usize,
-    /// Where each operation's last progress is.
+    /// Place of each operation's last progress in the queue.
     progress: HashMap<u64, usize>,
     /// Changes of lists that wait: by whom they are heard, what caused them, and what they are.
     changes: HashSet<(u32, u64, String)>,
@@ -319,8 +319,8 @@ impl Bridge {
         }))
     }
 
-    /// What is in the queue, at most about 16 MiB of it. Nothing means that the next delivery wakes the host again:
-    /// take until nothing is left.
+    /// Takes the queue, at most about 16 MiB of it. Nothing means that the next delivery wakes the host again: take
+    /// until nothing is left.
     #[must_use]
     pub fn take(&self) -> Vec<Delivery> {
         let mut queue = lock(&self.0.queue);
@@ -512,7 +512,7 @@ impl Bridge {
         self.uncork();
     }
 
-    /// How much waits.
+    /// Returns the load of the bridge.
     #[must_use]
     pub fn metrics(&self) -> BridgeMetrics {
         let queue = lock(&self.0.queue);

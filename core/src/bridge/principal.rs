@@ -1,4 +1,4 @@
-//! Whose a request is, as a function of the host says.
+//! Principal of a request, as a function of the host names it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Asking {
     handler: u32,
 }
 
-/// What the function has said of a request.
+/// Answer of the function about a request.
 enum Said {
     /// Nothing yet.
     Nothing,

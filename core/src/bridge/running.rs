@@ -1,4 +1,4 @@
-//! What a host does about a running call: answer it, tell and ask its client.
+//! Operations of a host on a running call: answer it, tell and ask its client.
 
 use std::sync::Arc;
 
@@ -45,10 +45,10 @@ impl Bridge {
         lock(&self.0.calls).get(&key).map(|running| running.context.clone())
     }
 
-    /// What is known of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
-    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "taskId"?, "transport", "sessionId"?, "headers"?}`,
-    /// `"through"?`: the call of the innermost middleware of this host that the request came through, and `"origin"?`:
-    /// the operation that caused it, as [`Delivery::Call`] says.
+    /// Returns the facts of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
+    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "taskId"?, "transport", "sessionId"?,
+    /// "headers"?}`, `"through"?`: the call of the innermost middleware of this host that the request came through, and
+    /// `"origin"?`: the operation that caused it, as [`Delivery::Call`] says.
     #[must_use]
     pub fn context(&self, key: u64) -> Option<RawJson> {
         self.running(key).map(|context| {

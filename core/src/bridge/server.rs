@@ -21,7 +21,7 @@ use crate::server::{self, Kind, Parameters, ServerOptions};
 #[cfg(feature = "http")]
 use crate::signal::Signal;
 
-/// What a host says besides a definition.
+/// Options of a host for a definition.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct AddOptions {
@@ -42,7 +42,7 @@ enum Side {
     Output,
 }
 
-/// What a host says of a file or a directory.
+/// Options of a host for a file or a directory.
 #[cfg(feature = "files")]
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -88,7 +88,7 @@ pub struct Server {
     pub(super) listening: Arc<Mutex<BTreeMap<u64, Arc<Signal>>>>,
 }
 
-/// Where a definition goes.
+/// Place for a definition.
 pub(super) enum Place<'a> {
     Server(&'a server::Server),
     Session(server::Session),
@@ -401,8 +401,8 @@ impl Server {
         Ok(self.server.set_enabled(kind_of(kind)?, name, yes))
     }
 
-    /// Where what is not registered comes from: `list` is a host's function that gets `{"cursor"?}` and answers with
-    /// definitions, `get` one that gets the parameters of `tools/call`, `resources/read` or `prompts/get`.
+    /// Sets the source of everything that is not registered: `list` is a host's function that gets `{"cursor"?}` and
+    /// answers with definitions, `get` one that gets the parameters of `tools/call`, `resources/read` or `prompts/get`.
     ///
     /// # Errors
     /// As [`remove`](Self::remove).

@@ -1,4 +1,4 @@
-//! What stands around a host's handlers: middleware, a lifespan.
+//! Tests of the layers around a host's handlers: middleware, a lifespan.
 
 use super::*;
 
