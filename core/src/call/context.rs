@@ -20,7 +20,7 @@ use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, Role, St
 use crate::report;
 use crate::signal::Signal;
 
-/// What a layer above keeps for one connection.
+/// Data of a layer above for one connection.
 pub(crate) type SessionSlot = OnceLock<Arc<dyn Any + Send + Sync>>;
 
 /// The way to the peer, whatever moves the bytes.
@@ -49,7 +49,7 @@ pub(crate) trait Link: Send + Sync {
     ) -> Guard;
     /// Requests to the peer that wait for an answer.
     fn awaited(&self) -> usize;
-    /// Which side this is.
+    /// Returns the role of this side.
     fn role(&self) -> Role;
     /// True if it would change anything, should a legacy client's subscription to a resource begin or end.
     ///
@@ -67,7 +67,7 @@ pub(crate) trait Link: Send + Sync {
     fn declares_extension(&self, _id: &str) -> bool {
         false
     }
-    /// What a layer above keeps for this connection.
+    /// Returns the data of a layer above for this connection.
     fn session(&self) -> &SessionSlot;
     /// Ends the stream that the request's answer goes on; its client comes back for the rest.
     fn close_stream(&self, _call: CallId) {}
@@ -83,7 +83,7 @@ pub(crate) trait Link: Send + Sync {
     fn is_heard(&self) -> bool;
     /// True if somebody reads what goes out before the answer to this request.
     fn is_read(&self, call: CallId) -> bool;
-    /// What waits for a stream may go out with the answer to this request.
+    /// Messages that wait for a stream may go out with the answer to this request.
     fn take_up(&self, call: CallId);
     /// The request is about to be answered with a task. `stop` ends that when the peer will not hear of it after all.
     fn created(&self, _task: &Arc<str>, _stop: Box<dyn FnOnce() + Send>) {}
@@ -128,7 +128,7 @@ struct Inner {
     link: Arc<dyn Link>,
     handler: Arc<dyn Handler>,
     cancelled: Signal,
-    /// Where there are no rounds: what its handler asked by hand.
+    /// Questions that the handler asked by hand, where there are no rounds.
     #[cfg(feature = "runtime")]
     by_hand: OnceLock<Arc<ByHand>>,
     /// The number under which a bridge knows this request.
@@ -151,7 +151,7 @@ impl Context {
         Self(Arc::new(inner), states)
     }
 
-    /// What was put beside the request.
+    /// Returns the values that were put beside the request.
     pub(crate) fn states(&self) -> &States {
         &self.1
     }
@@ -182,13 +182,14 @@ impl Context {
         &self.0.link
     }
 
-    /// What is known of the request: revision, peer, `_meta`, progress token, transport.
+    /// Returns the facts of the request: revision, peer, `_meta`, progress token, transport.
     #[must_use]
     pub fn request(&self) -> &RequestContext {
         &self.0.request
     }
 
-    /// Who sent the request, where the server checks access tokens: over HTTP with `Auth`. `None` elsewhere.
+    /// Returns the sender of the request, where the server checks access tokens: over HTTP with `Auth`. `None`
+    /// elsewhere.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.0.request.transport.principal.as_deref()
@@ -347,7 +348,7 @@ impl Context {
         }))
     }
 
-    /// What the handler asked by hand in a revision without rounds.
+    /// Returns the questions that the handler asked by hand in a revision without rounds.
     #[cfg(feature = "runtime")]
     pub(super) fn by_hand(&self) -> &Arc<ByHand> {
         self.0.by_hand.get_or_init(Arc::default)

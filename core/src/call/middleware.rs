@@ -1,4 +1,4 @@
-//! What stands around every request, on either side: middleware.
+//! Middleware: functions around every request, on either side.
 
 mod limits;
 mod links;
@@ -142,16 +142,16 @@ impl Chain {
 /// The middleware that one request goes through.
 pub(crate) struct Around(Links);
 
-/// What a request that goes through middleware is registered under; the middleware's future hears of its end.
+/// State that a request is registered under while it goes through middleware; the middleware's future hears of its end.
 #[derive(Default)]
 struct Passing(Mutex<Ties>);
 
-/// What a request has come to inside of the middleware.
+/// Effects of a request inside of the middleware.
 #[derive(Default)]
 struct Ties {
     /// The tasks that were made of it. Those of which the peer does not hear by its answer are nobody's.
     tasks: Vec<(Arc<str>, Stop)>,
-    /// What the middleware was answered last.
+    /// The last answer to the middleware.
     given: Option<RawJson>,
     over: bool,
 }
@@ -299,7 +299,7 @@ impl Around {
     }
 }
 
-/// What middleware may answer with when it was given an answer: that, as it would go on without it, and as [`check`].
+/// Checks the answer of middleware that was given one itself: that, as it would go on without it, and as [`check`].
 ///
 /// # Errors
 /// As [`check`].
@@ -314,7 +314,7 @@ fn check_given(method: &str, result: &RawJson, given: Option<RawJson>) -> Result
     })
 }
 
-/// What middleware may answer with by itself.
+/// Checks an answer that middleware gives by itself.
 ///
 /// # Errors
 /// Something that is no `CallToolResult`, naming what is missing.

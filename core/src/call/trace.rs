@@ -11,7 +11,7 @@ use crate::report;
 
 type Source = dyn Fn() -> Option<TraceContext> + Send + Sync;
 
-/// What says to which trace the requests of a client belong.
+/// Function that names the trace of a client's requests.
 #[derive(Clone, Default)]
 pub(crate) struct TraceSource(Option<Arc<Source>>);
 

@@ -76,7 +76,7 @@ pub struct RateLimit {
     quota: Quota,
     limiter: Arc<Limiter>,
     sessions: Sessions,
-    /// When was last looked for counts that can be forgotten.
+    /// Time of the last look for counts that can be forgotten.
     swept: Arc<Mutex<Option<Instant>>>,
     per_session: bool,
 }
@@ -136,12 +136,12 @@ impl RateLimit {
     }
 }
 
-/// What a request is answered with that there is no room for.
+/// Returns the answer to a request that there is no room for.
 fn busy(revision: Revision, message: String) -> Error {
     Error::rpc(revision.rules().busy, message)
 }
 
-/// Which client a request is from: none where nothing tells it from others.
+/// Returns the client that a request is from: none where nothing tells it from others.
 fn client_of(context: &Context) -> Option<String> {
     let (transport, link) = (&context.request().transport, context.link());
     let session = transport.session_id.as_deref().map(str::to_owned);

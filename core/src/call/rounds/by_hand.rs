@@ -9,7 +9,7 @@ use crate::call::{CallOptions, Context, Reply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{RawJson, code};
 
-/// What a handler asks instead of answering: questions by their keys, each with its method and parameters, and a state
+/// Questions that a handler asks instead of answering, by their keys, each with its method and parameters, and a state
 /// for itself.
 pub(crate) struct Input {
     pub(crate) questions: Vec<(String, &'static str, RawJson)>,
@@ -22,10 +22,10 @@ pub(crate) struct Input {
 const MAX_ANSWERS: usize = 256;
 /// And of their bytes.
 const MAX_ANSWERED: usize = 16 * 1024 * 1024;
-/// How often a handler runs for one request, at most.
+/// The most runs of a handler for one request.
 const MAX_RUNS: u32 = 32;
 
-/// What came of the last round of one request.
+/// Outcome of the last round of one request.
 #[derive(Default)]
 pub(crate) struct ByHand(Mutex<Given>);
 
@@ -36,7 +36,7 @@ struct Given {
     /// Steps that were done, and those that this run has come to.
     steps: Vec<(String, RawJson)>,
     stepped: Vec<String>,
-    /// What the context has asked by requests, with the answers, and whether this run has come to it.
+    /// Questions that the context has asked by requests, with the answers; true if this run has come to it.
     answered: Vec<([u8; 32], RawJson, bool)>,
     runs: u32,
 }
@@ -164,7 +164,7 @@ async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<St
     Ok(responses)
 }
 
-/// What a question is known by.
+/// Returns the digest that a question is known by.
 pub(crate) fn known_by(method: &str, params: Option<&RawJson>) -> [u8; 32] {
     let params: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
     super::seal::digest(&json!([method, params]))

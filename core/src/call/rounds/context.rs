@@ -1,4 +1,4 @@
-//! What a handler's context has to do with rounds.
+//! Rounds in a handler's context.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -83,8 +83,8 @@ impl Context {
         missing.next().map_or(Ok(()), |first| Err(undeclared(row.name, first)))
     }
 
-    /// What a question is known by that goes out as a request, and may be come to again: its handler runs once more when it
-    /// asks by hand.
+    /// Returns the digest of a question that goes out as a request, and may be come to again: its handler runs once
+    /// more when it asks by hand.
     pub(in crate::call) fn question(&self, method: &str, params: Option<&RawJson>) -> Option<[u8; 32]> {
         let is_asked = Method::find(method).is_some_and(Method::is_question) && self.link().role() == Role::Server;
         (is_asked && super::may_ask(self.request())).then(|| super::known_by(method, params))
@@ -137,7 +137,7 @@ impl Context {
         })
     }
 
-    /// What the handler that asks by hand gave itself in the last round.
+    /// Returns the state that the handler, which asks by hand, gave itself in the last round.
     ///
     /// # Errors
     /// As [`Rounds::of`].
@@ -148,7 +148,7 @@ impl Context {
         })
     }
 
-    /// What the request is to be answered with instead of this, because of what its handler has asked its client.
+    /// Returns the answer that replaces this one, because of the questions that the handler has asked its client.
     /// `refused`: it ended with the error of a question that was not sent, and the number of that, if it is known.
     pub(in crate::call) fn instead(
         &self,

@@ -47,11 +47,11 @@ const MAX_PENDING: usize = 64;
 pub(crate) struct Rounds {
     sealer: Arc<Sealer>,
     rules: &'static Rules,
-    /// What the state belongs to: method, parameters, principal.
+    /// Request that the state belongs to: method, parameters, principal.
     bound: [u8; 32],
-    /// What the client sent back.
+    /// Answers that the client sent back.
     responses: Map<String, Value>,
-    /// Of that, or of a round before, the answers to what the handler asked by hand last.
+    /// Those of them, or of a round before, to the questions that the handler asked by hand last.
     by_hand: Map<String, Value>,
     state: Mutex<State>,
 }
@@ -59,22 +59,23 @@ pub(crate) struct Rounds {
 #[derive(Default)]
 struct State {
     kept: Kept,
-    /// Of what was answered, what the handler has asked for in this run.
+    /// For each answered question, true if the handler has asked for it in this run.
     used: Vec<bool>,
     /// Steps that this run has come to.
     stepped: Vec<String>,
     pending: Vec<Pending>,
-    /// What questions of this run were refused for want of, in the order in which they were, with the number of each.
+    /// Missing capabilities for which questions of this run were refused, in that order, with the number of each
+    /// question.
     missing: Vec<(u64, Vec<&'static str>)>,
-    /// What the handler asks by itself.
+    /// Questions that the handler asks by itself.
     own: Option<Own>,
-    /// What middleware around the handler had come to before that ran: used, stepped, pending.
+    /// State of the middleware around the handler before that ran: used, stepped, pending.
     outside: Option<(Vec<bool>, Vec<String>, usize)>,
-    /// How many questions the handler's own answer has told.
+    /// Number of questions that the handler's own answer has told.
     told: Option<usize>,
 }
 
-/// What a handler asks by itself.
+/// Questions that a handler asks by itself.
 struct Own {
     questions: Map<String, Value>,
     state: Option<RawJson>,
@@ -82,7 +83,7 @@ struct Own {
     by_hand: Map<String, Value>,
 }
 
-/// What is sealed.
+/// The sealed state.
 #[derive(Default, Clone, Serialize, Deserialize)]
 struct Kept {
     /// Counts the questions, for their keys.
@@ -100,7 +101,7 @@ struct Kept {
     /// The answers to what the handler asked by hand last, while the engine asks.
     #[serde(rename = "h", default, skip_serializing_if = "Map::is_empty")]
     by_hand: Map<String, Value>,
-    /// How many of the answers are from before that: the handler goes on from there and need not ask for them again.
+    /// Number of answers from before that: the handler goes on from there and need not ask for them again.
     #[serde(rename = "b", default, skip_serializing_if = "is_zero")]
     before: usize,
 }
@@ -115,7 +116,7 @@ const fn is_zero(number: &usize) -> bool {
 struct Answered {
     #[serde(rename = "d")]
     digest: String,
-    /// What it was, for people.
+    /// Its method, for people.
     #[serde(rename = "w")]
     what: String,
     #[serde(rename = "r")]
@@ -142,7 +143,7 @@ struct Pending {
     trace: Option<TraceContext>,
 }
 
-/// What becomes of a question.
+/// Fate of a question.
 pub(crate) enum Answer {
     /// It was answered.
     Now(RawJson),
@@ -316,8 +317,8 @@ impl Rounds {
         state.own.is_some() || !state.pending.is_empty()
     }
 
-    /// What a request is answered with whose handler ended with the error of a refused question, in whatever words: of the
-    /// one with this number, or of any where that got lost on the way.
+    /// Returns the answer to a request whose handler ended with the error of a refused question, in whatever words: of
+    /// the one with this number, or of any where that got lost on the way.
     pub(crate) fn refusal(&self, number: Option<u64>) -> Option<Error> {
         let state = self.lock();
         let first = state.missing.iter().position(|(known, _)| number.is_none_or(|number| number == *known))?;
@@ -400,7 +401,7 @@ impl Rounds {
     }
 }
 
-/// What is needed and not declared.
+/// Returns the capabilities that are needed and not declared.
 fn lacking<'a>(
     needed: impl Iterator<Item = &'static str> + 'a,
     declared: &'a Capabilities,
@@ -475,7 +476,7 @@ fn question(method: &str, params: &RawJson, trace: Option<&TraceContext>) -> Val
     question
 }
 
-/// What a handler is told that keeps rounds where there are none.
+/// Returns the error for a handler that keeps rounds where there are none.
 pub(crate) fn no_rounds(request: &RequestContext) -> Error {
     let (method, revision) = (request.method, request.revision);
     let message = format!(
@@ -490,7 +491,7 @@ pub(crate) fn may_ask(request: &RequestContext) -> bool {
     Method::find(request.method).is_some_and(|row| row.input_required)
 }
 
-/// Why this request cannot ask.
+/// Returns the reason why this request cannot ask.
 pub(crate) fn refused(method: &str, request: &RequestContext) -> Error {
     let why = match Method::find(request.method) {
         Some(row) if row.input_required => "the client declares no capability that it needs".to_owned(),

@@ -1,4 +1,4 @@
-//! What is asked about tasks: `tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`.
+//! Requests about tasks: `tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::{Kept, Owner};
 /// back for them.
 const MAX_UNREAD: usize = 16;
 
-/// What cursors of the list begin with.
+/// Beginning of the list's cursors.
 const CURSOR: &str = "k-";
 
 #[derive(Serialize)]

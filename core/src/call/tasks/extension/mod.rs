@@ -37,10 +37,10 @@ pub(crate) fn may_be_task(request: &RequestContext) -> bool {
     request.revision.rules().tasks_extension && request.peer.capabilities.has_extension(TASKS_EXTENSION)
 }
 
-/// Whose the task of this id is that the sender of the request may have.
+/// Returns the owner of the task of this id that the sender of the request may have.
 ///
 /// # Errors
-/// −32603 when what names its principal fails.
+/// −32603 when the function that names its principal fails.
 fn owner(context: &Context, id: &str) -> Result<Owner> {
     if context.request().transport.kind != "http" {
         return Ok(owner_here(&**context.link()));
@@ -52,7 +52,7 @@ fn owner(context: &Context, id: &str) -> Result<Owner> {
     Ok(Owner(format!("task {id}").into()))
 }
 
-/// Whose the tasks are that end with a connection. Those of 2025-11-25 are others.
+/// Returns the owner of tasks that end with a connection. Those of 2025-11-25 have another.
 pub(super) fn owner_here(link: &dyn Link) -> Owner {
     Owner(format!("{}, extension", owner_of(link).0).into())
 }
@@ -131,12 +131,12 @@ impl<'a> DetailedTask<'a> {
     }
 }
 
-/// What those are told who listen to a task that is not finished.
+/// Returns the notification to those that listen to a task that is not finished.
 pub(super) fn told(task: &Task, questions: &Questions) -> RawJson {
     DetailedTask::of(task).asking(questions).text()
 }
 
-/// What those are told who listen to a task that is finished.
+/// Returns the notification to those that listen to a task that is finished.
 pub(super) fn told_end(task: &Task, outcome: Option<&Outcome>) -> RawJson {
     let told = DetailedTask::of(task);
     match outcome {
@@ -146,7 +146,7 @@ pub(super) fn told_end(task: &Task, outcome: Option<&Outcome>) -> RawJson {
 }
 
 impl Tasks {
-    /// Who is told how tasks of the extension are.
+    /// Sets the receiver of the states of the extension's tasks.
     pub(crate) fn heard_by(&self, heard: impl Fn(&str, u64, RawJson) + Send + Sync + 'static) {
         let _ = self.heard.set(Box::new(heard));
     }
@@ -260,7 +260,7 @@ impl Tasks {
         }
     }
 
-    /// What an answer of a handler makes of its task.
+    /// Returns the end of a task whose handler has answered.
     fn ended_with(&self, rules: &Rules, answer: Result<Payload>) -> (TaskStatus, Option<String>, Outcome) {
         let failed = |error: Error| {
             let message = shortened(error.message(), MAX_MESSAGE).into_owned();
@@ -325,7 +325,7 @@ impl Tasks {
         Ok(RawJson::empty_object())
     }
 
-    /// Of what a client wants to listen to, the tasks that are its own.
+    /// Narrows the tasks that a client wants to listen to down to its own.
     ///
     /// # Errors
     /// As [`owner`].
@@ -344,7 +344,7 @@ impl Tasks {
         Ok(all)
     }
 
-    /// How a task is now, for who begins to listen to it.
+    /// Returns the state of a task, for a client that begins to listen to it.
     pub(crate) fn tell_now(&self, owner: &Owner, id: &str) -> Option<(u64, RawJson)> {
         self.detailed(owner, id).ok()
     }

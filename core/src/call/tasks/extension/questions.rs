@@ -1,4 +1,4 @@
-//! What a task waits for.
+//! Questions that a task waits for.
 
 use serde_json::{Map, Value, json};
 
@@ -16,7 +16,7 @@ pub(super) struct Question {
     pub(super) method: &'static str,
     pub(super) params: RawJson,
     pub(super) rules: &'static Rules,
-    /// What a form's answer holds, somebody else judges.
+    /// Somebody else judges a form's answer.
     pub(super) judged: bool,
     pub(super) done: Done,
 }
@@ -77,7 +77,7 @@ impl Questions {
         changed
     }
 
-    /// What the task is doing.
+    /// Returns the status of the task.
     pub(super) fn status(&self) -> TaskStatus {
         if self.open.is_empty() { TaskStatus::Working } else { TaskStatus::InputRequired }
     }
