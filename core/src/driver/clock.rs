@@ -14,7 +14,7 @@ pub(crate) fn now() -> Duration {
 #[cfg(feature = "runtime")]
 const LATE: Duration = Duration::from_millis(500);
 
-/// How long what has come meanwhile has to be read before such a timer goes off.
+/// Time for reading everything that has come meanwhile before such a timer goes off.
 #[cfg(feature = "runtime")]
 const CATCH_UP: Duration = Duration::from_millis(200);
 

@@ -142,7 +142,7 @@ fn a_request_that_was_cancelled_on_its_way_does_not_start() {
     assert_eq!(peer.in_flight(), 0);
 }
 
-/// What blocks waits its turn; what nobody wants any more is dropped, and a panic is nobody's end.
+/// Blocking work waits its turn; abandoned work is dropped, and a panic is nobody's end.
 #[cfg(all(feature = "runtime", feature = "files"))]
 #[test]
 fn a_few_jobs_block_at_once() {

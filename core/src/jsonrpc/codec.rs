@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use super::{ErrorObject, Id, MAX_ID_BYTES, Message, Outline, RawJson, code, scan};
 use crate::error::shortened;
 
-/// What one message may cost before it is looked at.
+/// Limits of one message, checked before it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest message in bytes. Default 4 MiB.
@@ -27,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// What one frame held.
+/// Content of one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
     /// One message.
@@ -36,7 +36,7 @@ pub enum Decoded {
     Batch(Vec<Result<Message, DecodeError>>),
 }
 
-/// Why a frame is not a message. It holds what the error response needs.
+/// Reason why a frame is not a message. It holds what the error response needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
     /// The id to refuse it with, when it could be read.
@@ -65,7 +65,7 @@ impl DecodeError {
         Self { answers, ..Self::invalid(None, message) }
     }
 
-    /// Of a message that was not read: what is seen of it says whom it concerns.
+    /// Returns the error of a message that was not read: its outline says whom it concerns.
     pub(crate) fn of(outline: &Outline, message: impl Into<String>) -> Self {
         Self::invalid(None, message).concerning(outline)
     }
@@ -182,7 +182,7 @@ fn check_batch(frame: &[u8], max: usize) -> Result<(), DecodeError> {
 /// The most requests of which it is looked for whether an array answers them that is refused.
 const MOST_ANSWERS: usize = 4096;
 
-/// Why a message is refused whose values would take so much memory.
+/// Returns the refusal of a message whose values would take so much memory.
 pub(crate) fn too_heavy(bytes: usize, limits: &Limits) -> String {
     let (mib, max) = (bytes >> 20, limits.max_decoded_bytes);
     format!(

@@ -1,4 +1,4 @@
-//! What a server wrote that is nearly a message, as most clients read it.
+//! Mending of a server's text that is nearly a message, as most clients read it.
 
 use std::borrow::Cow;
 

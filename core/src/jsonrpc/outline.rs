@@ -1,4 +1,4 @@
-//! What can still be seen of a message that cannot be read: too long, or no JSON.
+//! Outline of a message that cannot be read: too long, or no JSON.
 
 use super::Id;
 
@@ -22,7 +22,7 @@ pub(crate) struct Outline {
     answers: bool,
     /// It is an array of messages, and what is seen is the one after the other.
     many: bool,
-    /// What those answer that have ended.
+    /// Ids that finished messages of the array answer.
     answered: Vec<Id>,
 }
 
@@ -65,7 +65,7 @@ enum Member {
 }
 
 impl Outline {
-    /// Of a whole text.
+    /// Returns the outline of a whole text.
     pub(crate) fn of(text: &[u8]) -> Self {
         let mut outline = Self::default();
         outline.feed(text);
@@ -297,8 +297,8 @@ impl Outline {
     }
 }
 
-/// What of this text belongs to a text that has begun, and the rest after its quote. `Some` where it goes on: whether the
-/// next byte is escaped.
+/// Splits this text into the part that belongs to a text that has begun, and the rest after its quote. `Some` where it
+/// goes on: true if the next byte is escaped.
 fn quoted(text: &[u8], escaped: bool) -> (&[u8], Option<bool>, &[u8]) {
     let mut at = usize::from(escaped);
     loop {

@@ -8,12 +8,12 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::Id;
 
-/// What a text says that is a request.
+/// Members of a text that is a request.
 #[derive(Debug)]
 pub(crate) struct Request<'a, P> {
     pub(crate) id: Id,
     pub(crate) method: &'a str,
-    /// Where in the text its parameters are.
+    /// Range of its parameters in the text.
     pub(crate) params: Range<usize>,
     /// Their members.
     pub(crate) members: P,
@@ -38,7 +38,7 @@ pub(crate) fn request<'a, P: Deserialize<'a>>(text: &'a str) -> Option<Request<'
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Where in a text a part of it begins.
+/// Returns the place in a text where a part of it begins.
 pub(crate) fn place(text: &str, part: &str) -> Option<usize> {
     (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize).filter(|start| *start <= text.len())
 }
