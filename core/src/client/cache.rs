@@ -1,5 +1,4 @@
-//! What a client keeps of its server's answers, because they say how long they keep (`ttlMs`, `cacheScope`; specification
-//! 2026-07-28, "Caching").
+//! Cache of the server's answers that allow it (`ttlMs`, `cacheScope`; specification 2026-07-28, "Caching").
 
 mod answers;
 #[cfg(feature = "runtime")]
@@ -36,13 +35,13 @@ use crate::protocol::revision::{Method, Revision};
 use crate::signal::Signal;
 use crate::store::{CacheEntry, CacheKey, MemoryCache};
 
-/// What the clients of this process share that ask for it ([`CacheOptions::shared`]).
+/// Memory that the clients of this process share if they ask for it ([`CacheOptions::shared`]).
 static SHARED: LazyLock<Arc<MemoryCache>> = LazyLock::new(|| {
     let CacheOptions { max_entries, max_bytes, .. } = CacheOptions::default();
     Arc::new(MemoryCache::new(max_entries, max_bytes))
 });
 
-/// What a client has kept, and what that was good for.
+/// Contents of a client's cache, and its use so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheUsage {
@@ -57,11 +56,12 @@ pub struct CacheUsage {
     pub misses: u64,
     /// Requests that were answered with a result that was no longer fresh, because the server could not be asked.
     pub stale: u64,
-    /// How often a [`CacheStore`] has failed, did not answer in time, or gave what nobody has put there.
+    /// Number of times that a [`CacheStore`] has failed, did not answer in time, or gave something that nobody has put
+    /// there.
     pub failures: u64,
 }
 
-/// Whose results they are, and under which authorization they are asked for: digests.
+/// Owner of results, and the authorization that they are asked for with: digests.
 pub(crate) struct Place {
     pub(crate) target: Arc<str>,
     pub(crate) scope: Arc<str>,
@@ -71,14 +71,14 @@ pub(crate) struct Place {
     pub(crate) renew: Option<fn() -> Arc<str>>,
 }
 
-/// Where they are.
+/// Place of the cached results.
 enum Kept {
     Memory(Arc<MemoryCache>),
     #[cfg(feature = "runtime")]
     Elsewhere(Arc<Elsewhere>),
 }
 
-/// What one client keeps.
+/// Cache of one client.
 pub(crate) struct Cache {
     options: CacheOptions,
     kept: Kept,
@@ -94,7 +94,7 @@ pub(crate) struct Cache {
     stale: AtomicU64,
 }
 
-/// What is to be done for a request.
+/// Next step for a request.
 pub(super) enum Look {
     /// To be sent, and no more.
     Plain,
@@ -111,9 +111,9 @@ pub(super) enum Look {
 pub(super) struct Asked {
     cache: Arc<Cache>,
     key: CacheKey,
-    /// When it was sent: what was asked for before a change is not kept after it.
+    /// Generation at the time of sending: an answer that was asked for before a change is not cached after it.
     generation: u64,
-    /// What may be given when the server cannot be asked.
+    /// The answer to give when the server cannot be asked.
     kept: Option<CacheEntry>,
 }
 
@@ -188,7 +188,7 @@ impl Cache {
         CacheUsage { entries, bytes, hits, misses, stale, failures }
     }
 
-    /// What there is for a request.
+    /// Looks a request up.
     pub(super) fn look(
         self: &Arc<Self>,
         now: impl FnOnce() -> Duration,
@@ -222,7 +222,7 @@ impl Cache {
         Look::Ask(self.asked(key, generation, kept))
     }
 
-    /// What need not be asked for; counts whether there is something.
+    /// Returns a result that is fresh; counts a hit or a miss.
     fn fresh(&self, kept: Option<&CacheEntry>, now: Duration) -> Option<RawJson> {
         let fresh = kept.filter(|entry| entry.is_fresh(now));
         let count = if fresh.is_some() { &self.hits } else { &self.misses };

@@ -9,7 +9,7 @@ use std::time::Duration;
 const MAX_THREADS: usize = 2;
 /// The room for calls on each.
 const STACK: usize = 4 << 20;
-/// How long one waits for more to do.
+/// Time that a thread waits for more work.
 const IDLE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -19,7 +19,7 @@ struct Queue {
     process: u32,
     threads: usize,
     idle: usize,
-    /// What each client waits for; the one that was served longest ago is first.
+    /// Waiting jobs of each client; the client that was served longest ago is first.
     waiting: VecDeque<(u64, VecDeque<Job>)>,
     /// Clients that are being served.
     served: Vec<u64>,

@@ -30,7 +30,7 @@ const OWNED: [&str; 9] = [
 /// The longest file of variables (`envFile`), in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// What placeholders stand for, by what is between their braces (`input:key`, `workspaceFolder`, `TOKEN`): before the
+/// Values of placeholders, by the text between their braces (`input:key`, `workspaceFolder`, `TOKEN`): before the
 /// environment.
 pub(super) type Variables = BTreeMap<String, String>;
 
@@ -205,7 +205,7 @@ fn pick(
     target(name, entry, stderr, variables)
 }
 
-/// What an entry says of how to connect.
+/// Reads the target of an entry.
 fn target(name: &str, entry: &Value, stderr: Option<&str>, variables: &Variables) -> Result<Target> {
     let bad = |why: &str| Error::misuse(format!("server {name:?}: {why}"));
     let entry = entry.as_object().ok_or_else(|| bad("expected an object"))?;
@@ -332,7 +332,7 @@ fn env_file(path: &str) -> Result<Map<String, Value>, String> {
     Ok(out)
 }
 
-/// What placeholders stand for.
+/// Values of placeholders.
 struct Known<'a> {
     variables: &'a Variables,
     environment: &'a dyn Fn(&str) -> Option<String>,
@@ -376,7 +376,7 @@ fn expanded_text(text: &str, known: &Known<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-/// What stands for one placeholder.
+/// Returns the value of one placeholder.
 fn filled(inside: &str, known: &Known<'_>) -> Result<String, String> {
     if let Some(given) = known.variables.get(inside) {
         return Ok(given.clone());

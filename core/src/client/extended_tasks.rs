@@ -31,7 +31,7 @@ const MAX_ANSWERS: usize = 1024;
 const MAX_KEPT: usize = 100;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
-/// What a client knows of tasks of the extension.
+/// State of a client about tasks of the extension.
 #[derive(Default)]
 pub(super) struct Extended {
     /// The questions that are answered or about to be, by their tasks: a question stays until the server has seen its
@@ -41,7 +41,7 @@ pub(super) struct Extended {
     finished: Mutex<VecDeque<(String, RawJson)>>,
     /// Counts those, for their names.
     last: AtomicU64,
-    /// How many tasks are listened to.
+    /// Number of tasks that are listened to.
     heard: Arc<AtomicUsize>,
 }
 
@@ -103,7 +103,7 @@ impl Extended {
     }
 }
 
-/// What the call of a finished task would have been answered with.
+/// Returns the answer that the call of a finished task would have got.
 pub(super) fn outcome(task: &Task, rest: &Map<String, Value>) -> Result<RawJson> {
     let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("result of tasks/get: {why}"));
     match task.status {
@@ -153,7 +153,7 @@ impl Client {
             && self.capabilities().has_extension(TASKS_EXTENSION)
     }
 
-    /// Why there are no tasks in this connection.
+    /// Returns the error for tasks in a connection that has none.
     pub(super) fn no_extended_tasks(&self, method: &str) -> Error {
         let who = match self.connected.link.declares_extension(TASKS_EXTENSION) {
             true => "the server does not declare the extension",
@@ -278,7 +278,7 @@ impl Client {
         RawJson::from_value(&created)
     }
 
-    /// How a task is, with what is not the task's own.
+    /// Returns the state of a task, and the members that are not the task's own.
     async fn look(&self, id: &str, requestor: &Requestor, options: &CallOptions) -> Result<(Task, Map<String, Value>)> {
         if let Some(result) = self.connected.known.extended.kept(id) {
             let mut rest = Map::new();

@@ -1,4 +1,4 @@
-//! What a server offers, as its client asks for it: lists, resources, prompts, completion, logging.
+//! Features of a server, as its client asks for them: lists, resources, prompts, completion, logging.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -24,7 +24,7 @@ const MAX_PAGES: usize = 1000;
 /// Tells cursors from each other.
 static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What is wrong with a server whose pages do not end.
+/// Check for a server whose pages do not end.
 #[derive(Default)]
 pub(super) struct Seen(Vec<u64>);
 
@@ -59,7 +59,7 @@ pub struct Pages {
     options: CallOptions,
     seen: Seen,
     state: State,
-    /// What was given before the list began anew.
+    /// Entries that were given before the list began anew.
     given: HashSet<String>,
     is_anew: bool,
 }
@@ -243,7 +243,7 @@ impl Client {
         self.request(method(kind), params, options)
     }
 
-    /// What the server lists of this kind, page by page as it is asked for. The options hold for each page.
+    /// Returns the server's list of this kind, page by page as it is asked for. The options hold for each page.
     #[must_use]
     pub fn pages(&self, kind: Kind, options: &CallOptions) -> Pages {
         let (client, options) = (self.clone(), options.clone());

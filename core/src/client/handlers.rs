@@ -1,4 +1,4 @@
-//! What a client does for its server: answers its questions and hears its notifications.
+//! Handlers of a client for its server's questions and notifications.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ const ROOTS: &str = "roots/list";
 /// Tasks on one page of the list.
 const PAGE_SIZE: usize = 250;
 
-/// What a client does for its server, as functions. What is there is declared as a capability; a request for what is
-/// not there is refused. A clone is the same.
+/// Functions of a client that serve its server. Each one is declared as a capability; a request for a missing one is
+/// refused. A clone is the same.
 #[derive(Clone)]
 pub struct Handlers {
     events: Arc<dyn Events>,

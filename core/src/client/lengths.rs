@@ -21,7 +21,7 @@ const MAX_TIME: Duration = Duration::from_secs(600);
 /// Methods whose results come in pages.
 const LISTS: [&str; 5] = ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
-/// How much of each list a server has sent since its first page was asked for last. A server whose lists have no end
+/// Amount of each list that a server has sent since its first page was last asked for. A server whose lists have no end
 /// would otherwise fill the memory of whoever reads them whole, in any language.
 #[derive(Default)]
 pub(crate) struct Lengths(Mutex<[Length; LISTS.len()]>);
@@ -30,7 +30,7 @@ pub(crate) struct Lengths(Mutex<[Length; LISTS.len()]>);
 struct Length {
     bytes: usize,
     took: Duration,
-    /// When the last page was asked for.
+    /// Time of the request for the last page.
     asked: Duration,
 }
 

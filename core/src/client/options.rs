@@ -19,7 +19,7 @@ use crate::protocol::{Facts, KeepAlive, Role};
 /// as content and as data. Other clients take between 10 MiB and any length.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
-/// What a client says of itself and what it will bear. The same names in every language; times in seconds.
+/// Identity and limits of a client. The same names in every language; times in seconds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -30,9 +30,9 @@ pub struct ClientOptions {
     pub version: String,
     /// Name for people.
     pub title: Option<String>,
-    /// What it is, for people.
+    /// Description for people.
     pub description: Option<String>,
-    /// Where to read about it.
+    /// Web page about it.
     pub website_url: Option<String>,
     /// The schema's `Icon` objects.
     pub icons: Option<RawJson>,
@@ -41,7 +41,7 @@ pub struct ClientOptions {
     pub revision: Option<String>,
     /// Time without an answer or progress after which a request is given up; 0 for none. Default 60.
     pub request_timeout: f64,
-    /// How long a server may take to answer the first question before it is taken for a legacy one. Default 5.
+    /// Longest time that a server may take to answer the first question before it is taken for a legacy one. Default 5.
     pub probe_timeout: f64,
     /// The longest message in bytes. Default 32 MiB.
     pub max_message_bytes: usize,
@@ -73,8 +73,8 @@ pub struct ClientOptions {
     /// Starts a program again that has ended unasked, when it is needed: in revisions without sessions, in others the
     /// client ends with it. At most five times within a minute. Default: yes.
     pub restart: bool,
-    /// What a program finds of this one's environment, besides the `env` of its target: all of it, a short list of what
-    /// programs need and no secret is in, or that list and these names. Default: all.
+    /// Part of this program's environment that a started program finds, besides the `env` of its target: all of it, a
+    /// short list of variables that programs need and that hold no secret, or that list and these names. Default: all.
     pub inherit_env: InheritEnv,
     /// The client's capabilities object.
     pub capabilities: Option<RawJson>,
@@ -88,12 +88,12 @@ pub struct ClientOptions {
     pub ping_timeout: f64,
     /// Runs sampling and elicitation as tasks, where the server wants that. Default: no tasks.
     pub tasks: Option<TaskOptions>,
-    /// What is kept of the server's answers. Default: what they say may be.
+    /// Cache of the server's answers. Default: on, as long as they allow.
     pub cache: CacheOptions,
     /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
     /// has listed it; a result that does not fit is an error. Default: yes.
     pub validate_output: bool,
-    /// How it gets past a server that protects itself. Default: not at all, other than by `headers`.
+    /// Authorization at a protected server. Default: none, other than by `headers`.
     #[cfg(feature = "auth")]
     pub auth: Option<Auth>,
     #[serde(skip)]
@@ -301,7 +301,7 @@ impl ClientOptions {
     }
 }
 
-/// What a program gets of the environment of the one that starts it.
+/// Part of the environment that a program gets from the one that starts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InheritEnv {
     /// All of it.
@@ -314,7 +314,7 @@ pub enum InheritEnv {
     Names(Vec<String>),
 }
 
-/// What a program needs of its environment.
+/// Variables that a program needs of its environment.
 const SAFE: &[&str] = if cfg!(windows) {
     &[
         "APPDATA",
@@ -382,7 +382,7 @@ impl<'de> Deserialize<'de> for InheritEnv {
     }
 }
 
-/// What a client connects to.
+/// Server that a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
@@ -398,7 +398,7 @@ pub enum Target {
     /// [`Url`](Self::Url) finds out by itself.
     #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
     Sse {
-        /// Where the event stream is, `http://…` or `https://…`.
+        /// Address of the event stream, `http://…` or `https://…`.
         url: String,
         /// Sent with every request.
         headers: BTreeMap<String, String>,
@@ -413,7 +413,7 @@ pub enum Target {
         env: BTreeMap<String, Option<String>>,
         /// Its working directory.
         cwd: Option<String>,
-        /// Where its standard error goes.
+        /// Destination of its standard error.
         stderr: Stderr,
     },
 }

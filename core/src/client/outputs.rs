@@ -1,4 +1,4 @@
-//! Whether what tools answer fits what they were listed with (`outputSchema`).
+//! Check of tools' answers against the schemas that they were listed with (`outputSchema`).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -43,18 +43,18 @@ struct State {
     bytes: usize,
     /// True if reading one of them may take long.
     any_long: bool,
-    /// What was used longest ago is first.
+    /// The schema that was used longest ago is first.
     ready: VecDeque<(String, Arc<Ready>)>,
     /// Ids, with the tools that were called.
     tasks: VecDeque<(String, String)>,
-    /// How often everything was forgotten.
+    /// Number of times that everything was forgotten.
     age: u64,
 }
 
 /// A tool's schema, read once. One that nothing can be checked against says why.
 struct Ready(Result<(Value, Schema)>);
 
-/// What a check has to say when there is no answer yet.
+/// Reason why a check has no verdict yet.
 #[derive(Debug)]
 enum Unsure {
     /// It has to be done where it may take long.
@@ -68,7 +68,7 @@ impl Ready {
         Self(Schema::foreign("outputSchema", text))
     }
 
-    /// Why the tool is not called.
+    /// Returns the reason for not calling the tool, if there is one.
     fn usable(&self, tool: &str) -> Result<()> {
         let Err(error) = &self.0 else { return Ok(()) };
         let why = shortened(error.message(), 300);
@@ -194,7 +194,7 @@ impl Outputs {
             && state.schemas.get(tool).is_some_and(|text| !Schema::is_read_quickly(text))
     }
 
-    /// What this tool's answers are checked against; `None`: that is not known.
+    /// Returns the schema that this tool's answers are checked against; `None`: that is not known.
     fn ready(&self, tool: &str) -> Option<Arc<Ready>> {
         let mut state = self.state();
         if let Some(at) = state.ready.iter().position(|(name, _)| name == tool) {
@@ -231,7 +231,7 @@ impl Outputs {
     }
 }
 
-/// What is needed to know whose answer is checked.
+/// Parameters that name the tool or the task of an answer.
 #[derive(Deserialize)]
 struct Named<'a> {
     #[serde(borrow, default)]
@@ -276,11 +276,11 @@ fn without_null(result: RawJson) -> RawJson {
     RawJson::written(out)
 }
 
-/// How long a call may take, and when it began.
+/// Timeouts of a call, and the time of its beginning.
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "without a runtime nothing waits"))]
 struct Timeouts {
     clock: Arc<dyn Clock>,
-    /// Of the client.
+    /// Number of the client.
     number: u64,
     begun: Duration,
     /// Time without a sign of life, and the option that says so.
@@ -357,7 +357,7 @@ impl Waiting {
     }
 }
 
-/// What the caller holds; dropped, it cancels.
+/// Guard of the caller; dropped, it cancels.
 #[cfg(feature = "runtime")]
 struct Leaves(Arc<Waiting>);
 

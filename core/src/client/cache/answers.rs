@@ -1,4 +1,4 @@
-//! What answers say of how long they keep, and requests as what their answers are known by.
+//! Lifetimes of answers, and the keys of requests under which answers are found.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const INDIFFERENT: [&str; 8] = [
     "baggage",
 ];
 
-/// How long a complete result keeps, and for whom.
+/// Returns the lifetime of a complete result, and its scope.
 pub(super) fn hints(result: &RawJson) -> Option<(Duration, CacheScope)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -25,7 +25,7 @@ struct Mark {
 }
 
 impl Making {
-    /// What happens from now on has a later moment.
+    /// Returns the next moment: everything that happens from now on has a later one.
     pub(super) fn moment(&mut self) -> u64 {
         self.moment += 1;
         self.moment

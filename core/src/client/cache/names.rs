@@ -24,7 +24,7 @@ impl Names {
         Self { server: digest("server", [target]).chars().take(32).collect() }
     }
 
-    /// Where an answer is.
+    /// Returns the key of an answer.
     pub(super) fn answer(&self, key: &CacheKey) -> String {
         let what = match &key.scope {
             Some(scope) => digest("private", [&**scope, key.params.as_str()]),

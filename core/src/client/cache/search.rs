@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::jsonrpc::RawJson;
 use crate::store::{CacheEntry, CacheKey};
 
-/// What was found.
+/// Result of a search.
 #[derive(Default)]
 struct Found {
     entry: Option<CacheEntry>,
@@ -30,7 +30,7 @@ pub(in crate::client) struct Search {
     mode: CacheMode,
 }
 
-/// What the store has led to.
+/// Outcome of asking the store.
 pub(in crate::client) enum Searched {
     /// Kept, and fresh.
     Hit(RawJson),

@@ -1,4 +1,4 @@
-//! What a store of one's own keeps: answers and marks as texts.
+//! Texts of answers and marks in a store of the program's own.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -39,7 +39,7 @@ struct Kept<'a> {
     result: &'a RawValue,
 }
 
-/// What an answer's text has to say besides the answer.
+/// Members of an answer's text besides the answer.
 pub(super) struct Text<'a> {
     pub(super) key: &'a str,
     pub(super) under: &'a str,

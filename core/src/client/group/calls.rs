@@ -15,7 +15,7 @@ use crate::protocol::{Kind, LogLevel};
 /// The most templates that are read to find the server of one URI: those that may fit by their beginning.
 const MAX_TEMPLATES_TRIED: usize = 1000;
 
-/// Where something is that a group lists.
+/// Place of a thing that a group lists.
 pub(crate) struct Route {
     pub(crate) client: Client,
     /// The server's name in the group.

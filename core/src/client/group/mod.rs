@@ -30,7 +30,7 @@ const MAX_SERVERS: usize = 64;
 /// Servers that are being connected at the same time.
 const CONNECTING: usize = 8;
 
-/// How the things that a group lists are named.
+/// Naming of the things that a group lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prefix {
@@ -47,10 +47,10 @@ pub enum Prefix {
 pub struct GroupOptions {
     /// Options of every client.
     pub client: ClientOptions,
-    /// How long a server may take to connect; 0 for no limit. Default 30. What a user takes to log in does not count: that
-    /// has `login_timeout`.
+    /// Longest time that a server may take to connect; 0 for no limit. Default 30. The time that a user takes to log in
+    /// does not count: that has `login_timeout`.
     pub connect_timeout: f64,
-    /// How things are named. Default [`Prefix::Clash`].
+    /// Naming of things. Default [`Prefix::Clash`].
     pub prefix: Prefix,
 }
 
@@ -126,7 +126,7 @@ struct Shared {
     options: GroupOptions,
     handlers: Box<ForServer>,
     members: Mutex<Members>,
-    /// What new connections are told.
+    /// Log level of new connections.
     log_level: Mutex<Option<LogLevel>>,
     owners: Mutex<Owners>,
 }
@@ -193,7 +193,7 @@ impl ClientGroup {
         lock(&self.0.members).client(name)
     }
 
-    /// Why servers are not connected: they could not be reached, or their connection ended.
+    /// Returns the errors of the servers that are not connected: they could not be reached, or their connection ended.
     #[must_use]
     pub fn failures(&self) -> BTreeMap<String, Error> {
         lock(&self.0.members).failures()

@@ -21,7 +21,7 @@ pub trait Connect: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
 }
 
-/// How to reach one server, or what is wrong with what was said of it.
+/// Way to reach one server, or the error in its configuration.
 pub(super) type Way = Result<Arc<dyn Connect>>;
 
 /// The servers of a group, by name, in their order.

@@ -24,11 +24,11 @@ pub(super) struct Inbox {
 
 #[derive(Default)]
 struct State {
-    /// What is wanted, and once the server has acknowledged it, what that tells of.
+    /// The wanted filter, and once the server has acknowledged one, that filter.
     filter: SubscriptionFilter,
     is_acknowledged: bool,
     waiting: VecDeque<Change>,
-    /// How it ended.
+    /// Its end.
     end: Option<Result<()>>,
     wakers: Vec<Waker>,
 }
@@ -136,12 +136,13 @@ impl Inbox {
         self.lock().end.clone().unwrap_or(Ok(()))
     }
 
-    /// What is listened to, or is to be.
+    /// Returns the filter that is listened to, or is to be.
     pub(super) fn wanted(&self) -> SubscriptionFilter {
         self.lock().filter.clone()
     }
 
-    /// What the server tells of: nothing before it has said so. Subscriptions of older revisions it has no word for.
+    /// Returns the filter that the server has acknowledged: an empty one before it has done so. Subscriptions of older
+    /// revisions have no acknowledgement.
     pub(super) fn honoured(&self) -> SubscriptionFilter {
         let state = self.lock();
         if self.streams && !state.is_acknowledged { SubscriptionFilter::new() } else { state.filter.clone() }

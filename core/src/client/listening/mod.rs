@@ -1,5 +1,5 @@
-//! What a client hears of changes: by listen streams (specification 2026-07-28, "Subscriptions"), in older revisions by
-//! subscriptions and what the server tells unasked.
+//! Changes that a client hears of: by listen streams (specification 2026-07-28, "Subscriptions"), in older revisions by
+//! subscriptions and unasked notifications of the server.
 
 mod change;
 mod inbox;
@@ -60,8 +60,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// What the server tells of, which may be less than what was asked for: it leaves out resources that it does not know.
-    /// Empty where it has not said so yet.
+    /// Returns the changes that the server tells of, which may be fewer than were asked for: it leaves out resources
+    /// that it does not know. Empty where it has not said so yet.
     #[must_use]
     pub fn honoured(&self) -> SubscriptionFilter {
         self.inbox.honoured()
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Listening {
     }
 }
 
-/// Who hears of a connection's changes.
+/// Receivers of a connection's changes.
 pub(crate) struct Hub {
     events: Arc<dyn Events>,
     pub(crate) known: Arc<Known>,
@@ -129,7 +129,7 @@ pub(crate) struct Hub {
     state: Mutex<State>,
     own: Own,
     turns: Turns,
-    /// What the server said of itself when it was met anew.
+    /// The server's account of itself when the client met it anew.
     reopened: Mutex<Option<Arc<Opening>>>,
     /// Set when the connection has ended.
     pub(crate) over: Signal,
@@ -138,7 +138,7 @@ pub(crate) struct Hub {
 #[derive(Default)]
 struct State {
     inboxes: Vec<Weak<Inbox>>,
-    /// Of a legacy session: how many listen to which resources.
+    /// Resources that a legacy session listens to, with the number of listeners.
     wanted: BTreeMap<String, usize>,
     /// And what was subscribed to besides.
     subscribed: BTreeSet<String>,
@@ -156,7 +156,7 @@ impl Hub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of a legacy session: whether somebody listens to this resource.
+    /// Returns true if somebody in a legacy session listens to this resource.
     fn wants(&self, uri: &str) -> bool {
         let state = self.lock();
         state.wanted.contains_key(uri) || state.subscribed.contains(uri)
@@ -202,13 +202,13 @@ impl Hub {
         }
     }
 
-    /// What this client knows of its server may be no longer so.
+    /// Drops knowledge of the server that a notification may have made false.
     fn learn(&self, method: &str, params: Option<&RawJson>) {
         self.known.heard(method, params);
         self.cache.heard(method, params);
     }
 
-    /// What was told of a stream that this client keeps for its handlers.
+    /// Takes a notification of a stream that this client keeps for its handlers.
     fn told(&self, method: &str, params: Option<&RawJson>) {
         self.learn(method, params);
         let params = params.map(without_subscription);
@@ -228,7 +228,7 @@ impl Hub {
         self.events.reopened(&opening);
     }
 
-    /// What the server said of itself then.
+    /// Returns the server's account of itself then.
     pub(crate) fn opening(&self) -> Option<Arc<Opening>> {
         self.reopened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -335,7 +335,7 @@ impl Client {
         })
     }
 
-    /// Of a legacy session: these are not listened to any more. What nobody else wants is unsubscribed from.
+    /// Ends listening to resources in a legacy session. Those that nobody else wants are unsubscribed from.
     fn no_longer_wanted(&self, uris: &[String]) {
         let mut state = self.connected.hub.lock();
         let mut ended = Vec::new();

@@ -17,7 +17,7 @@ use crate::model::subscription::MAX_SUBSCRIPTIONS;
 use crate::report;
 use crate::signal::Signal;
 
-/// What is to be heard besides, or no longer.
+/// Change of the filter: more to hear, or less.
 pub(super) enum Wish {
     Lists(SubscriptionFilter),
     Subscribe(String),
@@ -55,7 +55,7 @@ struct State {
     generation: u64,
     /// Set at the next one.
     changed: Arc<Signal>,
-    /// Who waits for which change.
+    /// Waiters, each for its change.
     waiting: Vec<Waits>,
     runs: bool,
     /// Something may have changed that nobody heard of: said with the next acknowledgement, whoever opens that stream.
@@ -227,7 +227,7 @@ pub(super) fn change(
     Some(generation)
 }
 
-/// How waiting for a stream ended.
+/// End of waiting for a stream.
 enum Heard {
     /// Something was set: it is acknowledged, or another is wanted.
     Set,

@@ -28,7 +28,7 @@ const LASTING: Duration = Duration::from_secs(10);
 /// tokens, and some tokens live for seconds.
 const OF_A_TOKEN: Duration = Duration::from_secs(1);
 
-/// How a listener gets to its server.
+/// Way of a listener to its server.
 pub(super) struct Way {
     pub(super) link: Arc<dyn Link>,
     pub(super) timeout: Option<Duration>,
@@ -60,7 +60,7 @@ fn open_in(
     })
 }
 
-/// What the server has agreed to tell of, if this is what it says;
+/// Returns the filter that the server has agreed to, if this is an acknowledgement;
 /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) naming the member that cannot be read.
 pub(super) fn honoured(method: &str, params: Option<&RawJson>) -> Option<Result<SubscriptionFilter>> {
     let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("{ACKNOWLEDGED}: {why}"));
@@ -93,7 +93,7 @@ pub(super) async fn pause(hub: &Hub, link: &Arc<dyn Link>, time: Duration) {
     hub.over.unless(done.wait()).await;
 }
 
-/// How often, and after which pauses, a stream is opened again.
+/// Number of attempts to open a stream again, and the pauses between them.
 #[derive(Default)]
 pub(super) struct Tries {
     futile: u32,

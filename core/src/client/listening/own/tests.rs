@@ -140,7 +140,7 @@ struct It {
 }
 
 impl It {
-    /// Which hears of tools.
+    /// Makes one that hears of tools.
     fn new() -> Self {
         Self::with(&CacheOptions::off())
     }
