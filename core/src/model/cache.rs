@@ -1,4 +1,4 @@
-//! How long a result may be kept, and for whom: `ttlMs` and `cacheScope` (specification 2026-07-28, "Caching").
+//! Lifetime and scope of a result: `ttlMs` and `cacheScope` (specification 2026-07-28, "Caching").
 
 use std::time::Duration;
 
@@ -37,8 +37,8 @@ impl CacheScope {
     }
 }
 
-/// What a server says of how long a result keeps, and for whom. What it leaves open is said by what is less special: a
-/// resource's by the server's option `cache`. JSON: `{"ttl"?: seconds, "scope"?: "public"|"private"}`.
+/// Hints of a server about the lifetime and the scope of a result. A hint that is left out comes from the less special
+/// place: a resource's from the server's option `cache`. JSON: `{"ttl"?: seconds, "scope"?: "public"|"private"}`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,7 +50,7 @@ impl CacheScope {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheHints {
-    /// How long it keeps after it was received. Zero: not at all.
+    /// Lifetime after the result was received. Zero: it is not cached.
     pub ttl: Option<Duration>,
     /// For whom.
     pub scope: Option<CacheScope>,
@@ -63,7 +63,7 @@ impl CacheHints {
         Self { ttl: None, scope: None }
     }
 
-    /// How long it keeps after it was received; zero is not at all.
+    /// Sets the lifetime after the result was received; with zero it is not cached.
     #[must_use]
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);

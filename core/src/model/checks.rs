@@ -1,5 +1,5 @@
-//! What the schema says of the members of a definition, checked where it is registered. What a source or a peer says
-//! passes as it is.
+//! Checks of a definition's members against the schema, where it is registered. Definitions of a source or a peer pass
+//! as they are.
 
 use serde_json::{Map, Value};
 
@@ -109,7 +109,7 @@ fn is_time(text: &str) -> bool {
     }
 }
 
-/// What the specification and its extensions call their own names in `_meta`.
+/// Names in `_meta` that the specification and its extensions define.
 const DEFINED: [&str; 4] = ["related-task", "model-immediate-response", "ui", "tasks"];
 
 /// True if `_meta` has keys of the specification's grammar (overview, "`_meta`"), and none of those that it reserves

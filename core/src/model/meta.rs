@@ -22,8 +22,8 @@ pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The listen stream that a notification belongs to, by the id of its request.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Of a result that a client kept for longer than it should have been, and that it gives because the server could not be
-/// asked: `{"ageMs"}`, since it was received.
+/// Key of a result that a client kept for longer than it should have been, and that it gives because the server could
+/// not be asked: `{"ageMs"}`, since it was received.
 pub const STALE: &str = "tricorn/stale";
 
 /// The task that a message belongs to: `{"taskId"}`.

@@ -15,7 +15,7 @@ const MAX_PATH: usize = 1024;
 pub(crate) struct Mirror {
     /// The header's whole name, in lower case.
     pub(crate) header: String,
-    /// Where in the arguments the value stands.
+    /// Place of the value in the arguments.
     pub(crate) path: Vec<String>,
 }
 

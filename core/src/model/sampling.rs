@@ -1,5 +1,5 @@
-//! What a `sampling/createMessage` must be in every revision (specification, "Sampling"). Errors are texts: whose fault
-//! it is, the caller knows.
+//! Checks of a `sampling/createMessage` that hold in every revision (specification, "Sampling"). Errors are texts: the
+//! caller knows which side is at fault.
 
 use std::collections::BTreeSet;
 
@@ -92,7 +92,7 @@ pub(crate) fn blocks(content: &Value) -> &[Value] {
     content.as_array().map_or_else(|| std::slice::from_ref(content), Vec::as_slice)
 }
 
-/// What one message has to do with tools.
+/// Tool uses and tool results of one message.
 struct Message<'a> {
     uses: BTreeSet<&'a str>,
     results: BTreeSet<&'a str>,

@@ -55,7 +55,7 @@ pub(crate) struct Schema {
     compiled: OnceLock<Result<Validator>>,
     /// The schema in a form that says yes quickly, when it is simple enough for that.
     quick: Option<Quick>,
-    /// What values are judged by. None for a plain one, whose check takes no longer than the value is long.
+    /// Rules that values are judged by. None for a plain schema, whose check takes no longer than the value is long.
     rules: Option<Rules>,
     /// True if the library asserts something that the rules do not: formats, in old dialects.
     has_formats: bool,
@@ -74,7 +74,7 @@ pub(crate) enum Wrong {
     Left,
 }
 
-/// How long a check may take.
+/// Longest time that a check may take.
 #[derive(Debug, Clone)]
 pub(crate) enum Effort {
     /// Next to nothing.
@@ -205,7 +205,7 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a value that does not fit, and where.
+    /// Describes the errors of a value that does not fit, each with its place.
     fn words(
         &self,
         source: &Value,

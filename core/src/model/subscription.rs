@@ -43,7 +43,7 @@ pub struct SubscriptionFilter {
     /// server tells).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
-    /// What belongs to extensions of one's own: `true`, or the keys of what is wanted.
+    /// Members of the program's own extensions: `true`, or the wanted keys.
     #[serde(flatten)]
     pub(crate) others: BTreeMap<String, Value>,
 }
@@ -168,7 +168,7 @@ impl SubscriptionFilter {
         LISTS.iter().filter(|(member, ..)| self.list(member)).map(|(_, method, _)| *method)
     }
 
-    /// What is asked for, each with the capability of the server that says that it tells of that.
+    /// Returns the members that are asked for, each with the capability that a server needs for it.
     pub(crate) fn needs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let lists = LISTS.iter().filter(|(member, ..)| self.list(member)).map(|(member, _, needed)| (*member, *needed));
         lists.chain((!self.resource_subscriptions.is_empty()).then_some(RESOURCES))

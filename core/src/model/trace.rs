@@ -71,7 +71,8 @@ impl TraceContext {
         }
     }
 
-    /// What `_meta` says; what is malformed there is left out, and `tracestate` with the `traceparent` that it belongs to.
+    /// Reads the trace of `_meta`; malformed members are left out, and `tracestate` with the `traceparent` that it
+    /// belongs to.
     #[must_use]
     pub fn of_meta(meta: &RawJson) -> Option<Self> {
         #[derive(Deserialize)]
@@ -138,13 +139,13 @@ impl TraceContext {
         self.traceparent.as_deref()
     }
 
-    /// What tracing systems keep beside it, `key=value,…`.
+    /// Returns the entries that tracing systems keep beside it, `key=value,…`.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.tracestate.as_deref()
     }
 
-    /// What the program gave the trace on its way, `key=value,…`, percent-encoded.
+    /// Returns the entries that the program gave the trace on its way, `key=value,…`, percent-encoded.
     #[must_use]
     pub fn baggage(&self) -> Option<&str> {
         self.baggage.as_deref()

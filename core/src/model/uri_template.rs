@@ -50,7 +50,7 @@ struct Spec {
     prefix: Option<usize>,
 }
 
-/// What an expression starts with (RFC 6570, section 2.2).
+/// Operator at the beginning of an expression (RFC 6570, section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     /// none
