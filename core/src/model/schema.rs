@@ -74,7 +74,7 @@ pub(crate) enum Wrong {
     Left,
 }
 
-/// Longest time that a check may take.
+/// Effort that a check may take.
 #[derive(Debug, Clone)]
 pub(crate) enum Effort {
     /// Next to nothing.

@@ -51,7 +51,7 @@ struct Batch {
     route: Option<Route>,
 }
 
-/// Where the answer to something goes.
+/// Destination of an answer.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     related: Option<CallId>,
@@ -64,9 +64,9 @@ struct Way {
 pub struct Connection {
     facts: Arc<Facts>,
     transport: Arc<Transport>,
-    /// How the message that is being handled came in, where messages come in different ways.
+    /// Arrival of the message that is being handled, where messages come in different ways.
     arrival: Option<Arrival>,
-    /// What caused the message that is being handled, as far as the way that it came tells.
+    /// Cause of the message that is being handled, as far as the way that it came tells.
     cause: Option<Origin>,
     phase: Phase,
     incoming: IncomingTable,
@@ -78,7 +78,7 @@ pub struct Connection {
     batches: LazyMap<u64, Batch>,
     /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
     waiting: VecDeque<Outgoing>,
-    /// What was read of the message that is being handled beside it.
+    /// Parameters that were read beside the message that is being handled.
     head: Option<Box<Head>>,
     last_call: u64,
     /// True if a request that came in was of a revision without sessions.
@@ -87,14 +87,14 @@ pub struct Connection {
     envelope: String,
     /// The level of log messages that each of our modern requests asks for.
     wanted_level: Option<LogLevel>,
-    /// What the peer said of itself when the connection was opened.
+    /// The peer's own facts from the opening of the connection.
     opened: Option<Arc<PeerFacts>>,
-    /// What `initialize` may take.
+    /// Longest time that `initialize` may take.
     opening_timeout: Option<Duration>,
     /// Something new may be due before what was.
     sooner: bool,
     restorable: restoring::Restorable,
-    /// What the server spoke whose process has ended, until the next one has said what it is.
+    /// Revision of the server whose process has ended, until the next one has named its own.
     restarted: Option<Revision>,
     silence: keep_alive::Silence,
     listening: listening::Listening,
@@ -105,7 +105,7 @@ pub struct Connection {
     said: Said,
 }
 
-/// What of the server was wrong and is said once.
+/// Faults of the server that are reported once.
 #[derive(Debug, Default)]
 struct Said {
     /// Text that is no message.
@@ -118,7 +118,7 @@ struct Said {
     hint: Option<Box<str>>,
 }
 
-/// Who waits for what a connection asks on its own: nobody.
+/// Caller of requests that a connection sends on its own: nobody.
 const NOBODY: CallId = CallId(u64::MAX - 1);
 /// The client's own calls for opening are not the user's.
 const OPENING: CallId = CallId(u64::MAX);
@@ -215,7 +215,7 @@ impl Connection {
         self.outgoing.len() + self.waiting.len()
     }
 
-    /// When [`Input::Tick`] is due, if ever.
+    /// Returns the time at which [`Input::Tick`] is due, if ever.
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
         let unopened = matches!(self.phase, Phase::Unopened) && self.facts.role == Role::Server;
@@ -347,7 +347,7 @@ impl Connection {
         self.read_of(now, cause, None, input)
     }
 
-    /// What caused the message that is being handled.
+    /// Returns the cause of the message that is being handled.
     fn origin(&self) -> Option<Origin> {
         let arrived = self.arrival.as_ref().and_then(|arrival| arrival.transport.origin.clone());
         let known = arrived.or_else(|| self.cause.clone()).or_else(|| self.transport.origin.clone());

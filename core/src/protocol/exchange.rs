@@ -16,13 +16,13 @@ use crate::model::meta::ParamsHead;
 use crate::model::subscription::is_part;
 use serde_json::value::RawValue;
 
-/// What the session of a legacy connection knows.
+/// State of a legacy connection's session.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) revision: Revision,
     pub(super) peer: Arc<PeerFacts>,
     pub(super) log_level: Option<LogLevel>,
-    /// What a server has to tell unasked.
+    /// News that a server has to tell unasked.
     pub(super) news: News,
 }
 
@@ -32,7 +32,8 @@ impl Session {
     }
 }
 
-/// What a server tells a legacy client unasked: changes of its lists and of resources that the client subscribed to.
+/// News that a server tells a legacy client unasked: changes of its lists and of resources that the client subscribed
+/// to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct News {
     /// The client is ready to hear it.
@@ -43,7 +44,7 @@ pub(super) struct News {
     pub(super) patience: Option<Duration>,
     /// The lists that have changed since the client was told.
     pub(super) changed: Vec<&'static str>,
-    /// When it is to be told, so that many changes are told once.
+    /// Time at which they are to be told, so that many changes are told once.
     pub(super) due: Option<Duration>,
     /// The URIs subscribed to.
     pub(super) subscriptions: BTreeSet<Box<str>>,
@@ -58,14 +59,14 @@ impl News {
     }
 }
 
-/// How one message came in, where a connection's messages come in different ways.
+/// Arrival of one message, where a connection's messages come in different ways.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     /// Its answer's way out.
     pub(crate) route: Route,
-    /// What its handler is told of it.
+    /// Facts of the transport, for its handler.
     pub(crate) transport: Arc<Transport>,
-    /// What was read of its parameters already.
+    /// Parameters that were read already.
     pub(crate) head: Option<Box<Head>>,
 }
 
@@ -79,7 +80,7 @@ pub(crate) struct Head {
     /// There are answers to what the request was answered with before, or its state.
     pub(crate) goes_on: bool,
     pub(crate) meta: Option<RawJson>,
-    /// Of `_meta`, as what follows.
+    /// A member of `_meta`, as the next one.
     pub(crate) progress_token: Option<RawJson>,
     pub(crate) envelope: Option<Arc<Envelope>>,
     /// The row of the request's method, if it was looked for already.

@@ -1,4 +1,4 @@
-//! What goes back to the peer: answers, alone or as a batch, progress, notifications.
+//! Messages back to the peer: answers, alone or as a batch, progress, notifications.
 
 use super::*;
 

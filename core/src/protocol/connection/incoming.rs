@@ -1,4 +1,4 @@
-//! What the peer sends: requests are admitted, answers and notifications find their place.
+//! Messages from the peer: requests are admitted, answers and notifications find their place.
 
 use super::listening::LISTEN;
 use super::*;
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// What the server wrote is no message, and ends no request: said once, with the text.
+    /// Reports text of the server that is no message, and ends no request: once, with the text.
     pub(super) fn unreadable(&mut self, text: &str, out: &mut Vec<Action>) {
         if !std::mem::replace(&mut self.said.unreadable, true) {
             self.hinted(text, out);
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// What came in is no message. A server refuses it; a client refuses only what was a request, because many a
+    /// Refuses input that is no message. A server refuses all of it; a client refuses only a request, because many a
     /// server's standard output has lines that were never meant for it.
     pub(super) fn invalid(&mut self, now: Duration, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
         for id in error.answers.iter().chain(&error.answers_too) {
@@ -418,7 +418,7 @@ impl Connection {
     }
 }
 
-/// What `logging/setLevel` asks for.
+/// Reads the level of `logging/setLevel`.
 pub(super) fn level(params: Option<&RawJson>) -> Result<LogLevel> {
     #[derive(serde::Deserialize)]
     struct Params {

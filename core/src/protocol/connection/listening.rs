@@ -38,11 +38,11 @@ struct Listener {
     changed: Vec<&'static str>,
     /// The resources of which it could not be told yet.
     updated: Vec<Box<str>>,
-    /// What was heard of the tasks, and what of that it could not be told yet.
+    /// Versions of the tasks that it heard of, and the changes that it could not be told yet.
     tasks: BTreeMap<Arc<str>, (u64, Option<RawJson>)>,
     /// The notifications of extensions that it could not be told yet.
     others: VecDeque<(Arc<str>, RawJson)>,
-    /// When it is to be told.
+    /// Time at which it is to be told.
     due: Option<Duration>,
     context: RequestContext,
     _counted: Counted,
@@ -428,7 +428,7 @@ impl Connection {
         Some(id)
     }
 
-    /// Who listens, when the connection has ended.
+    /// Takes out all listeners, when the connection has ended.
     pub(super) fn forget_streams(&mut self) -> impl Iterator<Item = CallId> + use<> {
         std::mem::take(&mut self.listening.open).into_iter().map(|(_, call)| call)
     }

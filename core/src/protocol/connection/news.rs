@@ -1,4 +1,4 @@
-//! What a server tells a legacy client unasked.
+//! News that a server tells a legacy client unasked.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +48,7 @@ impl Connection {
         is_server && matches!(&self.phase, Phase::Legacy(session) if !session.news.initialized)
     }
 
-    /// When it does not wait any longer.
+    /// Returns the time at which it does not wait any longer.
     pub(super) fn patience(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Legacy(session) if !session.news.initialized => session.news.patience,
@@ -98,7 +98,7 @@ impl Connection {
         news.visits.push_back(id.into());
     }
 
-    /// What a page was visited for is done: tells the client, if it is the one that was asked.
+    /// Records that the visit of a page has served its purpose: tells the client, if it is the one that was asked.
     pub(super) fn visited(&mut self, id: &str, out: &mut Vec<Action>) {
         let Some(news) = self.news() else { return };
         let before = news.visits.len();

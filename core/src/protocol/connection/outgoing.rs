@@ -46,7 +46,7 @@ impl Connection {
         out.push(Action::Resolve(invocation.call, Err(error)));
     }
 
-    /// What the client cannot take does not wait until it says that it is initialized.
+    /// Refuses a request that the client cannot take, without waiting until it says that it is initialized.
     fn refused_early(&self, outgoing: &Outgoing) -> Result<()> {
         match self.revision() {
             Some(revision) if self.is_early() => {
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// What it goes out as when not as itself.
+    /// Returns the method that it goes out as when not as itself.
     ///
     /// # Errors
     /// The revision does not have it, or the peer does not declare that it can take it.
@@ -162,7 +162,8 @@ impl Connection {
         }
     }
 
-    /// Where each request says which log messages it wants, a level is remembered and said by all that follow.
+    /// Keeps a level for all requests that follow, in revisions where each request names the log messages that it
+    /// wants.
     fn want_level(&mut self, params: Option<&RawJson>) -> Result<RawJson> {
         if !self.peer_declares("logging") {
             return Err(undeclared(SET_LEVEL, "server", "logging"));
@@ -344,7 +345,7 @@ impl Connection {
         }
     }
 
-    /// What was given up has become a task, of which its caller does not hear any more.
+    /// Ends the task of a given-up call, of which its caller does not hear any more.
     fn end_late_task(&mut self, now: Duration, id: &Id, result: &RawJson, out: &mut Vec<Action>) {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]

@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// Why there is no going on, with what led to it.
+    /// Returns the reason for not going on, with the error that led to it.
     pub(super) fn failed_to_open(&self, error: Error) -> Error {
         let error = self.with_hint(error);
         match self.restarted {

@@ -5,18 +5,18 @@ use super::*;
 /// Our own calls for telling a new session what the old one knew.
 const RESTORING: CallId = CallId(u64::MAX - 1);
 
-/// What runs in a session that was found to be lost has so long to find out by itself, or to be answered all the same.
+/// Time for requests of a lost session to find out by themselves, or to be answered all the same.
 const ORPHANED: Duration = Duration::from_secs(1);
 
 /// The most subscriptions that are remembered.
 const MAX_SUBSCRIPTIONS: usize = 4096;
 
-/// What a session knows because it was told, and which session it is.
+/// State that a session has because it was told, and the number of the session.
 #[derive(Debug, Default)]
 pub(super) struct Restorable {
     /// Counts the sessions of this connection.
     pub(super) session: u64,
-    /// What the last `logging/setLevel` asked for.
+    /// Parameters of the last `logging/setLevel`.
     level: Option<RawJson>,
     /// The URIs that are subscribed to.
     subscriptions: Vec<String>,

@@ -35,7 +35,7 @@ pub(crate) fn prepared(rules: &Rules, method: &str, params: &RawJson) -> Result<
     Ok((question(rules, method, params)?, needed(rules, method, &read)))
 }
 
-/// How the user is asked.
+/// Way of asking the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Form,
@@ -98,10 +98,10 @@ fn check_roots(result: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// What a client answered to the question `params`, checked. Where forms have defaults that an older revision's client
-/// is not told of, they stand for the answers that are left out.
+/// Returns a client's answer to the question `params`, checked. Where forms have defaults that an older revision's
+/// client is not told of, they stand for the answers that are left out.
 ///
-/// `judged`: what a form's fields hold, the library that made the form judges; here it is not looked at.
+/// `judged`: the library that made a form judges its fields; they are not looked at here.
 ///
 /// # Errors
 /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) saying what does not fit.

@@ -9,7 +9,7 @@ use crate::model::TASKS_EXTENSION;
 #[cfg(feature = "http")]
 use crate::protocol::Head;
 
-/// Who may send a method.
+/// Sides that may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Direction {
@@ -27,7 +27,7 @@ pub enum Direction {
 pub struct Method {
     /// The name on the wire.
     pub name: &'static str,
-    /// Who may send it.
+    /// Sides that may send it.
     pub direction: Direction,
     /// First revision that has it.
     pub since: Revision,
@@ -183,7 +183,7 @@ static ROWS: [Method; 34] = [
     since(Revision::V2026_07_28, notification("notifications/subscriptions/acknowledged", ServerToClient)),
 ];
 
-/// Of extensions; some are called as what older revisions have.
+/// Methods of extensions; some have the names of methods of older revisions.
 static EXTENSION_ROWS: [Method; 4] = [
     idempotent(of_task_extension("tasks/get")),
     idempotent(of_task_extension("tasks/update")),
@@ -284,7 +284,7 @@ impl Method {
         (self.since..=self.until).contains(&revision)
     }
 
-    /// What a request with these parameters is about.
+    /// Returns the name or URI that a request with these parameters is about.
     #[cfg(feature = "http")]
     pub(crate) fn named_in<'a>(&self, head: &'a Head, params: Option<&RawJson>) -> Option<Cow<'a, RawJson>> {
         match self.name_member? {
@@ -294,7 +294,7 @@ impl Method {
         }
     }
 
-    /// Of a request's parameters, what it is about. `name` and `uri` are known already.
+    /// Reads the name or URI that a request is about. `name` and `uri` are known already.
     pub(crate) fn name_of(
         &self,
         name: Option<RawJson>,
@@ -314,7 +314,8 @@ impl Method {
         }
     }
 
-    /// What a revision that has dropped this method is asked instead, because any answer to it says as much.
+    /// Returns the method that replaces this one in a revision that has dropped it, because any answer to it says as
+    /// much.
     #[must_use]
     pub fn stand_in(&self, revision: Revision) -> Option<&'static Self> {
         let other = if self.name == "ping" { Self::find("server/discover")? } else { return None };

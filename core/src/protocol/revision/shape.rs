@@ -109,7 +109,7 @@ impl Sought {
         self.0.find(text.as_bytes()).is_some()
     }
 
-    /// What follows the only place where it is.
+    /// Returns the text after the only place where it is.
     fn after_only<'a>(&self, text: &'a str) -> Option<&'a str> {
         let after = self.0.find(text.as_bytes())? + self.0.needle().len();
         text.get(after..).filter(|rest| !self.is_in(rest))
@@ -263,7 +263,7 @@ pub(crate) fn foreign_definition(rules: &Rules, kind: Kind, mut members: Map<Str
     definition(rules, kind, &members)
 }
 
-/// What becomes of an output schema, and so of the values, where structured content is always an object.
+/// Fate of an output schema, and so of the values, where structured content is always an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// Every value is an object: nothing changes.
@@ -458,7 +458,7 @@ fn write_content(out: &mut String, rules: &Rules, payload: Payload) {
     }
 }
 
-/// How long a result will be, about.
+/// Returns the approximate length of a result.
 pub(crate) fn size_hint(payload: &Payload) -> usize {
     256 + match payload {
         Payload::Object(object) => object.get().len(),

@@ -1,4 +1,4 @@
-//! What a client asks first, and what it makes of the answer.
+//! Tests of a client's first requests, and of its reading of the answers.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! How long a result keeps and for whom: `ttlMs` and `cacheScope`, which only complete results have.
+//! Lifetime and scope of a result: `ttlMs` and `cacheScope`, which only complete results have.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! What one side says to the other of itself and of what it asks, as a revision can carry it.
+//! Texts of one side about itself and its requests, as a revision can carry them.
 
 use std::borrow::Cow;
 
