@@ -50,7 +50,7 @@ impl Router {
     }
 }
 
-/// What is to be completed.
+/// Argument or variable to be completed.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) kind: Kind,
@@ -98,7 +98,7 @@ impl Asked {
     }
 }
 
-/// Which member of the parameters cannot be read.
+/// Returns the error that names the member of the parameters that cannot be read.
 fn wrong(params: &RawJson) -> Error {
     let params: Value = params.to().unwrap_or_default();
     let says = |place: &str, value: Option<&Value>, expected: &str| {
@@ -127,7 +127,7 @@ fn wrong(params: &RawJson) -> Error {
     Error::invalid_params("completion/complete: parameters that cannot be read")
 }
 
-/// Where the values come from.
+/// Source of the values.
 pub(super) enum Found {
     Handler(Arc<dyn Handler>),
     Values(Vec<String>),
@@ -172,7 +172,8 @@ fn handler(completions: &Completions, asked: &Asked) -> Option<Arc<dyn Handler>>
     completions.iter().find(|(name, _)| *name == asked.argument).map(|(_, handler)| handler.clone())
 }
 
-/// What an argument's schema says: its `enum` and `const`, `true` and `false`; those that begin with what is there.
+/// Returns the values of an argument's schema: its `enum` and `const`, `true` and `false`; those that begin with the
+/// text so far.
 fn values(schema: Option<&Value>, asked: &Asked) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(schema) = schema

@@ -38,7 +38,7 @@ impl Extension {
         Self { id: id.into(), settings: json!({}), methods: Vec::new(), notifications: Vec::new() }
     }
 
-    /// What is declared to clients with it: an object.
+    /// Sets the settings that are declared to clients with it: an object.
     pub fn settings(mut self, settings: Value) -> Self {
         self.settings = settings;
         self
@@ -100,7 +100,7 @@ impl Extensions {
         look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is declared of them.
+    /// Returns the settings that are declared of them.
     pub(super) fn settings(&self) -> BTreeMap<String, Value> {
         self.read(|known| known.settings.clone())
     }

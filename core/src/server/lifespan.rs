@@ -1,4 +1,4 @@
-//! What a server has from its start to its end: a pool of connections, a cache.
+//! Lifespan of a server, from its start to its end, and the things that it holds: a pool of connections, a cache.
 
 use std::any::Any;
 use std::future::Future;
@@ -8,10 +8,10 @@ use super::Server;
 use crate::call::BoxFuture;
 use crate::error::{Error, Result};
 
-/// Where nobody waits for the start: what went wrong, for the log.
+/// Text of the log for a failed start that nobody waits for.
 pub(crate) const NOT_STARTED: &str = "the server did not start";
 
-/// What is shared by all handlers while a server is in use.
+/// Value that all handlers share while a server is in use.
 pub(crate) type Shared = Arc<dyn Any + Send + Sync>;
 
 /// Starts and stops what the handlers of a server share.
@@ -49,7 +49,7 @@ where
     }
 }
 
-/// How many use the server, and what was started for them.
+/// Number of users of the server, and the value that was started for them.
 #[derive(Default)]
 pub(crate) struct Life {
     pub(crate) users: usize,

@@ -77,7 +77,7 @@ impl Router {
     }
 }
 
-/// What a listen request asks for.
+/// Reads the filter of a listen request.
 fn asked(
     params: Option<&RawJson>,
     has_tasks: bool,
@@ -130,7 +130,7 @@ struct Gathers {
     common: Arc<Common>,
     tasks: Option<(Arc<Tasks>, Listened)>,
     asking: Arc<Asking>,
-    /// What the hook is not asked about.
+    /// The part of the filter that the hook is not asked about.
     filter: SubscriptionFilter,
     uris: Vec<String>,
     /// The places of those that it has nothing against.

@@ -11,7 +11,7 @@ use crate::model::check_icons;
 use crate::protocol::KeepAlive;
 use crate::protocol::revision::spoken;
 
-/// What a server says of itself and what it will bear. The same names in every language.
+/// Identity and limits of a server. The same names in every language.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -22,18 +22,18 @@ pub struct ServerOptions {
     pub version: String,
     /// Name for people.
     pub title: Option<String>,
-    /// What it is, for people.
+    /// Description for people.
     pub description: Option<String>,
-    /// Where to read about it.
+    /// Web page about it.
     pub website_url: Option<String>,
     /// The schema's `Icon` objects.
     pub icons: Option<RawJson>,
     /// A hint for the model on how to use the server.
     pub instructions: Option<String>,
-    /// What is declared to clients besides what there is: `completions`, `prompts`, `resources` though there is none of it
-    /// yet, because what a client was not told of as it connected it never asks for; and as members with an object,
-    /// `experimental` or any other capability that this library knows nothing of. JSON: an array of names, or an
-    /// object. Default: nothing.
+    /// Capabilities that are declared to clients besides the existing ones: `completions`, `prompts`, `resources`
+    /// though there is none of it yet, because a client never asks for a feature that it was not told of as it
+    /// connected; and as members with an object, `experimental` or any other capability that this library knows nothing
+    /// of. JSON: an array of names, or an object. Default: nothing.
     #[serde(deserialize_with = "names_or_members")]
     pub capabilities: Map<String, Value>,
     /// Only this revision is spoken, such as `2025-11-25`, or only those with handshakes (`legacy`) or without
@@ -80,16 +80,16 @@ pub struct ServerOptions {
     /// The longest such state, in bytes as it is sent: Base64, so that the answers and steps in it have three quarters
     /// of that. Default 16 KiB.
     pub max_request_state_bytes: usize,
-    /// How long clients may keep what the server answers, and for whom. Default: not at all.
+    /// Lifetime and scope of the server's answers in clients' caches. Default: none is cached.
     pub cache: CacheOptions,
 }
 
-/// What can be declared before there is any.
+/// Capabilities that can be declared before there is any of them.
 pub(super) const DECLARABLE: [&str; 4] = ["completions", "prompts", "resources", "tools"];
-/// What the engine declares, and from what.
+/// Capabilities that the engine declares by itself, each with its reason.
 const OWN: [(&str, &str); 2] = [("logging", "it is always there"), ("tasks", "switch them on by the option \"tasks\"")];
 
-/// Of names each is a capability without details.
+/// Reads capabilities: each of a list of names is one without details.
 fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map<String, Value>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected names of capabilities, or an object")]
@@ -200,7 +200,7 @@ impl ServerOptions {
         self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)
     }
 
-    /// What seals the states of questions.
+    /// Returns the sealer of the states of questions.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.

@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::model::subscription::other_spelling;
 use crate::protocol::revision::Revision;
 
-/// What was taken out, if there was something.
+/// The entry that was taken out, if there was one.
 pub(crate) type Removed = Option<Arc<dyn Any + Send + Sync>>;
 
-/// Where what is not registered comes from.
+/// Source of everything that is not registered.
 #[derive(Clone, Default)]
 pub(crate) struct Source {
     /// Lists it.
@@ -24,7 +24,7 @@ pub(crate) struct Source {
     pub(crate) get: Option<Arc<dyn Handler>>,
 }
 
-/// What is shown and hidden.
+/// Key of the things that are shown and hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     /// An entry by its name.
@@ -34,7 +34,7 @@ enum Key {
     Directory(String),
 }
 
-/// What a server offers, or what it offers in one session alone.
+/// Features of a server, or those of one session alone.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) tools: Table<ToolEntry>,
@@ -56,7 +56,7 @@ pub(crate) struct Registry {
     pub(crate) roots_changed: Option<Arc<dyn Handler>>,
 }
 
-/// What one session sees otherwise than the others.
+/// Differences between the view of one session and that of the others.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) own: Registry,
@@ -138,7 +138,7 @@ impl Registry {
         self.directories.iter().position(|directory| named(directory.base()))
     }
 
-    /// What a name stands for: of a resource and a directory of one URI, the resource.
+    /// Returns the key that a name stands for: of a resource and a directory of one URI, the resource's.
     fn key(&self, kind: Kind, name: &str) -> Key {
         #[cfg(feature = "files")]
         if kind == Kind::Resource

@@ -1,4 +1,4 @@
-//! What a client tells its server of subscriptions and roots, and who hears of it.
+//! Subscriptions and changed roots that a client tells its server of, and the handlers that hear of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};

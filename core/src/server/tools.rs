@@ -30,7 +30,7 @@ pub(crate) struct ToolEntry {
     listed: Listed,
     input: Schema,
     output: Option<Schema>,
-    /// Of the output schema.
+    /// Fate of the output schema in revisions that want an object.
     fit: Option<Fit>,
     /// True if the handler checks its arguments, and what it answers.
     judged: (bool, bool),
@@ -206,15 +206,15 @@ const MAX_TOLD: usize = 10_000;
 /// The most arguments of one of them that headers mirror: a request has no room for more.
 const MAX_MIRRORS: usize = 256;
 
-/// What a source has said last of a tool.
+/// Last facts of a tool by its source.
 #[derive(Default)]
 struct Said {
     support: TaskSupport,
     mirrors: Arc<[Mirror]>,
 }
 
-/// What has to be known of a source's tools before one is called, as it has listed them. What it says nothing special of
-/// takes no place.
+/// Facts of a source's tools that are needed before one is called, as it has listed them. A tool without any takes no
+/// place.
 #[derive(Default)]
 pub(crate) struct Told {
     said: Mutex<HashMap<String, Said>>,
@@ -374,7 +374,8 @@ mod tests {
         fn call(&self, _cx: Context, _params: RawJson, _reply: Reply) {}
     }
 
-    /// What a tool with this output schema announces, and its structured content for a value and a whole result.
+    /// Returns the announcement of a tool with this output schema, and its structured content for a value and a whole
+    /// result.
     fn shaped(revision: &str, schema: Option<Value>, value: &Value) -> [Value; 3] {
         let revision = Revision::parse(revision).expect("known");
         let mut tool = Tool::new("t", "");

@@ -39,7 +39,7 @@ fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
     }
 }
 
-/// What the items of a list are.
+/// Returns the schema of a list's items.
 fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a Value> {
     if depth > 8 {
         return None;

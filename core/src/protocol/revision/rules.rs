@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use crate::error::{RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED};
 use crate::jsonrpc::{ErrorObject, code};
 
-/// Opening of a connection of this revision, and the load of its requests.
+/// Era of a revision: the way in which its connections open, and the facts that its requests carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Era {
