@@ -32,7 +32,7 @@ pub async fn connect(target: &str) -> Result<Client> {
     Client::connect(&Target::from_text(target)?, &ClientOptions::default()).await
 }
 
-/// What the servers met so far have shown to be.
+/// Eras of the servers met so far, as they have shown them.
 static VERDICTS: Mutex<Verdicts> = Mutex::new(Verdicts(VecDeque::new()));
 const MAX_KNOWN: usize = 256;
 /// The longest that connecting waits until the server's changes are listened to.
@@ -85,10 +85,10 @@ impl Key {
     }
 }
 
-/// How opening went; a failure says whether the server should be launched again.
+/// Outcome of opening; the flag of a failure is true if the server should be launched again.
 type Outcome = Result<Opening, (Error, bool)>;
 
-/// What a client does with what comes in unasked.
+/// Receiver of everything that comes to a client unasked.
 struct Answers {
     handlers: Handlers,
     opened: Mutex<Option<oneshot::Sender<Outcome>>>,

@@ -49,7 +49,7 @@ pub(super) struct Process {
     pub(super) ended: Once,
 }
 
-/// What was just started.
+/// Process that was just started.
 pub(super) struct Started {
     pub(super) process: Arc<Process>,
     /// Its standard input. Closed by dropping it, which is the first step of ending it.
@@ -112,7 +112,7 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     Ok(Started { process, stdin, output, stderr: our_err })
 }
 
-/// What is wrong with a working directory, which the system's own words do not name.
+/// Describes the fault of a working directory, which the system's own words do not name.
 fn wrong_directory(cwd: &str) -> Option<String> {
     let said = |why: &dyn std::fmt::Display| Some(format!("the working directory {cwd:?}: {why}"));
     match std::fs::metadata(cwd) {
@@ -122,7 +122,7 @@ fn wrong_directory(cwd: &str) -> Option<String> {
     }
 }
 
-/// What the system says, with what it leaves out.
+/// Words the system's error, with the parts that it leaves out.
 fn in_words(
     error: &std::io::Error,
     command: &str,

@@ -67,7 +67,7 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Option<Group>)>
     Ok((child, group))
 }
 
-/// Why a folder that is there cannot be a working directory.
+/// Returns the error of a folder that exists and cannot be a working directory.
 pub(super) fn not_enterable(folder: &str) -> Option<io::Error> {
     rustix::fs::access(folder, rustix::fs::Access::EXEC_OK).err().map(io::Error::from)
 }

@@ -222,7 +222,8 @@ fn resume(process: u32) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::NotFound, "the process has no thread"))
 }
 
-/// Why a folder that is there cannot be a working directory: the system's own error says it.
+/// Returns no error for a folder that exists and cannot be a working directory: the system's own error names the
+/// reason.
 pub(super) fn not_enterable(_: &str) -> Option<io::Error> {
     None
 }

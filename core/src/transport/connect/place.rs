@@ -1,4 +1,4 @@
-//! Whose answers a client's cache keeps together: which server is meant, and who asks it.
+//! Owners of a client's cached answers: the server that gives them, and the user that asks for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,7 +28,8 @@ fn is_socket(url: &str) -> bool {
     scheme.eq_ignore_ascii_case("unix") || scheme.eq_ignore_ascii_case("http+unix")
 }
 
-/// Which server is meant: at an address that only this machine has, another than on any other machine.
+/// Returns the digest of the server behind a URL: an address that only this machine has is another one on any other
+/// machine.
 fn meant(url: &str) -> Arc<str> {
     let endpoint = endpoint(url);
     let place = endpoint.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()).unwrap_or_default();
@@ -42,8 +43,8 @@ fn meant(url: &str) -> Arc<str> {
     digest("own url", [endpoint.as_str(), &gethostname::gethostname().to_string_lossy()])
 }
 
-/// Whose answers are kept together. Those of an HTTP server for all who share a store; under the same authorization, which
-/// any header and the address may hold, where they are private. A process of its own may know what no other does.
+/// Returns the owner of cached answers. Those of an HTTP server are for all who share a store; private ones for the
+/// same authorization, which any header and the address may hold. A process of its own may know what no other does.
 pub(super) fn place_of(to: &Target, options: &ClientOptions) -> Place {
     let (Target::Url { url, headers } | Target::Sse { url, headers }) = to else {
         return own_place(options);
@@ -69,7 +70,7 @@ pub(super) fn place_of(to: &Target, options: &ClientOptions) -> Place {
     Place { target, scope, has_address: true, renew: None }
 }
 
-/// Of what no other client can reach.
+/// Returns the owner of answers from a server that no other client can reach.
 pub(super) fn own_place(options: &ClientOptions) -> Place {
     let scope = digest("own scope", options.cache.scope.as_deref());
     Place { target: digest("own", [&*number()]), scope, has_address: false, renew: None }

@@ -27,7 +27,7 @@ pub(super) struct Activity {
     waits: AtomicU32,
     /// Since when it has a request, or none. Milliseconds on the engine's clock, as all times here.
     since: AtomicU64,
-    /// When the head of the next request began, or 0.
+    /// Time at which the head of the next request began, or 0.
     head: AtomicU64,
     /// Something has come.
     heard: AtomicBool,
@@ -35,14 +35,14 @@ pub(super) struct Activity {
     arriving: AtomicU32,
     /// It speaks HTTP/2: of what comes nothing says that it is a head.
     is_multiplexed: AtomicBool,
-    /// When the answers that are on their way over HTTP/2 have to be taken, by number.
+    /// Times by which the answers that are on their way over HTTP/2 have to be taken, by number.
     answers: Mutex<(u64, BTreeMap<u64, u64>)>,
     /// Since when its peer takes nothing, or 0 while writing goes on.
     blocked: AtomicU64,
-    /// How long its peer has taken nothing, in all, before that; and how many bytes it took for it.
+    /// Time for which its peer has taken nothing, in all, before that; and the number of bytes that it took meanwhile.
     stalled: AtomicU64,
     written: AtomicU64,
-    /// When it took something again.
+    /// Time at which it took something again.
     freed: AtomicU64,
     /// Another needs its place.
     yields: AtomicBool,
@@ -56,7 +56,7 @@ const SLOWEST: u64 = 4096;
 /// Pauses that are so long ago do not count: milliseconds.
 const FORGIVEN: u64 = 60_000;
 
-/// How long is waited for a socket's client.
+/// Longest times of waiting for a socket's client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     /// For the first byte.

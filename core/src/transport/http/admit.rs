@@ -14,12 +14,12 @@ use super::{cors, pair};
 use crate::protocol::Origin;
 use crate::protocol::revision::Era;
 
-/// What is asked of the endpoint.
+/// Request to the endpoint.
 pub(super) enum Verb {
     Post(Accepts),
     Get,
     Delete,
-    /// Of the oldest transport.
+    /// A request of the oldest transport.
     OpenPair,
     PostToPair(String),
     Preflight,
@@ -101,7 +101,7 @@ impl Inner {
         Ok(pair)
     }
 
-    /// What is asked.
+    /// Reads the request to the endpoint.
     fn verb(&self, head: &Parts) -> Result<Verb, Refusal> {
         let headers = &head.headers;
         let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
@@ -155,7 +155,7 @@ impl Inner {
         self.mounted || path == own || path.trim_end_matches('/') == own.trim_end_matches('/')
     }
 
-    /// What is asked of the oldest transport, if it is that which is asked: it knows no session header, and names its
+    /// Reads the request of a client of the oldest transport, if it is one: it knows no session header, and names its
     /// sessions in the query.
     fn admit_pair(&self, head: &Parts) -> Option<Result<Verb, Refusal>> {
         let headers = &head.headers;
@@ -191,7 +191,7 @@ impl Inner {
         }
     }
 
-    /// What clients of the oldest transport are told to post to; empty for the URL of their stream.
+    /// Returns the path that clients of the oldest transport are told to post to; empty for the URL of their stream.
     pub(super) fn message_path(&self) -> &str {
         match &*self.options.sse_message_path {
             "" if !self.mounted => "/messages",

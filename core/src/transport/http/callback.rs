@@ -1,4 +1,4 @@
-//! Where the browser comes back to after a login: a port of this machine that listens for one answer (RFC 8252 §7.3).
+//! Receiver of the browser after a login: a port of this machine that listens for one answer (RFC 8252 §7.3).
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A request's head. hyper takes no less.
 const MAX_HEAD: usize = 8 * 1024;
-/// How long one connection may take: to send its head, and then to take the page.
+/// Longest time that one connection may take to send its head, and then to take the page.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Browsers open connections that they may need later, and send nothing. Further ones wait until one of these ends.
 const MAX_CONNECTIONS: usize = 8;
@@ -61,7 +61,7 @@ impl Callback {
         Ok(Self { listener, address, path: path.into() })
     }
 
-    /// Where the browser is to be sent: `http://127.0.0.1:<port><path>`.
+    /// Returns the address that the browser is to be sent to: `http://127.0.0.1:<port><path>`.
     pub(crate) fn redirect_uri(&self) -> String {
         format!("http://{}{}", self.address, self.path)
     }
@@ -114,13 +114,13 @@ impl Callback {
     }
 }
 
-/// Who is let in.
+/// Check of the requests that are let in.
 struct Door<F> {
     address: SocketAddr,
     path: Arc<str>,
     is_answer: F,
     answer: Mutex<Option<String>>,
-    /// Why the last one was who came to the right place with something else.
+    /// Reason for refusing the last request that came to the right place with something else.
     turned_away: Mutex<Option<&'static str>>,
 }
 

@@ -1,4 +1,4 @@
-//! What a browser wants to hear before a page of another origin may use the server.
+//! Headers that a browser wants before a page of another origin may use the server.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

@@ -1,6 +1,6 @@
-//! How many sockets the process may open.
+//! Limit of the sockets that the process may open.
 
-/// What is left to the program: its files, its children, its own connections.
+/// Descriptors that are left to the program: its files, its children, its own connections.
 #[cfg(unix)]
 const LEFT: usize = 64;
 

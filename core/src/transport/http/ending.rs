@@ -14,7 +14,7 @@ use super::reply::Refusal;
 use crate::driver::runtime;
 use crate::jsonrpc::Id;
 
-/// How often it is looked whether everything has been answered.
+/// Interval of the checks that everything has been answered.
 const LOOK: Duration = Duration::from_millis(10);
 pub(super) const WHY: &str = "the server is shutting down";
 

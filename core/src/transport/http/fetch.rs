@@ -33,12 +33,12 @@ const MAX_BODY: usize = 1 << 20;
 /// The most memory that its values may take once they are decoded, by estimate.
 pub(super) const MAX_DECODED: usize = 8 << 20;
 const MAX_REDIRECTS: usize = 3;
-/// What the reason for not asking an address begins with.
+/// Beginning of the reason for not asking an address.
 const REFUSED: &str = "refused: ";
 
-/// Which addresses may be asked.
+/// Rules for the addresses that may be asked.
 pub(crate) struct FetchPolicy {
-    /// Whose metadata leads there; `None` where the program itself has named all addresses.
+    /// Server whose metadata leads there; `None` where the program itself has named all addresses.
     server: Option<Server>,
     /// Origins that the program itself has named.
     named: Vec<String>,
@@ -146,7 +146,7 @@ fn is_odd_address(host: &str) -> bool {
 #[cfg(test)]
 type Answers = dyn Fn(&str) -> Vec<SocketAddr> + Send + Sync;
 
-/// Who is asked for the addresses of a name.
+/// Resolver of names.
 enum Names {
     System,
     #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a request's headers say, and whether it is what its body says.
+//! Headers of a request, and the check that they agree with its body.
 
 use std::borrow::Cow;
 

@@ -18,18 +18,18 @@ use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
 /// The most standalone streams of one session.
 const MAX_STREAMS: usize = 16;
 
-/// What makes a session's streams resumable.
+/// Options of a session's streams that can be resumed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resumption {
     pub(super) room: Room,
-    /// When a client is to ask for the rest.
+    /// Time after which a client is to ask for the rest.
     pub(super) retry: Duration,
 }
 
-/// Where a session's messages go: what belongs to a request to its response, the rest to a standalone stream.
+/// Routes of a session's messages: those that belong to a request go to its response, the rest to a standalone stream.
 ///
-/// A request's stream whose reader has gone lives on until the answer, in the store; a standalone one lets go of what
-/// was not sent, for the next stream.
+/// A request's stream whose reader has gone lives on until the answer, in the store; a standalone one leaves its unsent
+/// messages to the next stream.
 pub(super) struct Lanes {
     state: Mutex<LaneState>,
     max_queued: usize,
@@ -42,7 +42,7 @@ pub(super) struct Lanes {
 struct LaneState {
     posts: Vec<Post>,
     streams: Vec<(u64, Arc<Outlet>)>,
-    /// What no stream was there for.
+    /// Messages that no stream was there for.
     queue: VecDeque<Bytes>,
     /// For what is in the queue.
     charge: Option<Charge>,
@@ -64,9 +64,9 @@ struct Post {
     events: bool,
     /// Its response is one.
     streamed: bool,
-    /// What waits for a stream goes out with it.
+    /// Messages that wait for a stream go out with it.
     takes_up: bool,
-    /// What is answered.
+    /// Requests that it answers.
     asked: Asked,
 }
 
@@ -115,7 +115,7 @@ pub(super) enum Resumed {
     Standalone(u64, Arc<Outlet>),
 }
 
-/// Why a stream cannot be resumed.
+/// Reason why a stream cannot be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The session never had such an event.
@@ -161,7 +161,7 @@ impl LaneState {
         true
     }
 
-    /// What followed an event, and what its stream's last reader left.
+    /// Returns the events after one, and those that its stream's last reader left.
     fn after(&self, id: EventId, left: VecDeque<Event>) -> Vec<Event> {
         let mut events = self.store.as_ref().map_or_else(Vec::new, |store| store.after(id));
         let number = |event: &Event| event.id.map_or(0, |id| id.number);
@@ -384,7 +384,7 @@ impl Lanes {
 
     // ---- resumption -------------------------------------------------------------------------------------------
 
-    /// What a stream begins with: the first event to resume from, before any that has a message.
+    /// Returns the beginning of a stream: the first event to resume from, before any that has a message.
     pub(super) fn priming(&self, stream: Stream) -> Option<Bytes> {
         let resumption = self.resumption.filter(|_| self.lock().primes)?;
         let (Stream::Request(number) | Stream::Standalone(number)) = stream;

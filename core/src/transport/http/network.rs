@@ -18,7 +18,7 @@ use crate::client::{ClientOptions, HttpTransport};
 use crate::error::named;
 use crate::error::{Error, ErrorKind, Result, shown_url};
 
-/// What the options and the environment say of the way out.
+/// Way out of this machine, by the options and the environment.
 #[derive(Clone)]
 pub(crate) struct Network {
     proxies: Arc<Matcher>,
@@ -40,7 +40,7 @@ enum Tls {
     Own(Arc<ClientConfig>),
 }
 
-/// How an origin is reached.
+/// Way to an origin.
 pub(crate) enum Way {
     Direct,
     /// A proxy for requests in the clear: each names the whole URL, and shows this.
@@ -123,7 +123,7 @@ impl Network {
         self.intercept(to).map(|proxy| shown_url(proxy.uri().to_string().trim_end_matches('/')))
     }
 
-    /// How this URL is reached; `direct` makes the connections.
+    /// Returns the way to this URL; `direct` makes the connections.
     ///
     /// # Errors
     /// A proxy that cannot be used, for people.
@@ -287,7 +287,7 @@ pub(crate) fn advised(why: String) -> String {
     )
 }
 
-/// Where a proxy is, as part of a sentence.
+/// Names the address of a proxy, as part of a sentence.
 pub(crate) fn by(proxy: &Intercept) -> String {
     format!(" ({})", shown_url(&proxy.uri().to_string()))
 }
@@ -297,7 +297,7 @@ const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CE
 
 type Said = [Option<OsString>; VARIABLES.len()];
 
-/// What most connections need, read once for what the environment says.
+/// Returns the configuration of most connections, read once for each state of the environment.
 fn ordinary() -> Result<Arc<ClientConfig>, String> {
     static KEPT: Mutex<Option<(Said, Arc<ClientConfig>)>> = Mutex::new(None);
     let said = VARIABLES.map(std::env::var_os);

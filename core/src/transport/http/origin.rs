@@ -8,7 +8,7 @@ use super::unix;
 #[derive(Debug)]
 pub(super) struct Allowed {
     hosts: Names,
-    /// What nearly every `Host` says.
+    /// Usual values of `Host`.
     usual: Vec<String>,
     origins: Option<Vec<String>>,
 }

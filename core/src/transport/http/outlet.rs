@@ -15,7 +15,7 @@ const FEW: usize = 16;
 /// With more bytes than this waiting, notifications are dropped; one alone may be longer.
 pub(super) const MAX_WAITING: usize = 1 << 20;
 
-/// What goes out on one HTTP response: messages, then the answer to what came in. Written from any thread, read by the
+/// Messages that go out on one HTTP response, then the answer to the request. Written from any thread, read by the
 /// response.
 pub(super) struct Outlet {
     state: Mutex<State>,
@@ -71,7 +71,7 @@ impl State {
 /// The answer to what came in.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Where it goes out on a stream that can be resumed.
+    /// Its id on a stream that can be resumed.
     pub(super) id: Option<EventId>,
     pub(super) text: Bytes,
     /// The JSON-RPC error's code.
@@ -80,7 +80,7 @@ pub(super) struct Answer {
     pub(super) early: bool,
 }
 
-/// Why nothing more comes.
+/// Reason why nothing more comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The answer was taken.
@@ -111,7 +111,7 @@ impl End {
     }
 }
 
-/// What [`Outlet::poll`] found.
+/// Result of [`Outlet::poll`].
 #[derive(Debug)]
 pub(super) enum Next {
     Message(Event),
@@ -219,7 +219,7 @@ impl Outlet {
         self.lock().has_room(self.limit)
     }
 
-    /// How many messages wait for the reader.
+    /// Returns the number of messages that wait for the reader.
     pub(super) fn len(&self) -> usize {
         self.lock().messages.len()
     }

@@ -34,7 +34,7 @@ const SESSION: &str = "session_id";
 pub(super) struct Pair {
     id: Arc<str>,
     pub(super) peer: Arc<Peer>,
-    /// Whose it is.
+    /// Its owner.
     principal: Option<Arc<Principal>>,
     /// With whose others it counts.
     holder: Holder,
@@ -50,7 +50,7 @@ impl Pair {
         self.until.fetch_max(until.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// How long its token is still good.
+    /// Returns the time that its token is still good.
     fn left(&self) -> Duration {
         Duration::from_millis(self.until.load(Ordering::Relaxed).saturating_sub(millis(now())))
     }
@@ -154,12 +154,12 @@ impl Reading {
         self.pair.peer.close("the client closed its stream");
     }
 
-    /// How long its stream may still last.
+    /// Returns the time that its stream may still last.
     pub(super) fn left(&self) -> Duration {
         self.pair.left()
     }
 
-    /// Where to post, before anything else.
+    /// Returns the event that names the address to post to, which comes before anything else.
     pub(super) fn first(&self) -> bytes::Bytes {
         sse::endpoint(&format!("{}?{SESSION}={}", self.inner.message_path(), self.pair.id))
     }

@@ -4,11 +4,11 @@ use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 
-/// Where a server is.
+/// Addresses of a server.
 pub(crate) trait Whereabouts: Send + Sync {
-    /// What the addresses are that connections to it have reached, each kind once. Opens one where there was none yet;
-    /// empty when that fails. What the server's name stands for when it is asked for is nothing to go by: it may be another
-    /// address each time.
+    /// Returns the kinds of the addresses that connections to it have reached, each once. Opens one where there was
+    /// none yet; empty when that fails. The current address of the server's name is nothing to go by: it may be another
+    /// one each time.
     fn reaches(&self) -> Pin<Box<dyn Future<Output = Vec<Reach>> + Send + '_>>;
 }
 

@@ -21,7 +21,7 @@ pub(super) struct Refusal {
     null_id: bool,
     /// The methods that are served, for the answer to one that is not.
     allow: Option<&'static str>,
-    /// How to authenticate.
+    /// Challenge that tells how to authenticate.
     challenge: Option<Box<HeaderValue>>,
     /// The body is to come as it is.
     packed: bool,

@@ -1,4 +1,4 @@
-//! Who sent a request, past all that stands before its body.
+//! Sender of a request, past all checks before its body.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,9 +19,9 @@ pub(super) struct Sender {
     /// It speaks the oldest transport.
     #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "of access tokens"))]
     pub(super) at_pair: bool,
-    /// What those say of it who stand before a mounted endpoint.
+    /// Data about it from the layers before a mounted endpoint.
     pub(super) extensions: Option<Arc<http::Extensions>>,
-    /// What caused it, where this process knows.
+    /// Its cause, where this process knows it.
     pub(super) origin: Option<Origin>,
 }
 
@@ -31,7 +31,7 @@ impl Sender {
         Holder::of(self.principal.as_deref(), self.from)
     }
 
-    /// What its handler is told of how it came.
+    /// Returns the facts of its arrival, for its handler.
     pub(super) fn into_transport(self, session: Option<&Arc<str>>) -> Arc<Transport> {
         let mut transport = Transport::new("http");
         transport.share = self.holder().share();

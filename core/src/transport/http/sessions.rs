@@ -18,14 +18,14 @@ pub(super) struct Session {
     /// The one that opened it.
     revision: Revision,
     pub(super) peer: Arc<Peer>,
-    /// Whose it is.
+    /// Its owner.
     principal: Option<Arc<Principal>>,
     /// With whose others it counts.
     holder: Holder,
     lanes: Arc<Lanes>,
     /// Its place in the order of last use, written under the table's lock.
     place: AtomicU64,
-    /// When it was last in use.
+    /// Time of its last use.
     used: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl Session {
         Self { id, revision, peer, principal, holder, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
     }
 
-    /// What is spoken in it since its last `initialize`.
+    /// Returns the revision that is spoken in it since its last `initialize`.
     pub(super) fn revision(&self) -> Revision {
         self.peer.revision().unwrap_or(self.revision)
     }
@@ -94,7 +94,7 @@ struct Table {
     by_id: HashMap<Arc<str>, Arc<Session>>,
     /// The one unused for longest comes first.
     by_use: BTreeMap<u64, Arc<Session>>,
-    /// How many each has.
+    /// Number of sessions of each holder.
     held: HashMap<Holder, usize>,
     last: u64,
 }
@@ -143,9 +143,9 @@ impl Table {
         self.held.get(holder).copied().unwrap_or_default()
     }
 
-    /// Which session makes room for one more of this holder's. Of those who have more than it has it is one of who has the
-    /// most, else one of its own: whoever opens many pushes out nobody who has few. The one unused for longest, and none
-    /// that is busy.
+    /// Returns the session that makes room for one more of this holder's. It is one of the holder with the most, if
+    /// that has more than the newcomer, else one of the newcomer's own: a holder that opens many pushes out nobody who
+    /// has few. The one unused for longest, and none that is busy.
     fn yields(&self, holder: &Holder) -> Option<Arc<str>> {
         let own = self.held(holder);
         let most = self.held.values().max().copied().unwrap_or_default();
@@ -187,7 +187,7 @@ impl Sessions {
         all.iter().map(|s| s.peer.in_flight()).sum()
     }
 
-    /// How long sessions may be idle.
+    /// Returns the longest time that sessions may be idle.
     pub(super) fn idle(&self) -> Duration {
         self.idle
     }
@@ -246,7 +246,7 @@ impl Sessions {
         self.lock().yields(holder).is_some()
     }
 
-    /// How many this holder has.
+    /// Returns the number of this holder's sessions.
     pub(super) fn held(&self, holder: &Holder) -> usize {
         self.lock().held(holder)
     }

@@ -1,4 +1,4 @@
-//! Who has how many of something of which there is only so much, and which one makes room.
+//! Shares in something of which there is only so much: the number that each holder has, and the one that makes room.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -11,7 +11,7 @@ use super::sessions::millis;
 use crate::driver::now;
 use crate::report;
 
-/// How much is lost with something that makes room: the least goes first.
+/// Use of a thing: the lesser one is lost first when room is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     /// Nothing is asked or told.
@@ -26,7 +26,7 @@ pub(super) enum Use {
 
 /// Something that can be made to end.
 pub(super) trait Yielding: Send + Sync {
-    /// What it is used for, and since when.
+    /// Returns its use, and the time since when.
     fn used(&self) -> (Use, u64);
 
     /// Ends it; called without a lock.
@@ -37,7 +37,7 @@ pub(super) trait Yielding: Send + Sync {
 pub(super) struct Shares<T> {
     table: Mutex<Table<T>>,
     most: usize,
-    /// What is said when it is full for the first time in a while.
+    /// Warning when it is full for the first time in a while.
     full: &'static str,
     said: Said,
 }
@@ -114,9 +114,9 @@ impl<T: Yielding> Table<T> {
         self.take(key)
     }
 
-    /// What makes room for one more of this holder's: of those who have more than it has one of who has the most, else one
-    /// of its own. The least used, then the one that is so for longest. What answers somebody goes only where its holder
-    /// has at least two more.
+    /// Returns the thing that makes room for one more of this holder's: one of the holder with the most, if that has
+    /// more than this one, else one of its own. The least used, then the one that is so for longest. A thing that
+    /// answers somebody goes only where its holder has at least two more.
     fn yields(&self, holder: &Holder) -> Option<u64> {
         let own = self.held(holder);
         let fit = |key: &u64| {
@@ -216,8 +216,7 @@ impl<T: Yielding> Shares<T> {
 /// So many that a holder has them without a share.
 const ALWAYS: usize = 32;
 
-/// How many of something there are that nobody can take away. One holder has at most as many as are left for others, and
-/// always a few.
+/// Count of things that nobody can take away. One holder has at most as many as are left for others, and always a few.
 pub(super) struct Counted {
     state: Mutex<(usize, HashMap<Holder, usize>)>,
     most: usize,

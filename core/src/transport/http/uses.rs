@@ -1,4 +1,4 @@
-//! When a mounted endpoint uses its server.
+//! Use of its server by a mounted endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -27,7 +27,7 @@ pub(crate) struct Taken {
 struct Stream {
     original: File,
     flags: FdFlags,
-    /// What stands there instead.
+    /// Identity of the file that stands there instead.
     instead: Option<Identity>,
 }
 

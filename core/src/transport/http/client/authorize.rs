@@ -40,7 +40,7 @@ const LAST: Duration = Duration::from_secs(15);
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 
-/// What one request shows.
+/// Token and proof of one request.
 #[derive(Clone)]
 pub(super) struct Access {
     token: Arc<str>,
@@ -76,7 +76,7 @@ impl Access {
     }
 }
 
-/// Why there has to be another token.
+/// Reason for getting another token.
 #[derive(Clone)]
 enum Why {
     /// There is none, or it is about to end.
@@ -129,7 +129,7 @@ struct Flight {
 struct Flying {
     /// It is one ahead of the token's end, and was begun by somebody else.
     ahead: bool,
-    /// Who waits has begun it.
+    /// The waiting request has begun it.
     own: bool,
     told: watch::Receiver<Option<Result<()>>>,
 }
@@ -145,7 +145,7 @@ pub(super) struct Authorizer {
     /// See [`Given`](crate::auth::flow::Given).
     needs_metadata: bool,
     state: Mutex<State>,
-    /// What is kept has been looked at.
+    /// The stored login has been looked at.
     looked: tokio::sync::OnceCell<()>,
     /// Told of every token.
     news: watch::Sender<()>,
@@ -208,7 +208,7 @@ impl Authorizer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the next request shows, if there is anything. A token that is about to end is renewed first.
+    /// Returns the token for the next request, if there is one. A token that is about to end is renewed first.
     ///
     /// # Errors
     /// Why it could not be renewed.
@@ -285,7 +285,7 @@ impl Authorizer {
         self.auth.tokens.is_none() && self.auth.granted() == Grant::AuthorizationCode
     }
 
-    /// Where only a user can get another token: what waits for one that comes from now on.
+    /// Returns a future that waits for the next token, where only a user can get one.
     pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let mut news = self.needs_user().then(|| self.news.subscribe())?;
         Some(async move {

@@ -19,9 +19,9 @@ use crate::protocol::revision::{Era, Revision, modern, shape};
 
 /// The most pages of `tools/list` that a refused call is worth.
 const MAX_PAGES: usize = 100;
-/// Of what the server says instead of an answer, as much as is worth reading.
+/// Longest part of a server's text in place of an answer that is read.
 const MAX_DETAIL: usize = 1000;
-/// Of a body that is no message, as much as an error message can show.
+/// Longest part of a body that is no message in an error message.
 const MAX_SHOWN: usize = 200;
 
 /// A request on its way.
@@ -67,7 +67,7 @@ impl Post {
     }
 }
 
-/// Why a request has no answer.
+/// Reason why a request has no answer.
 pub(super) enum Fault {
     /// HTTP refused it with a JSON-RPC error.
     Refused(ErrorObject),
@@ -105,7 +105,7 @@ impl Fault {
         said.contains("not initialized") || (said.contains("session") && is_missing())
     }
 
-    /// What the connection is told.
+    /// Turns it into the connection's input.
     pub(super) fn into_input(self, post: &Post) -> Input {
         let id = post.id.clone();
         match self {
@@ -202,8 +202,8 @@ fn feed(shared: &Shared, post: &Post, decoded: Decoded) -> bool {
     }
 }
 
-/// What an answer is called that comes in answer to a request: many a server makes a text of a number, and an error that names
-/// nothing is about what was asked.
+/// Addresses a message that comes in answer to a request: many a server makes a text of a number, and an error that
+/// names nothing is about this request.
 fn addressed(post: &Post, mut decoded: Decoded) -> Decoded {
     match &mut decoded {
         Decoded::One(Message::Response { id, .. } | Message::Error { id: Some(id), .. })
@@ -332,7 +332,7 @@ fn is_modern_code(code: i64) -> bool {
     [modern::HEADER_MISMATCH, modern::MISSING_CLIENT_CAPABILITY, modern::UNSUPPORTED_VERSION].contains(&code)
 }
 
-/// What a status other than success means for the request.
+/// Returns the consequence of a status other than success for the request.
 /// `post`: none when a stream was asked for.
 pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer) -> Fault {
     let status = answer.head.status;
@@ -411,8 +411,8 @@ fn is_about_host(detail: &str) -> bool {
     ["host", "origin", "rebinding"].iter().any(|word| detail.contains(word))
 }
 
-/// What a server that is overloaded or broken says, in contrast to what one says that does not know a method. With a
-/// status that passes it is no word on the era.
+/// Returns true for the error of a server that is overloaded or broken, in contrast to that of one that does not know a
+/// method. With a status that passes it is no word on the era.
 fn may_pass(error: &ErrorObject) -> bool {
     use crate::jsonrpc::code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
     ![METHOD_NOT_FOUND, INVALID_PARAMS, INVALID_REQUEST].contains(&error.code) && !is_modern_code(error.code)

@@ -1,4 +1,4 @@
-//! What an HTTP request says beside its body: era, session, and the members of the body that intermediaries may read.
+//! Headers of an HTTP request beside its body: era, session, and the members of the body that intermediaries may read.
 
 use std::borrow::Cow;
 
@@ -59,7 +59,7 @@ fn wrap(text: &str) -> String {
     out
 }
 
-/// What every request of a legacy session carries, and what the standalone stream and its end carry.
+/// Adds the headers of every request of a legacy session, and those of the standalone stream and its end.
 pub(super) fn put_session(out: &mut HeaderMap, revision: Option<Revision>, session: Option<&HeaderValue>) {
     if let Some(revision) = revision.filter(|r| r.rules().version_header) {
         out.insert(VERSION.clone(), HeaderValue::from_static(revision.as_str()));
@@ -69,7 +69,7 @@ pub(super) fn put_session(out: &mut HeaderMap, revision: Option<Revision>, sessi
     }
 }
 
-/// What a request carries: a legacy one its session, a modern one what its body says.
+/// Adds the headers of a request: a legacy one carries its session, a modern one members of its body.
 pub(super) fn put_request(
     out: &mut HeaderMap,
     revision: Revision,
@@ -130,7 +130,7 @@ fn first<'a>(object: &'a RawJson, member: &str) -> Option<&'a RawValue> {
     found
 }
 
-/// What a notification or a response of ours carries.
+/// Adds the headers of a notification or a response of ours.
 pub(super) fn put_message(
     out: &mut HeaderMap,
     revision: Option<Revision>,

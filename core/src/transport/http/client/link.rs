@@ -92,8 +92,8 @@ impl Link {
 
     /// Sends a request and waits for the head of its answer. A server may answer before it has read everything.
     ///
-    /// What happened to a connection at rest is seen here: it reads before it takes the request, which is given back
-    /// when the connection has ended.
+    /// The end of a connection at rest is seen here: it reads before it takes the request, which is given back when the
+    /// connection has ended.
     pub(super) async fn send(&mut self, request: Outgoing) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
         let mut response = pin!(self.sender.try_send_request(request));
         let response = std::future::poll_fn(|cx| {

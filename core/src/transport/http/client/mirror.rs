@@ -60,7 +60,7 @@ impl Tools {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }
 
-    /// How many lists were learnt from.
+    /// Returns the number of lists that were learnt from.
     pub(super) fn learnt(&self) -> u64 {
         self.learnt.load(Ordering::Relaxed)
     }

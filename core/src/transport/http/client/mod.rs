@@ -159,7 +159,7 @@ impl Drop for HttpSink {
     }
 }
 
-/// What the exchanges of one connection share.
+/// State that the exchanges of one connection share.
 struct Shared {
     peer: Weak<Peer>,
     /// Sockets belong to the runtime that they were opened on.
@@ -179,7 +179,7 @@ struct State {
     session: Option<HeaderValue>,
     /// The negotiated revision.
     revision: Option<Revision>,
-    /// Where requests go; a permanent redirect changes it.
+    /// Address of requests; a permanent redirect changes it.
     path: Uri,
     /// The oldest transport is spoken, and messages go there once the server has said where.
     pair: Option<Option<Uri>>,
@@ -196,7 +196,7 @@ struct State {
 /// A notification or response that waits.
 struct Queued {
     frame: Bytes,
-    /// What it belongs to.
+    /// Session that it belongs to.
     session: Option<HeaderValue>,
     revision: Option<Revision>,
     /// Set for `initialized`.

@@ -36,7 +36,7 @@ pub(super) struct Stream(Arc<Open>);
 
 /// One for each exchange of a connection, and one of the pool's.
 struct Open {
-    /// When one of them has begun or ended.
+    /// Time at which one of them has last begun or ended.
     used: Mutex<Instant>,
 }
 

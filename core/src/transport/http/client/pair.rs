@@ -64,7 +64,7 @@ async fn listen(shared: Arc<Shared>, answer: Answer, tell: oneshot::Sender<Resul
     }
 }
 
-/// Where to post, as the first event says.
+/// Returns the address to post to, as the first event names it.
 fn endpoint(shared: &Shared, event: &Sse) -> Result<Uri> {
     let data = event.data.as_deref().unwrap_or_default();
     if event.event.as_deref() != Some("endpoint") {

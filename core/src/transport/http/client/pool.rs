@@ -133,7 +133,7 @@ where
     }
 }
 
-/// Why a connection through a proxy failed, in words that say more than those of whoever made it.
+/// Words the failure of a connection through a proxy, with more than the words of whoever made it.
 pub(in crate::transport::http) fn through(why: &str, proxy: &str) -> String {
     let why = if why.contains("proxy authorization required") {
         "it wants a password, or another one (407): http://user:password@host:port".to_owned()
@@ -549,7 +549,7 @@ enum Source {
 #[derive(Clone)]
 #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "there are none"))]
 pub(super) struct Shown {
-    /// Which of the connection's tokens it is.
+    /// Its number among the connection's tokens.
     pub(super) number: u64,
     pub(super) token: Arc<str>,
 }

@@ -43,12 +43,12 @@ const LINGER: Duration = Duration::from_millis(500);
 /// The ids that are remembered of a stream.
 const MAX_SEEN: usize = 1024;
 
-/// Where a stream can be taken up again.
+/// Place at which a stream can be taken up again.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last_id: Option<HeaderValue>,
     retry: Option<Duration>,
-    /// How often it was taken up.
+    /// Number of times that it was taken up.
     resumed: u32,
     /// The ids of its events, hashed, each with the connection it came on.
     seen: VecDeque<(u64, u32)>,
@@ -85,7 +85,7 @@ impl Cursor {
     }
 }
 
-/// How reading a stream went.
+/// End of reading a stream.
 pub(super) enum End {
     /// The reader has what it wanted.
     Satisfied,
@@ -123,7 +123,7 @@ enum Within {
 }
 
 impl Comments {
-    /// How many bytes of the comments that end in this piece came in it and before.
+    /// Returns the number of bytes of the comments that end in this piece, with those that came before it.
     fn ended_in(&mut self, piece: &[u8]) -> usize {
         let (mut rest, mut ended) = (piece, 0);
         while let [first, ..] = rest {

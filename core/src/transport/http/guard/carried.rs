@@ -1,4 +1,5 @@
-//! What the program itself carries out in place of this crate: [`Auth::fetch_with`](crate::server::Auth::fetch_with).
+//! Requests that the program itself carries out in place of this crate:
+//! [`Auth::fetch_with`](crate::server::Auth::fetch_with).
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;

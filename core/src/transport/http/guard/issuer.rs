@@ -115,7 +115,7 @@ impl Guard {
         }
     }
 
-    /// Where an issuer's keys are, by its metadata (RFC 8414; OpenID Connect Discovery).
+    /// Returns the address of an issuer's keys, by its metadata (RFC 8414; OpenID Connect Discovery).
     async fn discovered(&self, issuer: &str) -> Result<String, String> {
         let mut tried = Vec::new();
         for url in well_known(issuer) {

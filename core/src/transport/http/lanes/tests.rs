@@ -25,7 +25,7 @@ fn request(text: &'static str, route: Route) -> Outbound {
     outbound(text, Some(route), sent)
 }
 
-/// What a reader gets, with ids where there are some.
+/// Returns the events that a reader gets, with ids where there are some.
 fn events(outlet: &Outlet) -> Vec<String> {
     let text = |next| {
         let (id, text) = match next {

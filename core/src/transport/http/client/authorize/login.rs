@@ -21,13 +21,13 @@ const RESERVE: Duration = Duration::from_secs(60);
 /// So many steps no login has.
 const MAX_STEPS: usize = 64;
 
-/// Who waits for the browser.
+/// Receiver that waits for the browser.
 enum Waiting {
     Own(Own),
     Given(BoxFuture<Result<String>>),
 }
 
-/// How carrying out has ended, if not with an error.
+/// End of carrying out a login, if not with an error.
 enum Ended {
     LoggedIn,
     /// Somebody else has had the user log in: it begins anew, with what is kept now.
@@ -122,7 +122,7 @@ impl Authorizer {
         outcome
     }
 
-    /// What was kept of the server's answers was for another token.
+    /// Forgets the cached answers of the server, which were for another token.
     fn forget(&self) {
         if let Some(peer) = self.peer.upgrade() {
             peer.logged_in();

@@ -1,4 +1,4 @@
-//! What a refused request means for the token that it has shown, and what is tried for one request.
+//! Consequences of a refused request for its token, and the attempts for one request.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ const MAX_JOINED: usize = 100;
 /// The most sets of scopes of which it is remembered that they were not granted.
 const MAX_DECLINED: usize = 100;
 
-/// What was tried for one request.
+/// Attempts for one request.
 #[derive(Default)]
 pub(in super::super) struct Trial {
     /// Nobody waits for it, so no user is asked.
@@ -44,7 +44,7 @@ impl Trial {
 }
 
 impl Authorizer {
-    /// What an answer means for the token that its request has shown. `true`: the request is worth another attempt.
+    /// Draws the consequences of an answer for the token of its request. `true`: the request is worth another attempt.
     ///
     /// # Errors
     /// Why there is no token that would do.
