@@ -12,7 +12,7 @@ fn is_code(file: &Source) -> bool {
     CODE.contains(&file.extension())
 }
 
-/// Who knows a file in one language finds it in the next.
+/// Checks that a file has the same stem in every language, so that a reader who knows one finds the others.
 pub(super) fn stems(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     let sides = [
