@@ -11,7 +11,7 @@ pub(super) struct Case {
     pub(super) without_body: bool,
 }
 
-/// What has to follow.
+/// Consequence that has to follow.
 pub(super) enum Then {
     /// One of these codes.
     Status(&'static [u16]),
