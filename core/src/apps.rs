@@ -43,7 +43,7 @@ pub fn client_settings(mime_types: &[&str]) -> Value {
     json!({"mimeTypes": mime_types})
 }
 
-/// True if the client of this request shows user interfaces: it declares the extension with [`MIME_TYPE`].
+/// Returns true if the client of this request shows user interfaces: it declares the extension with [`MIME_TYPE`].
 #[must_use]
 pub fn is_supported(cx: &Context) -> bool {
     supports(cx, MIME_TYPE)
@@ -137,13 +137,13 @@ impl ToolUi {
         }
     }
 
-    /// True if a host may tell the model of a listed tool. Not when its visibility is no list.
+    /// Returns true if a host may tell the model of a listed tool. Not when its visibility is no list.
     #[must_use]
     pub fn is_visible_to_model(tool: &Map<String, Value>) -> bool {
         names(tool, Visibility::Model)
     }
 
-    /// True if a host may let a user interface call a listed tool. Not when its visibility is no list.
+    /// Returns true if a host may let a user interface call a listed tool. Not when its visibility is no list.
     #[must_use]
     pub fn is_callable_by_app(tool: &Map<String, Value>) -> bool {
         names(tool, Visibility::App)

@@ -99,7 +99,7 @@ pub(crate) fn used() -> usize {
     PROCESS.used.load(Ordering::Relaxed)
 }
 
-/// True if this owner has so much that it gets no more work done, although what is idle was given up for it.
+/// Returns true if this owner has so much that it gets no more work done, although what is idle was given up for it.
 pub(crate) fn is_spent(owner: Owner) -> bool {
     PROCESS.is_spent(owner) && (!PROCESS.make_room(STEP) || PROCESS.is_spent(owner))
 }
@@ -154,7 +154,7 @@ impl Budget {
         self.used.store(state.used, Ordering::Relaxed);
     }
 
-    /// True if this owner has more than is left for others.
+    /// Returns true if this owner has more than is left for others.
     fn is_spent(&self, owner: Owner) -> bool {
         let max = self.max();
         // Nobody has then more than is left.

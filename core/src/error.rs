@@ -174,7 +174,8 @@ impl Error {
         self
     }
 
-    /// True if the peer answered a question of a handler with it: it says nothing of the request that the handler is for.
+    /// Returns true if the peer answered a question of a handler with it: it says nothing of the request that the
+    /// handler is for.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         self.0.answer

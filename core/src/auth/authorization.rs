@@ -125,7 +125,7 @@ impl Authorization {
     }
 }
 
-/// True if two secrets are the same, in a time that does not tell where they differ.
+/// Returns true if two secrets are the same, in a time that does not tell where they differ.
 fn is_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

@@ -32,7 +32,7 @@ impl Challenge {
         self
     }
 
-    /// True if it is of this scheme.
+    /// Returns true if it is of this scheme.
     pub(crate) fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }

@@ -325,12 +325,12 @@ impl Flow {
         self.forgotten.take()
     }
 
-    /// True if the token is one that somebody else has got meanwhile.
+    /// Returns true if the token is one that somebody else has got meanwhile.
     pub(crate) fn took_over(&self) -> bool {
         self.took_over
     }
 
-    /// True if the token has come by a refresh.
+    /// Returns true if the token has come by a refresh.
     pub(crate) fn has_refreshed(&self) -> bool {
         self.has_refreshed
     }

@@ -65,8 +65,8 @@ impl Client {
         self.client_secret_expires_at = Some(1);
     }
 
-    /// True if it is of use for another login: not when its secret has expired, or it was registered with another
-    /// address to come back to.
+    /// Returns true if it is of use for another login: not when its secret has expired, or it was registered with
+    /// another address to come back to.
     pub(crate) fn is_usable(&self, now: u64, redirect_uri: Option<&str>) -> bool {
         let expired = self.client_secret_expires_at.is_some_and(|at| at != 0 && at <= now);
         let moved =
@@ -122,7 +122,7 @@ pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Re
     ))
 }
 
-/// True if a URL may be a client's id (Client ID Metadata Documents, §3).
+/// Returns true if a URL may be a client's id (Client ID Metadata Documents, §3).
 pub(crate) fn is_document_url(url: &str) -> bool {
     Parts::of(url).is_some_and(|parts| {
         parts.is_https()
@@ -216,7 +216,7 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
     })
 }
 
-/// True if a browser may be sent back there (OAuth 2.1 §8.4.2).
+/// Returns true if a browser may be sent back there (OAuth 2.1 §8.4.2).
 pub(crate) fn is_redirect_uri(uri: &str) -> bool {
     is_safe(uri) && !uri.contains('#')
 }

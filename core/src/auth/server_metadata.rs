@@ -81,7 +81,8 @@ impl ServerMetadata {
         Ok(metadata)
     }
 
-    /// True if S256 may be used (RFC 7636): a document has to say so (RFC 8414, section 2). `assumed`: there is no document.
+    /// Checks that S256 may be used (RFC 7636): a document has to say so (RFC 8414, section 2). `assumed`: there is no
+    /// document.
     ///
     /// # Errors
     /// Why not, for people.
@@ -97,7 +98,7 @@ impl ServerMetadata {
         }
     }
 
-    /// True if a scope may be asked for because the server knows it.
+    /// Returns true if a scope may be asked for because the server knows it.
     pub(crate) fn has_scope(&self, scope: &str) -> bool {
         self.scopes_supported.iter().flatten().any(|own| own == scope)
     }

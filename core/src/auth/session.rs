@@ -94,7 +94,8 @@ fn named(kept: &Value) -> String {
 }
 
 impl Session {
-    /// True if it belongs to who is meant by these options: what another program or user has got is not shown for them.
+    /// Returns true if it belongs to who is meant by these options: what another program or user has got is not shown
+    /// for them.
     pub(crate) fn is_of(&self, auth: &Auth) -> bool {
         let client_id = &self.client.client_id;
         let client = match self.client.known_by {
@@ -117,7 +118,7 @@ impl Session {
         })
     }
 
-    /// True if all these scopes were asked for, or granted for another reason.
+    /// Returns true if all these scopes were asked for, or granted for another reason.
     pub(crate) fn has_asked(&self, wanted: &str) -> bool {
         let was_asked = |scope: &str| self.scopes.iter().any(|own| own == scope);
         wanted.split_whitespace().all(|scope| was_asked(scope) || self.has_scopes(scope))

@@ -153,7 +153,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// True if it should not be used any more.
+    /// Returns true if it should not be used any more.
     pub(crate) fn is_stale(&self, now: u64) -> bool {
         self.renew_at.is_some_and(|at| at <= now)
     }
@@ -178,26 +178,26 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// True if the same may succeed later.
+    /// Returns true if the same may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         const LATER: [&str; 4] = ["temporarily_unavailable", "slow_down", "server_error", "use_dpop_nonce"];
         self.is_busy() || self.error.as_deref().is_some_and(|error| LATER.contains(&error))
     }
 
-    /// True if what was shown is of no use any more: what says so in OAuth's own word for it, and not the page of a proxy
-    /// or a complaint about the request.
+    /// Returns true if what was shown is of no use any more: what says so in OAuth's own word for it, and not the page
+    /// of a proxy or a complaint about the request.
     pub(crate) fn is_final(&self) -> bool {
         !self.is_busy() && self.is("invalid_grant")
     }
 
-    /// True if a token endpoint has said so, in whatever words, and would again: a 403 that has no error of OAuth's in it
-    /// may be of a proxy's.
+    /// Returns true if a token endpoint has said so, in whatever words, and would again: a 403 that has no error of
+    /// OAuth's in it may be of a proxy's.
     pub(crate) fn is_of_endpoint(&self) -> bool {
         let in_general = matches!(self.status, 400..500) && !matches!(self.status, 403 | 407 | 451);
         !self.is_transient() && (in_general || (self.status < 500 && self.error.is_some()))
     }
 
-    /// True if the server does not know the client, or not by what it has shown.
+    /// Returns true if the server does not know the client, or not by what it has shown.
     pub(crate) fn is_of_client(&self) -> bool {
         !self.is_busy() && (self.is("invalid_client") || self.is("unauthorized_client"))
     }

@@ -161,7 +161,7 @@ impl Delivery {
         }
     }
 
-    /// True if a peer makes such deliveries as often as it likes, and a host can do without.
+    /// Returns true if a peer makes such deliveries as often as it likes, and a host can do without.
     fn is_offered(&self) -> bool {
         match self {
             Self::Progress { .. } => true,

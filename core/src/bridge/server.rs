@@ -552,7 +552,7 @@ pub fn check_pages(pages: &RawJson) -> Result<()> {
     visits::check(&pages).map_err(Error::misuse)
 }
 
-/// True if a client can make a form of this JSON Schema, as [`Form::new`](crate::server::Form::new) says.
+/// Checks that a client can make a form of this JSON Schema, as [`Form::new`](crate::server::Form::new) says.
 ///
 /// # Errors
 /// [`Misuse`](crate::ErrorKind::Misuse) that names the property.

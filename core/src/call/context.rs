@@ -61,9 +61,9 @@ pub(crate) trait Link: Send + Sync {
     /// # Errors
     /// The JSON-RPC error to answer with.
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
-    /// True if this side declared the capability to the peer.
+    /// Returns true if this side declared the capability to the peer.
     fn declares(&self, capability: &str) -> bool;
-    /// True if this side declared the extension to the peer.
+    /// Returns true if this side declared the extension to the peer.
     fn declares_extension(&self, _id: &str) -> bool {
         false
     }
@@ -79,9 +79,9 @@ pub(crate) trait Link: Send + Sync {
     fn clock(&self) -> Arc<dyn Clock>;
     /// Tells this connection from all others of the process.
     fn number(&self) -> u64;
-    /// True if what belongs to no request goes out at once, and does not wait for a stream.
+    /// Returns true if what belongs to no request goes out at once, and does not wait for a stream.
     fn is_heard(&self) -> bool;
-    /// True if somebody reads what goes out before the answer to this request.
+    /// Returns true if somebody reads what goes out before the answer to this request.
     fn is_read(&self, call: CallId) -> bool;
     /// Messages that wait for a stream may go out with the answer to this request.
     fn take_up(&self, call: CallId);
@@ -104,7 +104,7 @@ pub(crate) trait Link: Send + Sync {
     fn task_id(&self) -> Option<Arc<str>> {
         None
     }
-    /// True if it does already.
+    /// Returns true if it does already.
     fn is_detached(&self) -> bool {
         false
     }
@@ -217,7 +217,7 @@ impl Context {
         }
     }
 
-    /// True if the peer wants log messages of this level: a server takes none.
+    /// Returns true if the peer wants log messages of this level: a server takes none.
     pub(crate) fn is_logged(&self, level: LogLevel) -> bool {
         if self.0.link.role() == Role::Client || self.0.link.is_detached() {
             return false;
@@ -467,7 +467,7 @@ impl Context {
         })
     }
 
-    /// True if the peer has cancelled the request or is gone.
+    /// Returns true if the peer has cancelled the request or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.is_set()

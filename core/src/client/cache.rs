@@ -169,7 +169,7 @@ impl Cache {
         }
     }
 
-    /// True if what is kept is given although the connection has ended.
+    /// Returns true if what is kept is given although the connection has ended.
     pub(super) fn gives_without_server(&self) -> bool {
         self.options.stale_on_error && !self.given_up.is_set()
     }
@@ -342,7 +342,7 @@ impl Asked {
         }
     }
 
-    /// True if nobody heard of a change since it was sent.
+    /// Returns true if nobody heard of a change since it was sent.
     fn is_unchanged(&self) -> bool {
         self.cache.generation(&self.key) == self.generation
     }

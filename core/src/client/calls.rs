@@ -31,7 +31,7 @@ pub(crate) trait Closer: Send + Sync {
     }
     /// A list of tools that another client got of this server.
     fn listed_elsewhere(&self, _result: &RawJson) {}
-    /// True if the server turned out to speak the oldest HTTP transport.
+    /// Returns true if the server turned out to speak the oldest HTTP transport.
     fn is_pair(&self) -> bool {
         false
     }
@@ -201,7 +201,7 @@ impl Client {
         }
     }
 
-    /// True if the answer to this may be questions.
+    /// Returns true if the answer to this may be questions.
     #[cfg(feature = "runtime")]
     fn may_be_asked(&self, method: &str) -> bool {
         self.revision().era() == Era::Modern && Method::find(method).is_some_and(|row| row.input_required)

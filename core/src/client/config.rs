@@ -34,7 +34,7 @@ const MAX_FILE: u64 = 1 << 20;
 /// environment.
 pub(super) type Variables = BTreeMap<String, String>;
 
-/// True if a text is meant as the path of such a file: a URL or a command line may end in one, too.
+/// Returns true if a text is meant as the path of such a file: a URL or a command line may end in one, too.
 pub(super) fn is_path(text: &str) -> bool {
     !super::options::is_url(text)
         && text.ends_with(".json")

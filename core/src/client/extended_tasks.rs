@@ -146,7 +146,7 @@ fn at_once(id: &str) -> Task {
 }
 
 impl Client {
-    /// True if both sides declare the extension.
+    /// Returns true if both sides declare the extension.
     pub(super) fn has_extended_tasks(&self) -> bool {
         self.revision().rules().tasks_extension
             && self.connected.link.declares_extension(TASKS_EXTENSION)

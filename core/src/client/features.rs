@@ -108,7 +108,7 @@ impl Pages {
         }
     }
 
-    /// True if the list is to be read from its first page, because the page at `cursor` was refused. Once.
+    /// Returns true if the list is to be read from its first page, because the page at `cursor` was refused. Once.
     fn begins_anew(&mut self, cursor: Option<&str>, error: &Error) -> bool {
         let begins = cursor.is_some() && error.code() == Some(code::INVALID_PARAMS) && !self.is_anew;
         if begins {

@@ -228,7 +228,7 @@ impl Handlers {
         }
     }
 
-    /// True if the server may ask this.
+    /// Checks that the server may ask this.
     ///
     /// # Errors
     /// −32602 for what was not declared and for messages that do not fit together.
@@ -256,7 +256,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// True if this client declares what a question of the server needs.
+    /// Returns true if this client declares what a question of the server needs.
     pub(crate) fn are_asked(&self, rules: &Rules, method: &str, params: Option<&RawJson>) -> bool {
         let is_served =
             self.by_method.iter().any(|(known, _)| *known == method) || (method == ROOTS && self.roots.is_some());

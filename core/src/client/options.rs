@@ -593,7 +593,7 @@ fn check_type(name: &Value, has_url: bool, has_command: bool) -> Result<()> {
     }
 }
 
-/// True if it is a URL that can be connected to.
+/// Returns true if it is a URL that can be connected to.
 pub(super) fn is_url(text: &str) -> bool {
     let of_socket = || text.split_once(":/").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("unix"));
     text.split_once("://").is_some_and(|(scheme, _)| is_known(scheme)) || of_socket()

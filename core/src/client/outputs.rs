@@ -144,7 +144,7 @@ impl Outputs {
         self.state().age
     }
 
-    /// True if reading any tool's schema may take long.
+    /// Returns true if reading any tool's schema may take long.
     #[cfg(feature = "runtime")]
     fn any_long(&self) -> bool {
         self.state().any_long
@@ -186,7 +186,7 @@ impl Outputs {
         }
     }
 
-    /// True if a tool has a schema that was not read yet, and reading it may take long.
+    /// Returns true if a tool has a schema that was not read yet, and reading it may take long.
     #[cfg(feature = "runtime")]
     fn is_long(&self, tool: &str) -> bool {
         let state = self.state();

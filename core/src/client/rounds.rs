@@ -53,7 +53,7 @@ impl Drop for Abandons {
     }
 }
 
-/// True if this result asks for something.
+/// Returns true if this result asks for something.
 fn asks(result: &RawJson) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

@@ -32,15 +32,15 @@ pub(crate) trait Sink: Send + Sync {
     fn unanswered(&self, _route: Route) {}
     /// The answer to the request that came this way may wait for its reader to come back.
     fn pause(&self, _route: Route) {}
-    /// True if the peer reads what it is sent, so that little of it waits.
+    /// Returns true if the peer reads what it is sent, so that little of it waits.
     fn has_room(&self) -> bool {
         true
     }
-    /// True if what belongs to no request reaches the peer at once, and does not wait for a stream.
+    /// Returns true if what belongs to no request reaches the peer at once, and does not wait for a stream.
     fn is_reachable(&self) -> bool {
         true
     }
-    /// True if somebody reads what goes out before the answer to the request that came this way.
+    /// Returns true if somebody reads what goes out before the answer to the request that came this way.
     fn is_read(&self, _route: Route) -> bool {
         true
     }
@@ -365,7 +365,7 @@ impl Peer {
         self.lock().connection.in_flight()
     }
 
-    /// True if there is something here that the peer can come back for.
+    /// Returns true if there is something here that the peer can come back for.
     #[cfg(feature = "http")]
     pub(crate) fn is_kept(&self) -> bool {
         self.service.keeps(self)
@@ -379,13 +379,13 @@ impl Peer {
         self.lock().connection.is_full()
     }
 
-    /// True if the connection has ended because the peer was silent for too long.
+    /// Returns true if the connection has ended because the peer was silent for too long.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_lost(&self) -> bool {
         self.lock().connection.is_lost()
     }
 
-    /// True if the revision spoken has batches.
+    /// Returns true if the revision spoken has batches.
     pub(crate) fn takes_batches(&self) -> bool {
         self.lock().connection.takes_batches()
     }

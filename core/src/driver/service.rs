@@ -29,7 +29,7 @@ pub(crate) trait Service: Send + Sync {
     fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
     /// The connection goes on with a new session.
     fn session_lost(&self, _peer: &Arc<Peer>) {}
-    /// True if the peer has something here that it can come back for although no connection is open.
+    /// Returns true if the peer has something here that it can come back for although no connection is open.
     fn keeps(&self, _peer: &Peer) -> bool {
         false
     }

@@ -111,7 +111,7 @@ fn kind(message: &Message) -> &'static str {
     }
 }
 
-/// True if the text is an object whose error is one, as far as a value can hold it.
+/// Returns true if the text is an object whose error is one, as far as a value can hold it.
 fn is_message(text: &[u8], message: &Message) -> bool {
     let Ok(value) = serde_json::from_slice::<Value>(text) else { return true };
     value.is_object() && (!matches!(message, Message::Error { .. }) || value["error"].is_object())

@@ -321,8 +321,8 @@ fn shown(text: &str) -> Cow<'_, str> {
     shortened(text, 40)
 }
 
-/// True if arrays and objects are nested deeper than `max`. Where there are not so many brackets in all, strings need no
-/// looking at, and counting is ten times as quick.
+/// Returns true if arrays and objects are nested deeper than `max`. Where there are not so many brackets in all,
+/// strings need no looking at, and counting is ten times as quick.
 pub(crate) fn is_deeper_than(text: &str, max: usize) -> bool {
     // Each level has two brackets.
     if text.len() / 2 <= max {

@@ -77,12 +77,12 @@ impl Outline {
         self.id.as_ref().filter(|_| !self.many)
     }
 
-    /// True if it is a request, or a notification.
+    /// Returns true if it is a request, or a notification.
     pub(crate) fn has_method(&self) -> bool {
         self.has_method && !self.many
     }
 
-    /// True if it has a result or an error.
+    /// Returns true if it has a result or an error.
     pub(crate) fn answers(&self) -> bool {
         self.answers && !self.has_method && !self.many
     }
@@ -93,19 +93,19 @@ impl Outline {
         self.answered.iter().chain(self.id().filter(|_| self.answers())).cloned()
     }
 
-    /// True if it is an array of messages.
+    /// Returns true if it is an array of messages.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_many(&self) -> bool {
         self.many
     }
 
-    /// True if it has begun, and goes on with the next piece.
+    /// Returns true if it has begun, and goes on with the next piece.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.state, State::Start | State::Over)
     }
 
-    /// True if the next piece begins within a text.
+    /// Returns true if the next piece begins within a text.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_in_text(&self) -> bool {
         matches!(self.state, State::InName { .. } | State::InText { .. } | State::Inside { quoted: true, .. })

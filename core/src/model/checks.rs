@@ -55,7 +55,7 @@ fn check_annotations(annotations: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// True if this is an array of the schema's `Icon`, each with a `src` that a client may load.
+/// Checks that this is an array of the schema's `Icon`, each with a `src` that a client may load.
 ///
 /// # Errors
 /// The icon and what is expected.
@@ -72,7 +72,7 @@ pub(crate) fn check_icons(icons: &Value) -> Result<(), String> {
     }
 }
 
-/// True if a text is a date, with or without a time of the day and a zone, of ISO 8601's extended format.
+/// Returns true if a text is a date, with or without a time of the day and a zone, of ISO 8601's extended format.
 fn is_time(text: &str) -> bool {
     let (date, time) = text.split_once(['T', 't', ' ']).map_or((text, None), |(date, time)| (date, Some(time)));
     let number = |text: &str, digits: usize, range: std::ops::RangeInclusive<u32>| {
@@ -112,8 +112,8 @@ fn is_time(text: &str) -> bool {
 /// Names in `_meta` that the specification and its extensions define.
 const DEFINED: [&str; 4] = ["related-task", "model-immediate-response", "ui", "tasks"];
 
-/// True if `_meta` has keys of the specification's grammar (overview, "`_meta`"), and none of those that it reserves
-/// but does not define.
+/// Checks that `_meta` has keys of the specification's grammar (overview, "`_meta`"), and none of those that it
+/// reserves but does not define.
 ///
 /// # Errors
 /// The key and what is wrong with it.
@@ -139,7 +139,7 @@ fn check_meta(meta: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// True if an extension may be called so, and be declared with these settings.
+/// Checks that an extension may be called so, and be declared with these settings.
 ///
 /// # Errors
 /// What is wrong with it.

@@ -304,8 +304,8 @@ impl ReadResourceResult {
         self
     }
 
-    /// True if it was kept for longer than it should have been, and is given because the server could not be asked
-    /// (the client's option `cache`, `stale_on_error`).
+    /// Returns true if it was kept for longer than it should have been, and is given because the server could not be
+    /// asked (the client's option `cache`, `stale_on_error`).
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.contains_key(super::meta::STALE))

@@ -62,8 +62,8 @@ const MEANING: [&str; 42] = [
     "unevaluatedProperties",
 ];
 
-/// True if a client can make a form of `schema`: an object whose properties are strings, numbers, booleans, one choice
-/// (`enum`, `oneOf` with titles, `enum` with `enumNames`) or several (`array` of those), with defaults that fit.
+/// Checks that a client can make a form of `schema`: an object whose properties are strings, numbers, booleans, one
+/// choice (`enum`, `oneOf` with titles, `enum` with `enumNames`) or several (`array` of those), with defaults that fit.
 ///
 /// # Errors
 /// The property and what to do, such as `property "home": type "object" is not allowed in a form, …`.
@@ -222,7 +222,7 @@ fn distinct<'a>(choices: impl Iterator<Item = &'a str>) -> Result<usize, String>
     Ok(seen.len())
 }
 
-/// True if the answer's `content` is what the form asks for. Members that the form does not have may be there.
+/// Checks that the answer's `content` is what the form asks for. Members that the form does not have may be there.
 ///
 /// # Errors
 /// The problems in one line, such as `answer "age": expected integer, got "x"`.
@@ -233,7 +233,7 @@ pub(crate) fn check_answer(schema: &Value, content: &Value) -> Result<(), String
     check("answer", &plain(schema, true), content)
 }
 
-/// True if `result` is an `ElicitResult`, for a form (`Some`) or for a URL (`None`). Only the answer of an accepted
+/// Checks that `result` is an `ElicitResult`, for a form (`Some`) or for a URL (`None`). Only the answer of an accepted
 /// form is looked at.
 ///
 /// # Errors

@@ -69,7 +69,7 @@ pub(crate) struct ParamsHead<'a> {
 }
 
 impl ParamsHead<'_> {
-    /// True if the request came before, and was answered with questions: it goes on with their answers.
+    /// Returns true if the request came before, and was answered with questions: it goes on with their answers.
     pub(crate) fn goes_on(&self) -> bool {
         self.input_responses.is_some() || self.request_state.is_some()
     }

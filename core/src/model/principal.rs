@@ -85,7 +85,7 @@ impl Principal {
         self
     }
 
-    /// True if a scope was granted, or follows from one that was
+    /// Returns true if a scope was granted, or follows from one that was
     /// (`Auth::scope_implies`).
     #[must_use]
     pub fn has_scope(&self, scope: &str) -> bool {
@@ -103,7 +103,7 @@ impl Principal {
         json!({"iss": self.issuer, kind: self.subject})
     }
 
-    /// True if both are the same, whatever their tokens are.
+    /// Returns true if both are the same, whatever their tokens are.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.is_client == other.is_client && self.subject == other.subject && self.issuer == other.issuer
     }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::shortened;
 
-/// True if the parameters can be sent to a model: `messages` whose tool uses are answered at once and in full,
+/// Checks that the parameters can be sent to a model: `messages` whose tool uses are answered at once and in full,
 /// `maxTokens` above 0, priorities from 0 to 1.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ fn check_options(members: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// True if `result` is a `CreateMessageResult`; its `content` may be one block or a list of them.
+/// Checks that `result` is a `CreateMessageResult`; its `content` may be one block or a list of them.
 ///
 /// # Errors
 /// The member and what it should be.

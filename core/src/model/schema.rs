@@ -106,7 +106,7 @@ impl Schema {
         Ok((source, schema))
     }
 
-    /// True if reading a peer's schema is done so quickly that it needs no thread of its own.
+    /// Returns true if reading a peer's schema is done so quickly that it needs no thread of its own.
     pub(crate) fn is_read_quickly(text: &str) -> bool {
         // A name may be written with escapes.
         let has = |part: &[u8]| memchr::memmem::find(text.as_bytes(), part).is_some();
@@ -230,7 +230,7 @@ impl Schema {
         }
     }
 
-    /// True if the library finds the words in time.
+    /// Returns true if the library finds the words in time.
     fn is_worded(&self, rules: &Rules, steps: usize, value: &Value) -> bool {
         // What takes the rest has the library look at everything beside it again.
         let steps = match (rules.tracking, rules.ways) {
@@ -288,7 +288,7 @@ pub(crate) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> 
     reference::target(root, reference)
 }
 
-/// True if there is anything that old dialects assert and the rules do not.
+/// Returns true if there is anything that old dialects assert and the rules do not.
 fn asserts_formats(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(key, value)| {
@@ -371,7 +371,7 @@ fn place(path: &[Cow<'_, str>]) -> String {
     format!("{:?}", shortened(&pointer, 200))
 }
 
-/// True if a schema uses only keywords whose values this function has checked itself.
+/// Returns true if a schema uses only keywords whose values this function has checked itself.
 fn is_plain(schema: &Value) -> bool {
     const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
     let Value::Object(members) = schema else {

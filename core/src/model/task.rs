@@ -36,7 +36,7 @@ impl TaskStatus {
         }
     }
 
-    /// True if nothing will change any more.
+    /// Returns true if nothing will change any more.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)

@@ -193,7 +193,7 @@ impl Connection {
         self.incoming.len()
     }
 
-    /// True if this request of the peer still waits for its answer.
+    /// Returns true if this request of the peer still waits for its answer.
     pub(crate) fn is_awaiting(&self, call: CallId) -> bool {
         self.incoming.has_call(call)
     }
@@ -203,7 +203,7 @@ impl Connection {
         self.incoming.get(call)?.route
     }
 
-    /// True if no further request should be read until one is finished.
+    /// Returns true if no further request should be read until one is finished.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.incoming.len() >= self.facts.max_in_flight
@@ -239,7 +239,7 @@ impl Connection {
             .min()
     }
 
-    /// True if something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.
+    /// Returns true if something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.
     pub(crate) fn is_due_sooner(&mut self) -> bool {
         std::mem::take(&mut self.sooner)
     }

@@ -82,7 +82,7 @@ pub(crate) fn decode(frame: &Bytes, limits: &Limits) -> Result<(Decoded, Option<
 }
 
 impl Memory {
-    /// True if the next text is to be kept.
+    /// Returns true if the next text is to be kept.
     fn is_open(&mut self) -> bool {
         if self.kept.take_if(|kept| !kept.used).is_some() {
             self.pause = (self.pause * 2 + 1).min(MAX_PAUSE);

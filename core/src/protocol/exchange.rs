@@ -53,7 +53,7 @@ pub(super) struct News {
 }
 
 impl News {
-    /// True if somebody subscribed to this URI, or to one that it is a part of.
+    /// Returns true if somebody subscribed to this URI, or to one that it is a part of.
     pub(super) fn wants(&self, uri: &str) -> bool {
         self.subscriptions.contains(uri) || self.subscriptions.iter().any(|whole| is_part(uri, whole))
     }
@@ -113,7 +113,7 @@ impl Head {
         }))
     }
 
-    /// True if the request carries the envelope of modern ones.
+    /// Returns true if the request carries the envelope of modern ones.
     pub(crate) fn is_modern(&self) -> bool {
         self.envelope.is_some()
     }

@@ -166,7 +166,7 @@ impl IncomingTable {
 pub(super) struct Heard(Option<f64>);
 
 impl Heard {
-    /// True if this is more: a peer must not say less, nor the same again (specification, progress).
+    /// Returns true if this is more: a peer must not say less, nor the same again (specification, progress).
     pub(super) fn grows(&mut self, progress: &Value) -> bool {
         let Some(progress) = progress.as_f64() else { return true };
         let grows = self.0.is_none_or(|before| progress > before);
@@ -281,7 +281,7 @@ impl OutgoingTable {
         self.last
     }
 
-    /// True if a request has had this id, waiting or not.
+    /// Returns true if a request has had this id, waiting or not.
     pub(super) fn has_given(&self, id: &Id) -> bool {
         matches!(id, Id::Number(n) if (1..=self.last).contains(n))
     }

@@ -217,7 +217,7 @@ impl Directory {
         &self.base
     }
 
-    /// True if `uri` is below the base URI, whether or not there is such a file.
+    /// Returns true if `uri` is below the base URI, whether or not there is such a file.
     #[must_use]
     pub fn covers(&self, uri: &str) -> bool {
         uri.starts_with(&self.base)
@@ -243,7 +243,7 @@ impl Directory {
         self.list_unless(&|| false, &|_| false, after, limit)
     }
 
-    /// True if there are more files than are listed, the first time that this is asked.
+    /// Returns true if there are more files than are listed, the first time that this is asked.
     pub(crate) fn is_news(&self, page: &FilePage) -> bool {
         page.truncated && !self.told.swap(true, Ordering::Relaxed)
     }
@@ -302,7 +302,7 @@ impl Directory {
         contents(file, uri, &name, self.max_bytes)
     }
 
-    /// True if a name is the short one (`GIT~1`) of something hidden.
+    /// Returns true if a name is the short one (`GIT~1`) of something hidden.
     fn is_alias_of_hidden(&self, name: &str) -> bool {
         let real = || self.root.join(name).canonicalize().ok();
         let below = |real: &Path| real.strip_prefix(&self.root).map(Path::to_owned).ok();

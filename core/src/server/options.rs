@@ -103,7 +103,7 @@ fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     })
 }
 
-/// True if a server may declare this.
+/// Checks that a server may declare this.
 fn check_capability(name: &str, value: &Value) -> Result<()> {
     let wrong = |why: String| Err(Error::misuse(format!("server option \"capabilities\": {name:?}: {why}")));
     let Some(members) = value.as_object() else {

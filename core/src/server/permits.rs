@@ -13,8 +13,8 @@ use crate::jsonrpc::{RawJson, code};
 use crate::model::{CacheHints, CacheScope, meta};
 use crate::protocol::{Head, Transport};
 
-/// True if a request that came in so may use what needs these scopes. Where no access tokens are known over HTTP,
-/// nobody has any; on other transports there are none.
+/// Returns true if a request that came in so may use what needs these scopes. Where no access tokens are known over
+/// HTTP, nobody has any; on other transports there are none.
 pub(super) fn may(scopes: &[String], transport: &Transport) -> bool {
     match &transport.principal {
         Some(principal) => scopes.iter().all(|scope| principal.has_scope(scope)),
@@ -98,7 +98,7 @@ fn needs_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &s
     found.unwrap_or_default()
 }
 
-/// True if a request that came in so may use what this name stands for.
+/// Returns true if a request that came in so may use what this name stands for.
 pub(super) fn may_use(
     registry: &Registry,
     changes: Option<&Changes>,

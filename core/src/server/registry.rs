@@ -216,7 +216,7 @@ impl Registry {
         false
     }
 
-    /// True if there is such an entry or directory, enabled or not.
+    /// Returns true if there is such an entry or directory, enabled or not.
     pub(crate) fn has(&self, kind: Kind, name: &str) -> bool {
         self.has_entry(kind, name) || (kind == Kind::Resource && self.has_directory(name))
     }
@@ -255,13 +255,13 @@ impl Registry {
         std::mem::replace(&mut self.sources[kind as usize], source)
     }
 
-    /// True if there is anything of this kind.
+    /// Returns true if there is anything of this kind.
     pub(crate) fn offers(&self, kind: Kind) -> bool {
         let source = self.source(kind);
         self.has_own(kind) || source.list.is_some() || source.get.is_some()
     }
 
-    /// True if there is anything of this kind that is not a source's.
+    /// Returns true if there is anything of this kind that is not a source's.
     pub(crate) fn has_own(&self, kind: Kind) -> bool {
         #[cfg(feature = "files")]
         if kind == Kind::Resource && !self.directories.is_empty() {
@@ -275,7 +275,7 @@ impl Registry {
         }
     }
 
-    /// True if a session sees an entry that there is, which is the session's own or the server's.
+    /// Returns true if a session sees an entry that there is, which is the session's own or the server's.
     fn sees(&self, kind: Kind, name: &str, own: bool, changes: Option<&Changes>) -> bool {
         self.shows(|| Key::Entry(kind, name.to_owned()), own, changes)
     }
@@ -309,7 +309,7 @@ impl Registry {
         self.sees(entry.listed().kind, name, own.is_some(), changes).then(|| entry.clone())
     }
 
-    /// True if anything of this kind is only for those who have scopes, so that not all see the same list.
+    /// Returns true if anything of this kind is only for those who have scopes, so that not all see the same list.
     pub(crate) fn is_restricted(&self, kind: Kind, changes: Option<&Changes>) -> bool {
         fn any<E: Entry>(all: &[Arc<E>]) -> bool {
             all.iter().any(|entry| !entry.listed().scopes.is_empty())
@@ -384,7 +384,7 @@ impl RootsNews {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// True if a run is to begin.
+    /// Returns true if a run is to begin.
     pub(crate) fn begin(&self) -> bool {
         let mut state = self.lock();
         let begins = !state.0;

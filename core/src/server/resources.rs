@@ -54,7 +54,7 @@ impl ResourceEntry {
     }
 }
 
-/// True if a text begins with a scheme (RFC 3986, 3.1) and has nothing in it that no URI has unescaped.
+/// Returns true if a text begins with a scheme (RFC 3986, 3.1) and has nothing in it that no URI has unescaped.
 pub(super) fn is_uri(text: &str) -> bool {
     let is_written = !text.contains(|c: char| c.is_whitespace() || c.is_control());
     text.split_once(':').filter(|_| is_written).is_some_and(|(scheme, _)| {
@@ -251,7 +251,7 @@ impl Read {
     }
 }
 
-/// True if this is a `ResourceContents`: with any other member it is a value of the user's own.
+/// Returns true if this is a `ResourceContents`: with any other member it is a value of the user's own.
 fn is_contents(value: &Map<String, Value>) -> bool {
     value.keys().all(|key| ["uri", "mimeType", "text", "blob", "_meta"].contains(&key.as_str()))
         && (value.get("text").is_some_and(Value::is_string) || value.get("blob").is_some_and(Value::is_string))

@@ -434,7 +434,7 @@ fn given_to_source(call: &Call) -> RawJson {
     call.params.as_ref().map_or_else(RawJson::empty_object, shape::without_rounds)
 }
 
-/// True if a request brings answers to what it was asked: its result depends on them, so it is not to be kept.
+/// Returns true if a request brings answers to what it was asked: its result depends on them, so it is not to be kept.
 fn was_asked(call: &Call) -> bool {
     let members = call.params.as_ref().map(|params| shape::members(params.get())).unwrap_or_default();
     members.iter().any(|(key, _)| key == "inputResponses" || key == "requestState")

@@ -82,7 +82,7 @@ impl Router {
     }
 }
 
-/// True if there may be a resource with this URI.
+/// Returns true if there may be a resource with this URI.
 pub(super) fn knows(registry: &Registry, uri: &str, changes: Option<&Changes>) -> bool {
     registry.find(|r| &r.resources, uri, changes).is_some()
         || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(uri).is_some())

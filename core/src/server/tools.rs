@@ -19,7 +19,7 @@ use crate::protocol::revision::{Revision, Rules};
 use crate::protocol::{Call, Payload, Structured};
 use crate::report;
 
-/// True if a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
+/// Returns true if a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
 fn is_portable(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=128).contains(&name.len()) && name.bytes().all(is_usual)
@@ -295,7 +295,7 @@ impl Shaper for ToolEntry {
     }
 }
 
-/// True if a whole result says that its tool failed.
+/// Returns true if a whole result says that its tool failed.
 fn is_failed(payload: &Payload) -> bool {
     let Payload::Object(result) = payload else { return false };
     shape::members(result.get()).iter().any(|(key, value)| key == "isError" && value.get() == "true")

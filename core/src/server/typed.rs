@@ -54,7 +54,7 @@ fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a 
     any.iter().find_map(|one| items_of(root, one, depth + 1))
 }
 
-/// True if a value of this schema may be text.
+/// Returns true if a value of this schema may be text.
 fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
     if depth > 8 {
         return true;

@@ -40,7 +40,7 @@ pub(crate) struct CacheEntry {
 }
 
 impl CacheEntry {
-    /// True if it need not be asked for.
+    /// Returns true if it need not be asked for.
     pub(crate) fn is_fresh(&self, now: Duration) -> bool {
         now < self.expires
     }

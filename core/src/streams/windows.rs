@@ -127,7 +127,7 @@ impl Out {
         }
     }
 
-    /// True if the reader has taken none of so many bytes. The system does not tell of a pipe's writing end.
+    /// Returns true if the reader has taken none of so many bytes. The system does not tell of a pipe's writing end.
     pub(crate) fn holds(&self, _written: usize) -> bool {
         false
     }
@@ -412,7 +412,7 @@ impl Drop for Still {
     }
 }
 
-/// True if a terminal is gone, which no error says here.
+/// Returns true if a terminal is gone, which no error says here.
 pub(crate) fn is_hung_up(_: &io::Error) -> bool {
     false
 }

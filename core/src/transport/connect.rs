@@ -294,7 +294,7 @@ impl Client {
     }
 }
 
-/// True if a failure may mean that the server has become another, and not just that the way to it is blocked.
+/// Returns true if a failure may mean that the server has become another, and not just that the way to it is blocked.
 fn is_about_the_server(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Transport | ErrorKind::Auth) && !is_internal(error)
 }

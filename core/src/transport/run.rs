@@ -175,7 +175,7 @@ impl Signals {
     }
 }
 
-/// True if this process ignores a signal, or the system does not say.
+/// Returns true if this process ignores a signal, or the system does not say.
 #[cfg(unix)]
 fn is_ignored(number: i32) -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };

@@ -38,7 +38,7 @@ pub(super) struct Backlog {
 }
 
 impl Backlog {
-    /// True if nothing more should be read from the peer.
+    /// Returns true if nothing more should be read from the peer.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Acquire) > MAX_BACKLOG && !self.over.load(Ordering::Acquire)
     }
@@ -143,8 +143,8 @@ impl LineSink {
         Self { shared: Arc::new(shared) }
     }
 
-    /// True if the reader has taken nothing of what was written. Where the system does not tell of a pipe's writing end, it
-    /// is thought to have.
+    /// Returns true if the reader has taken nothing of what was written. Where the system does not tell of a pipe's
+    /// writing end, it is thought to have.
     pub(super) fn is_untouched(&self) -> bool {
         let written = self.shared.written.load(Ordering::Relaxed);
         written == 0 || self.shared.out.holds(written)

@@ -313,7 +313,7 @@ impl Flow {
         }
     }
 
-    /// True if the client was registered for an earlier login.
+    /// Returns true if the client was registered for an earlier login.
     pub(super) fn is_kept(&self, client: &Client) -> bool {
         let kept = self.session.as_ref().map(|session| &session.client.client_id);
         client.known_by == KnownBy::Registration

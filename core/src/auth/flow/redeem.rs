@@ -220,7 +220,7 @@ impl Flow {
         self.decide_again(now)
     }
 
-    /// True if a client that the program was given may log in, and may not refresh (RFC 6749 §5.2).
+    /// Returns true if a client that the program was given may log in, and may not refresh (RFC 6749 §5.2).
     fn may_not_refresh(&self, refusal: &Refusal) -> bool {
         let client = self.request.as_ref().map(|request| request.client.known_by);
         refusal.is("unauthorized_client") && client != Some(KnownBy::Registration)

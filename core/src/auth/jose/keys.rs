@@ -106,7 +106,7 @@ impl KeySet {
         self.skipped
     }
 
-    /// True if a key has this `kid`. If not, the set may be an old one.
+    /// Returns true if a key has this `kid`. If not, the set may be an old one.
     #[cfg(test)]
     pub(crate) fn has(&self, kid: &str) -> bool {
         self.keys.iter().any(|key| key.kid.as_deref() == Some(kid))

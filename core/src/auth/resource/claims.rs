@@ -18,7 +18,7 @@ pub(crate) struct Expected<'a> {
     pub(crate) expires: bool,
 }
 
-/// True if a header's `typ` is an access token's: `at+jwt` (RFC 9068), the older `JWT`, or nothing, as some
+/// Returns true if a header's `typ` is an access token's: `at+jwt` (RFC 9068), the older `JWT`, or nothing, as some
 /// authorization servers have it. An identity token of OpenID Connect looks the same; its audience tells it apart.
 pub(crate) fn is_access_token(typ: Option<&str>) -> bool {
     let is = |other: &str| typ.is_some_and(|typ| typ.eq_ignore_ascii_case(other));

@@ -81,7 +81,7 @@ impl Known {
         }
     }
 
-    /// True if a token was not active a moment ago.
+    /// Returns true if a token was not active a moment ago.
     pub(crate) fn is_inactive(&mut self, token: &[u8; 32], now: Duration) -> bool {
         let Some(until) = self.inactive.get(token) else { return false };
         let still = *until > now;

@@ -67,7 +67,7 @@ impl<K> Keys<K> {
         }
     }
 
-    /// True if the last fetch brought nothing: there may be keys that nobody here knows.
+    /// Returns true if the last fetch brought nothing: there may be keys that nobody here knows.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }

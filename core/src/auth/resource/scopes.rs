@@ -45,7 +45,7 @@ pub(crate) fn lacking(principal: &Principal, required: &[String], needed: &[Stri
     Some(named)
 }
 
-/// True if it is a `scope-token` (RFC 6749, section 3.3).
+/// Returns true if it is a `scope-token` (RFC 6749, section 3.3).
 pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }

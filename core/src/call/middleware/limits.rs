@@ -34,7 +34,7 @@ type Limiter = RateLimiter<String, Sessions, MonotonicClock, NoOpMiddleware<Inst
 struct Sessions(Arc<HashMapStateStore<String>>);
 
 impl Sessions {
-    /// True if there is no room for this one, which has no count yet.
+    /// Returns true if there is no room for this one, which has no count yet.
     fn is_full_for(&self, session: &String) -> bool {
         let counts = self.0.lock();
         counts.len() >= MAX_SESSIONS && !counts.contains_key(session)
@@ -125,7 +125,7 @@ impl RateLimit {
         self.limiter.check_key(&session).map_err(|refusal| refusal.wait_time_from(MonotonicClock.now()))
     }
 
-    /// True if it is time to look for what can be forgotten.
+    /// Returns true if it is time to look for what can be forgotten.
     fn sweeps(&self, now: Instant) -> bool {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let due = swept.is_none_or(|last| now.duration_since(last) >= SWEEP);

@@ -66,7 +66,7 @@ impl ByHand {
         self.lock().steps.push((name.to_owned(), result));
     }
 
-    /// True if the handler has asked by hand.
+    /// Returns true if the handler has asked by hand.
     pub(crate) fn has_asked(&self) -> bool {
         self.lock().runs > 0
     }

@@ -16,13 +16,13 @@ use crate::protocol::revision::{Era, Method};
 use crate::protocol::{Payload, Role};
 
 impl Context {
-    /// True if the question goes out with this request's answer, as the revision's servers send no requests.
+    /// Returns true if the question goes out with this request's answer, as the revision's servers send no requests.
     pub(in crate::call) fn asks_by_rounds(&self, method: &str) -> bool {
         let modern = self.request().revision.era() == Era::Modern && self.link().role() == Role::Server;
         modern && !self.link().is_detached() && Method::find(method).is_some_and(Method::is_question)
     }
 
-    /// True if it matters whose the request is: it may ask its client in rounds, or is about tasks.
+    /// Returns true if it matters whose the request is: it may ask its client in rounds, or is about tasks.
     pub(crate) fn needs_principal(&self) -> bool {
         let request = self.request();
         let is_of_tasks = request.method.starts_with("tasks/") || request.method == "subscriptions/listen";
@@ -53,7 +53,7 @@ impl Context {
         }
     }
 
-    /// True if the client can be asked this: what goes out together is checked before anything of it does.
+    /// Checks that the client can be asked this: what goes out together is checked before anything of it does.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when the revision has no such question, or the client does not declare
@@ -168,7 +168,7 @@ impl Context {
         refused.or_else(|| rounds.outcome(meant))
     }
 
-    /// True if the run of the handler ends at a question.
+    /// Returns true if the run of the handler ends at a question.
     pub(in crate::call) fn has_asked(&self) -> bool {
         let kept = self.request().rounds.as_ref().and_then(|request| request.kept.get());
         kept.and_then(|kept| kept.downcast_ref::<Rounds>()).is_some_and(Rounds::has_asked)

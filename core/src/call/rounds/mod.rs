@@ -311,7 +311,7 @@ impl Rounds {
         self.lock().kept.steps.push((name.to_owned(), result));
     }
 
-    /// True if this run has asked something that has no answer yet.
+    /// Returns true if this run has asked something that has no answer yet.
     pub(crate) fn has_asked(&self) -> bool {
         let state = self.lock();
         state.own.is_some() || !state.pending.is_empty()
@@ -486,7 +486,7 @@ pub(crate) fn no_rounds(request: &RequestContext) -> Error {
     Error::rpc(code::INTERNAL_ERROR, message)
 }
 
-/// True if a handler of this request may ask by hand.
+/// Returns true if a handler of this request may ask by hand.
 pub(crate) fn may_ask(request: &RequestContext) -> bool {
     Method::find(request.method).is_some_and(|row| row.input_required)
 }

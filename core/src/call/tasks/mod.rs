@@ -331,7 +331,7 @@ impl Tasks {
         }
     }
 
-    /// True if the connection has tasks that it can still ask for.
+    /// Returns true if the connection has tasks that it can still ask for.
     pub(crate) fn has_of(&self, link: &dyn Link) -> bool {
         let state = self.lock();
         state.links.contains(&link.number()) && !state.store.page(&owner_of(link), 0, 1).0.is_empty()

@@ -93,7 +93,7 @@ pub(super) fn uri_of(params: &str) -> Option<String> {
     serde_json::from_str(params).ok().map(|Params { uri }| uri)
 }
 
-/// True if the parameters are for reading this resource, what it is a part of, or a part of it.
+/// Returns true if the parameters are for reading this resource, what it is a part of, or a part of it.
 pub(super) fn is_about(params: &str, changed: &str) -> bool {
     let Some(uri) = uri_of(params) else { return true };
     let part_of = |part: &str, whole: &str| {

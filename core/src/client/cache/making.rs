@@ -54,7 +54,7 @@ impl Making {
         Some(known.over.clone())
     }
 
-    /// True if the store has this value.
+    /// Returns true if the store has this value.
     pub(super) fn is_made(&self, mark: &str, value: &str) -> bool {
         self.marks.get(mark).is_some_and(|known| known.is_made && known.value == value)
     }

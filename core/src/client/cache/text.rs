@@ -19,7 +19,7 @@ pub(super) fn new_mark() -> Option<String> {
     crate::random::new_id().ok().map(|id| id.to_string())
 }
 
-/// True if this may be what [`new_mark`] makes.
+/// Returns true if this may be what [`new_mark`] makes.
 pub(super) fn is_mark(value: &str) -> bool {
     value.len() == 24 && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }

@@ -54,7 +54,7 @@ impl Ears {
         }
     }
 
-    /// True if the server tells of the task.
+    /// Returns true if the server tells of the task.
     pub(super) fn hear(&self) -> bool {
         matches!(self, Self::Open(_))
     }
@@ -89,7 +89,7 @@ impl Ears {
     }
 }
 
-/// True if nothing has changed; what a task asks is looked at.
+/// Returns true if nothing has changed; what a task asks is looked at.
 fn is_as(task: &Task, last: &Task) -> bool {
     task.status == last.status
         && task.status != TaskStatus::InputRequired

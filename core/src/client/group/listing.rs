@@ -294,7 +294,7 @@ impl ClientGroup {
     }
 }
 
-/// True if a server is asked for what it has of a kind. Many a server has tools and does not declare them.
+/// Returns true if a server is asked for what it has of a kind. Many a server has tools and does not declare them.
 fn is_asked(server: &Joined, kind: Kind) -> bool {
     kind == Kind::Tool || server.client.capabilities().declares(kind.capability())
 }

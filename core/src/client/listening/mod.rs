@@ -162,7 +162,7 @@ impl Hub {
         state.wanted.contains_key(uri) || state.subscribed.contains(uri)
     }
 
-    /// True if this client has asked to be told of it.
+    /// Returns true if this client has asked to be told of it.
     fn is_asked_for(&self, change: &Change) -> bool {
         let inboxes = self.inboxes();
         self.own.wants(change) || inboxes.iter().any(|inbox| change.is_in(&inbox.wanted()))
@@ -317,7 +317,7 @@ impl Client {
         listening
     }
 
-    /// True if changes of tasks may be told.
+    /// Returns true if changes of tasks may be told.
     fn hears_of_tasks(&self) -> bool {
         let rules = self.revision().rules();
         #[cfg(feature = "runtime")]

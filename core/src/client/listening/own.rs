@@ -75,7 +75,7 @@ impl Own {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if handlers, or a subscription, have asked for it.
+    /// Returns true if handlers, or a subscription, have asked for it.
     pub(super) fn wants(&self, change: &Change) -> bool {
         change.is_in(&self.lock().wanted)
     }

@@ -109,7 +109,7 @@ impl Tries {
         Self { persists: true, ..Self::default() }
     }
 
-    /// True if it is time to say so.
+    /// Returns true if it is time to say so.
     pub(super) fn are_futile(&self) -> bool {
         self.futile == MAX_FUTILE
     }

@@ -641,7 +641,7 @@ fn digest(keys: &RandomState, value: &Value) -> u64 {
     hasher.finish()
 }
 
-/// True if `value` is a schema of that dialect.
+/// Checks that `value` is a schema of that dialect.
 ///
 /// # Errors
 /// Why it is none.

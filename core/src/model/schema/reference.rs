@@ -327,7 +327,7 @@ pub(super) fn written(reference: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// True if the members of this keyword's value are names that the schema's author chose.
+/// Returns true if the members of this keyword's value are names that the schema's author chose.
 pub(crate) fn has_names(keyword: &str) -> bool {
     const ALL: [&str; 6] =
         ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];

@@ -69,7 +69,7 @@ impl Connection {
         self.said.hint = Some(text.into());
     }
 
-    /// True if the revision spoken has batches.
+    /// Returns true if the revision spoken has batches.
     pub(crate) fn takes_batches(&self) -> bool {
         matches!(&self.phase, Phase::Legacy(session) if session.revision.rules().batches)
     }
@@ -127,7 +127,7 @@ impl Connection {
         self.respond_error(error.id.as_ref(), &error.to_object(), self.way(batch), out);
     }
 
-    /// True if no revision with sessions is spoken.
+    /// Returns true if no revision with sessions is spoken.
     pub(super) fn is_modern_only(&self) -> bool {
         self.facts.revisions.iter().all(|revision| revision.era() == Era::Modern)
     }

@@ -42,7 +42,7 @@ impl Connection {
         self.silence.reachable = reachable;
     }
 
-    /// True if the connection has ended because the peer was silent for too long.
+    /// Returns true if the connection has ended because the peer was silent for too long.
     pub(crate) fn is_lost(&self) -> bool {
         self.silence.lost
     }

@@ -42,7 +42,7 @@ impl Connection {
         }
     }
 
-    /// True if a server has to wait before it asks.
+    /// Returns true if a server has to wait before it asks.
     pub(super) fn is_early(&self) -> bool {
         let is_server = self.facts.role == Role::Server;
         is_server && matches!(&self.phase, Phase::Legacy(session) if !session.news.initialized)
@@ -195,12 +195,12 @@ impl Connection {
         }
     }
 
-    /// True if this is a client that works on a request of its server.
+    /// Returns true if this is a client that works on a request of its server.
     pub(super) fn is_asked(&self) -> bool {
         self.facts.role == Role::Client && self.incoming.len() > 0
     }
 
-    /// True if the time of our requests does not run.
+    /// Returns true if the time of our requests does not run.
     pub(super) fn is_patient(&self) -> bool {
         self.logins > 0 || self.is_asked()
     }

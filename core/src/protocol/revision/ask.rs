@@ -55,7 +55,7 @@ pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
     }
 }
 
-/// True if it is a page that a user may be sent to.
+/// Checks that it is a page that a user may be sent to.
 ///
 /// # Errors
 /// What there is instead; also for a user or a password in it, which the specification forbids (elicitation).
@@ -76,7 +76,7 @@ pub(crate) fn check_url(url: &Value) -> Result<(), String> {
     }
 }
 
-/// True if `result` is a `ListRootsResult`.
+/// Checks that `result` is a `ListRootsResult`.
 ///
 /// # Errors
 /// The member and what it should be.

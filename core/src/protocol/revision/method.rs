@@ -240,7 +240,7 @@ impl Method {
         Ok(row)
     }
 
-    /// True if a notification of an extension may be called so.
+    /// Checks that a notification of an extension may be called so.
     ///
     /// # Errors
     /// Why not.
@@ -266,7 +266,7 @@ impl Method {
         ROWS.iter().chain(&EXTENSION_ROWS).find(|m| m.name == name && m.exists_in(revision))
     }
 
-    /// True if this is what servers ask of clients: by requests, or inside of results.
+    /// Returns true if this is what servers ask of clients: by requests, or inside of results.
     #[must_use]
     pub fn is_question(&self) -> bool {
         matches!(self.direction, ServerToClient) && !self.notification
@@ -278,7 +278,7 @@ impl Method {
         &ROWS
     }
 
-    /// True if `revision` has this method.
+    /// Returns true if `revision` has this method.
     #[must_use]
     pub fn exists_in(&self, revision: Revision) -> bool {
         (self.since..=self.until).contains(&revision)
@@ -328,13 +328,14 @@ impl Method {
         self.name_member.filter(|_| self.until.era() == Era::Modern)
     }
 
-    /// True if a client may send it.
+    /// Returns true if a client may send it.
     #[must_use]
     pub fn from_client(&self) -> bool {
         matches!(self.direction, ClientToServer | Both)
     }
 
-    /// True if a client may notify it. In modern that is one thing, and over HTTP, where a stream is closed instead, none.
+    /// Returns true if a client may notify it. In modern that is one thing, and over HTTP, where a stream is closed
+    /// instead, none.
     pub(crate) fn is_told_by_client(&self, revision: Revision, transport: &str) -> bool {
         let told = match revision.era() {
             Era::Legacy => self.from_client(),
@@ -343,7 +344,7 @@ impl Method {
         told && self.notification && self.exists_in(revision)
     }
 
-    /// True if a server may send it.
+    /// Returns true if a server may send it.
     #[must_use]
     pub fn from_server(&self) -> bool {
         matches!(self.direction, ServerToClient | Both)

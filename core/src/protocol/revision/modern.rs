@@ -162,8 +162,8 @@ pub(crate) fn without_envelope(params: RawJson) -> RawJson {
     if has_in_meta(&params, goes) { merge_meta(Some(&params), &OF_SENDER, |_| {}) } else { params }
 }
 
-/// True if `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says that it has
-/// not.
+/// Returns true if `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says
+/// that it has not.
 fn has_in_meta(params: &RawJson, is_one: impl Fn(&str) -> bool) -> bool {
     use super::shape::{has, members};
     let is_there = || {

@@ -97,17 +97,17 @@ impl Negotiation {
         self.probe_id.iter().chain(&self.initialize_id)
     }
 
-    /// True if an answer with this id belongs here.
+    /// Returns true if an answer with this id belongs here.
     pub(crate) fn owns(&self, id: &Id) -> bool {
         self.asked_ids().any(|asked| asked == id)
     }
 
-    /// True if what was found out holds for the server, and not just for this connection.
+    /// Returns true if what was found out holds for the server, and not just for this connection.
     pub(crate) fn is_certain(&self) -> bool {
         !self.doubtful
     }
 
-    /// True if the server has not said anything yet, so that its end may have been the probe's fault.
+    /// Returns true if the server has not said anything yet, so that its end may have been the probe's fault.
     pub(crate) fn is_probing(&self) -> bool {
         matches!(self.stage, Stage::Probe { again: false, .. }) && self.may_fall_back()
     }

@@ -124,7 +124,8 @@ static RESULT_TYPE: Sought = Sought(LazyLock::new(|| Finder::new("\"resultType\"
 static RESPONSES: Sought = Sought(LazyLock::new(|| Finder::new("inputResponses")));
 static STATE: Sought = Sought(LazyLock::new(|| Finder::new("requestState")));
 
-/// True if a result is plainly a complete one: it says so, or says nothing, wherever in it. Otherwise it has to be read.
+/// Returns true if a result is plainly a complete one: it says so, or says nothing, wherever in it. Otherwise it has to
+/// be read.
 pub(crate) fn is_plainly_complete(result: &RawJson) -> bool {
     let text = result.get();
     if !text.starts_with('{') || ESCAPE.is_in(text) {
@@ -323,8 +324,8 @@ fn object_schema(schema: &Value) -> Option<Value> {
     Some(Value::Object(out))
 }
 
-/// True if a schema has a base of its own, to which what is moved would no longer belong, or refers to what cannot be
-/// followed.
+/// Returns true if a schema has a base of its own, to which what is moved would no longer belong, or refers to what
+/// cannot be followed.
 fn is_bound(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(key, value)| match (key.as_str(), value) {

@@ -21,7 +21,7 @@ impl Error {
     }
 }
 
-/// True if a user can be sent to these pages.
+/// Checks that a user can be sent to these pages.
 ///
 /// # Errors
 /// What is wrong with which page.

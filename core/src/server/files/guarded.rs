@@ -34,7 +34,7 @@ fn identity(path: &Path) -> Option<Identity> {
     path.canonicalize().ok().map(|path| path.to_string_lossy().to_lowercase())
 }
 
-/// True if two URIs are the same but for what is escaped in them.
+/// Returns true if two URIs are the same but for what is escaped in them.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     percent_decode_str(one).eq(percent_decode_str(other))
 }

@@ -169,7 +169,7 @@ impl Watch {
         Self { group, guard, gone: gone.clone() }
     }
 
-    /// True if the group is empty.
+    /// Returns true if the group is empty.
     fn look(&mut self) -> bool {
         if !self.gone.is_set() && self.group.as_ref().is_none_or(|group| !group.exists()) {
             self.gone.set();
@@ -316,7 +316,7 @@ impl Process {
         let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
     }
 
-    /// True if somebody of the group is left. Nobody else is asked: the number may be another's after that.
+    /// Returns true if somebody of the group is left. Nobody else is asked: the number may be another's after that.
     fn is_there(&self, group: &Group) -> bool {
         !self.gone.is_set() && group.exists()
     }

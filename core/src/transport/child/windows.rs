@@ -67,7 +67,7 @@ impl Group {
         if taken == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// True if somebody is in it.
+    /// Returns true if somebody is in it.
     pub(super) fn exists(&self) -> bool {
         let mut facts = JOBOBJECT_BASIC_ACCOUNTING_INFORMATION::default();
         // SAFETY: `facts` is of the type and length that it says.
@@ -255,7 +255,7 @@ pub(super) fn reason(
     }
 }
 
-/// True if a command has a file, with the ending that it may be without.
+/// Returns true if a command has a file, with the ending that it may be without.
 pub(super) fn is_there(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> bool {
     Search::new(env, cwd).find(command).is_some()
 }

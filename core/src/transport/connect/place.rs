@@ -22,7 +22,7 @@ pub(super) fn endpoint(url: &str) -> String {
     format!("{scheme}://{host}{slash}{path}")
 }
 
-/// True if a URL names a socket of this machine.
+/// Returns true if a URL names a socket of this machine.
 fn is_socket(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("unix") || scheme.eq_ignore_ascii_case("http+unix")

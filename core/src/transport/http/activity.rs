@@ -109,7 +109,8 @@ impl Activity {
         Taken { activity: self.clone(), number }
     }
 
-    /// True if an answer over HTTP/2 is not taken. Its window may be shut while the socket itself is not blocked.
+    /// Returns true if an answer over HTTP/2 is not taken. Its window may be shut while the socket itself is not
+    /// blocked.
     fn is_untaken(&self) -> bool {
         if !self.is_multiplexed.load(Ordering::Acquire) {
             return false;
@@ -125,8 +126,8 @@ impl Activity {
         }
     }
 
-    /// True if its peer takes what is written more slowly than may be: of the time in which it takes nothing there is a
-    /// minute, and what its bytes take at the slowest rate.
+    /// Returns true if its peer takes what is written more slowly than may be: of the time in which it takes nothing
+    /// there is a minute, and what its bytes take at the slowest rate.
     fn is_slow(&self, patience: &Patience) -> bool {
         let since = self.blocked.load(Ordering::Acquire);
         if since == 0 {
@@ -137,7 +138,7 @@ impl Activity {
         super::sessions::millis(patience.write).saturating_add(allowed) <= stalled
     }
 
-    /// True if the socket has to end: its client was waited for long enough, or another needs its place.
+    /// Returns true if the socket has to end: its client was waited for long enough, or another needs its place.
     pub(super) fn is_due(&self, patience: &Patience) -> bool {
         let long_ago = |then: &AtomicU64, limit| {
             let then = then.load(Ordering::Acquire);

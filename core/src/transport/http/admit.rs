@@ -71,7 +71,7 @@ impl Inner {
         Ok(host)
     }
 
-    /// True if a browser asks what a page that the options name may send.
+    /// Returns true if a browser asks what a page that the options name may send.
     fn is_preflight(&self, head: &Parts) -> bool {
         head.method == Method::OPTIONS && cors::is_preflight(&head.headers) && self.page(&head.headers).is_some()
     }
@@ -139,17 +139,17 @@ impl Inner {
         Ok(Verb::Post(accepts))
     }
 
-    /// True if a revision is spoken that has sessions.
+    /// Returns true if a revision is spoken that has sessions.
     pub(super) fn has_sessions(&self) -> bool {
         self.server.facts().revisions.iter().any(|r| r.era() == Era::Legacy)
     }
 
-    /// True if sessions are kept for them.
+    /// Returns true if sessions are kept for them.
     fn keeps_sessions(&self) -> bool {
         self.has_sessions() && !self.options.stateless
     }
 
-    /// True if a request is for this path. What is mounted is reached wherever its host has put it.
+    /// Returns true if a request is for this path. What is mounted is reached wherever its host has put it.
     fn is_at(&self, head: &Parts, own: &str) -> bool {
         let path = head.uri.path();
         self.mounted || path == own || path.trim_end_matches('/') == own.trim_end_matches('/')

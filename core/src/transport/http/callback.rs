@@ -140,7 +140,8 @@ async fn serve<F: Fn(&str) -> bool + Send + Sync>(stream: TcpStream, door: &Door
 }
 
 impl<F: Fn(&str) -> bool> Door<F> {
-    /// True if the browser was sent to this machine by that name, and not by one that somebody has made to mean it.
+    /// Returns true if the browser was sent to this machine by that name, and not by one that somebody has made to mean
+    /// it.
     fn is_host(&self, host: &HeaderValue) -> bool {
         let port = self.address.port();
         let names = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];

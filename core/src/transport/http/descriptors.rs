@@ -28,7 +28,7 @@ pub(super) fn most(wanted: usize) -> usize {
     wanted
 }
 
-/// True if there are no descriptors left, in the process or in the system.
+/// Returns true if there are no descriptors left, in the process or in the system.
 pub(super) fn are_used_up(error: &std::io::Error) -> bool {
     #[cfg(unix)]
     {

@@ -268,7 +268,7 @@ impl Inner {
         }
     }
 
-    /// True if the session that a request names has batches. Without one it is told what is missing.
+    /// Returns true if the session that a request names has batches. Without one it is told what is missing.
     fn takes_batches(&self, sender: &Sender) -> bool {
         let id = Single::of(&sender.headers, &SESSION_ID).text();
         let session = id.and_then(|id| self.sessions.find(id, sender.principal.as_ref(), now()));
@@ -461,7 +461,7 @@ impl Meter for Inner {
     }
 }
 
-/// True if there is something to answer in it.
+/// Returns true if there is something to answer in it.
 fn asks(decoded: &Decoded) -> bool {
     !matches!(decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }))
 }

@@ -47,7 +47,7 @@ impl Exchange {
         &self.outlet
     }
 
-    /// True if it answers nobody, but tells what there is to tell.
+    /// Returns true if it answers nobody, but tells what there is to tell.
     pub(super) fn waits(&self) -> bool {
         match &self.owner {
             Owner::Stateless { ticket, .. } => ticket.is_of_listener(),

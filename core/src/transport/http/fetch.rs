@@ -76,8 +76,8 @@ impl FetchPolicy {
         Self { network, ..self }
     }
 
-    /// True if a URL is asked for through a proxy: it finds the host's addresses, and is there to say where nobody may go.
-    /// What is an address by itself, or means this machine, is looked at all the same.
+    /// Returns true if a URL is asked for through a proxy: it finds the host's addresses, and is there to say where
+    /// nobody may go. What is an address by itself, or means this machine, is looked at all the same.
     fn is_proxied(&self, uri: &Uri, parts: &Parts<'_>) -> bool {
         let host = parts.host.trim_start_matches('[').trim_end_matches(']');
         parts.is_https()
@@ -136,7 +136,8 @@ impl FetchPolicy {
     }
 }
 
-/// True if many resolvers take a host for an IPv4 address although it is not written as one: `127.1`, `0x7f000001`.
+/// Returns true if many resolvers take a host for an IPv4 address although it is not written as one: `127.1`,
+/// `0x7f000001`.
 fn is_odd_address(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     last.bytes().all(|byte| byte.is_ascii_digit())

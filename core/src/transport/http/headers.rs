@@ -140,7 +140,7 @@ impl Accepts {
     }
 }
 
-/// True if a body is JSON, as its sender says.
+/// Returns true if a body is JSON, as its sender says.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is = |one: &str| one.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");

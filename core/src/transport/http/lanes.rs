@@ -191,12 +191,12 @@ impl Lanes {
         self.lock().primes = primes;
     }
 
-    /// True if the session has ended.
+    /// Returns true if the session has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().ended
     }
 
-    /// True if somebody reads.
+    /// Returns true if somebody reads.
     pub(super) fn is_open(&self) -> bool {
         let state = self.lock();
         state.posts.iter().any(|post| post.outlet.is_some()) || !state.streams.is_empty()
@@ -391,7 +391,7 @@ impl Lanes {
         Some(sse::priming(EventId { stream, number }, resumption.retry))
     }
 
-    /// True if streams can be resumed at all.
+    /// Returns true if streams can be resumed at all.
     pub(super) fn is_resumable(&self) -> bool {
         self.resumption.is_some()
     }

@@ -113,7 +113,7 @@ impl Network {
         is_meant.then(|| self.proxies.intercept(to)).flatten()
     }
 
-    /// True if a URL is asked for through a proxy.
+    /// Returns true if a URL is asked for through a proxy.
     pub(crate) fn is_proxied(&self, to: &Uri) -> bool {
         self.intercept(to).is_some()
     }

@@ -61,7 +61,7 @@ impl Allowed {
         }
     }
 
-    /// True if the options name this origin: its pages may read the answers.
+    /// Returns true if the options name this origin: its pages may read the answers.
     pub(super) fn names(&self, origin: &str) -> bool {
         self.origins.iter().flatten().any(|o| o == "*" || o.eq_ignore_ascii_case(origin))
     }
@@ -112,7 +112,7 @@ impl Names {
     }
 }
 
-/// True if a host to listen on is this machine's alone.
+/// Returns true if a host to listen on is this machine's alone.
 #[cfg(feature = "auth")]
 pub(super) fn is_local(host: &str) -> bool {
     is_loopback(bare(host))

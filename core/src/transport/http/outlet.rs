@@ -42,7 +42,7 @@ impl State {
         self.messages.len() < limit && self.waiting < MAX_WAITING
     }
 
-    /// True if the budget has room for so many bytes more.
+    /// Returns true if the budget has room for so many bytes more.
     fn is_paid(&mut self, more: usize, owner: Owner) -> bool {
         let waiting = self.waiting + more;
         waiting <= STEP || self.charge.get_or_insert_with(|| Charge::new(owner)).fit(waiting)
@@ -204,17 +204,17 @@ impl Outlet {
         (std::mem::take(&mut state.messages), wake)
     }
 
-    /// True if the answer is there.
+    /// Returns true if the answer is there.
     pub(super) fn is_answered(&self) -> bool {
         self.lock().answer.is_some()
     }
 
-    /// True if this message waits for the reader already.
+    /// Returns true if this message waits for the reader already.
     pub(super) fn contains(&self, text: &[u8]) -> bool {
         self.lock().messages.iter().any(|m| m.text == text)
     }
 
-    /// True if one more notification fits.
+    /// Returns true if one more notification fits.
     pub(super) fn has_room(&self) -> bool {
         self.lock().has_room(self.limit)
     }

@@ -63,8 +63,8 @@ impl Reach {
         }
     }
 
-    /// True if a server may lead there that is at these addresses. All of them count, as anybody can give a name of his own
-    /// one more.
+    /// Returns true if a server may lead there that is at these addresses. All of them count, as anybody can give a
+    /// name of his own one more.
     pub(crate) fn is_near(self, server: &[Self]) -> bool {
         let has = |reach: Self| server.contains(&reach);
         match self {

@@ -44,7 +44,7 @@ impl Sender {
     }
 }
 
-/// True if what belongs to one is another's, too.
+/// Returns true if what belongs to one is another's, too.
 pub(super) fn is_same(one: Option<&Arc<Principal>>, other: Option<&Arc<Principal>>) -> bool {
     match (one, other) {
         (None, None) => true,

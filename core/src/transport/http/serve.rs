@@ -672,7 +672,7 @@ impl Pace {
         self.started.get_or_insert_with(now);
     }
 
-    /// True if the body comes too slowly, now that so much of it has come.
+    /// Returns true if the body comes too slowly, now that so much of it has come.
     fn is_slow(&mut self, bytes: usize, now: impl Fn() -> Duration) -> bool {
         self.bytes += bytes as u64;
         let allowed = BODY_TIMEOUT + Duration::from_secs(self.bytes / SLOWEST);

@@ -53,13 +53,13 @@ impl Session {
         &self.lanes
     }
 
-    /// True if somebody waits for something of it. A call whose client has hung up goes on, because a broken
+    /// Returns true if somebody waits for something of it. A call whose client has hung up goes on, because a broken
     /// connection is no cancellation, but it does not keep the session.
     fn is_busy(&self) -> bool {
         self.lanes.is_open()
     }
 
-    /// True if there is nothing that its client could come back for: a task can be asked for until it expires.
+    /// Returns true if there is nothing that its client could come back for: a task can be asked for until it expires.
     fn is_idle(&self) -> bool {
         !self.is_busy() && !self.peer.is_kept()
     }
@@ -241,7 +241,7 @@ impl Sessions {
         evicted.is_some()
     }
 
-    /// True if a session that nobody uses would make room for another of this holder's.
+    /// Returns true if a session that nobody uses would make room for another of this holder's.
     pub(super) fn can_make_room(&self, holder: &Holder) -> bool {
         self.lock().yields(holder).is_some()
     }

@@ -85,7 +85,7 @@ impl<T> Table<T> {
 }
 
 impl<T: Yielding> Table<T> {
-    /// True if this holder has just pushed out so many of its own that one more is refused.
+    /// Returns true if this holder has just pushed out so many of its own that one more is refused.
     fn pushes(&self, holder: &Holder) -> bool {
         let (since, counts) = &self.pushing;
         counts.get(holder).is_some_and(|count| *count >= PUSHED.0) && millis(now()) < since + PUSHED.1

@@ -63,7 +63,7 @@ fn check(place: BorrowedFd<'static>, name: &str) -> Result<Stream> {
 }
 
 impl Stream {
-    /// True if what stands there is still what was put there: the program may have put something else.
+    /// Returns true if what stands there is still what was put there: the program may have put something else.
     fn is_taken(&self, place: BorrowedFd<'_>) -> bool {
         self.instead.is_some() && self.instead == Identity::of(place)
     }

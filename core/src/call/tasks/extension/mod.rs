@@ -32,7 +32,7 @@ use crate::store::{Kept, Outcome, Owner};
 /// Hears how a task is: its id, the number of what is told, which grows, and the parameters of `notifications/tasks`.
 pub(super) type Heard = Box<dyn Fn(&str, u64, RawJson) + Send + Sync>;
 
-/// True if the request may be answered with a task.
+/// Returns true if the request may be answered with a task.
 pub(crate) fn may_be_task(request: &RequestContext) -> bool {
     request.revision.rules().tasks_extension && request.peer.capabilities.has_extension(TASKS_EXTENSION)
 }

@@ -109,7 +109,7 @@ struct State {
 }
 
 impl State {
-    /// True if there is a refresh token that nobody has refused.
+    /// Returns true if there is a refresh token that nobody has refused.
     fn may_refresh(&self) -> bool {
         let refresh_token = self.session.as_ref().and_then(Session::refresh_token);
         refresh_token.is_some_and(|token| self.spent.as_deref() != Some(token))
@@ -280,7 +280,7 @@ impl Authorizer {
         self.news.send_replace(());
     }
 
-    /// True if nobody but a user can get a token that has no refresh token.
+    /// Returns true if nobody but a user can get a token that has no refresh token.
     fn needs_user(&self) -> bool {
         self.auth.tokens.is_none() && self.auth.granted() == Grant::AuthorizationCode
     }
@@ -335,7 +335,7 @@ impl Authorizer {
         Some(Flying { ahead: false, own: true, told })
     }
 
-    /// True if a login is on its way.
+    /// Returns true if a login is on its way.
     pub(super) fn is_busy(&self) -> bool {
         self.lock().flight.is_some()
     }

@@ -81,7 +81,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// True if a refusal is that of a server which was started again, and knows no session: many say so with 400.
+    /// Returns true if a refusal is that of a server which was started again, and knows no session: many say so with
+    /// 400.
     fn is_about_session(&self) -> bool {
         let said = match self {
             Self::Refused(error) => error.message.to_ascii_lowercase(),
@@ -323,7 +324,7 @@ fn no_answer(post: &Post, message: String) -> Fault {
     Error::new(kind, message).into()
 }
 
-/// True if only a modern server refuses in this way.
+/// Returns true if only a modern server refuses in this way.
 fn is_modern(fault: &Fault) -> bool {
     matches!(fault, Fault::Refused(error) if is_modern_code(error.code))
 }
@@ -405,7 +406,7 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
     if failed_there { error.failed_there() } else { error }.into()
 }
 
-/// True if a refusal speaks of the name by which the server was asked.
+/// Returns true if a refusal speaks of the name by which the server was asked.
 fn is_about_host(detail: &str) -> bool {
     let detail = detail.to_ascii_lowercase();
     ["host", "origin", "rebinding"].iter().any(|word| detail.contains(word))
@@ -484,7 +485,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
     false
 }
 
-/// True if a tool is on this page.
+/// Returns true if a tool is on this page.
 fn lists(result: &RawJson, name: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Page<'a> {

@@ -124,8 +124,8 @@ impl Link {
         }
     }
 
-    /// True if the next request may use it, now that the answer is read: the server keeps it open, and has taken all
-    /// of the request.
+    /// Returns true if the next request may use it, now that the answer is read: the server keeps it open, and has
+    /// taken all of the request.
     pub(super) fn is_reusable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.sender.is_ready() {
             drive(&mut self.connection, cx);

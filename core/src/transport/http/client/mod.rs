@@ -257,12 +257,12 @@ impl Shared {
 
     // ---- the oldest transport ---------------------------------------------------------------------------------
 
-    /// True if the server was found to speak the oldest transport.
+    /// Returns true if the server was found to speak the oldest transport.
     fn is_pair(&self) -> bool {
         matches!(self.lock().pair, Some(Some(_)))
     }
 
-    /// True if the server is said to speak it.
+    /// Returns true if the server is said to speak it.
     fn begins_with_pair(&self) -> bool {
         matches!(self.lock().pair, Some(None))
     }

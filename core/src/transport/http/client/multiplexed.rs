@@ -53,7 +53,7 @@ impl Drop for Stream {
 }
 
 impl Multiplexed {
-    /// True if the server has chosen HTTP/2 in the TLS handshake.
+    /// Returns true if the server has chosen HTTP/2 in the TLS handshake.
     pub(super) fn is_spoken(io: &Io) -> bool {
         match io {
             Io::Tcp(io) => io.connected().is_negotiated_h2(),
@@ -98,7 +98,7 @@ impl Multiplexed {
     }
 }
 
-/// True if the server says that it has not begun to work on a request.
+/// Returns true if the server says that it has not begun to work on a request.
 pub(super) fn is_refused(error: &hyper::Error) -> bool {
     let Some(error) = std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) else {
         return false;

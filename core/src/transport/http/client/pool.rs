@@ -105,7 +105,7 @@ impl Connector {
         }
     }
 
-    /// True if what is connected to is not the server.
+    /// Returns true if what is connected to is not the server.
     #[cfg(feature = "auth")]
     fn is_proxied(&self) -> bool {
         !matches!(self, Self::Direct(_))
@@ -346,8 +346,8 @@ impl Pool {
         request
     }
 
-    /// True if whoever is connected to keeps the connection. A proxy for requests in the clear may pass on the words of the
-    /// server, and close its own: it has to say that it does not.
+    /// Returns true if whoever is connected to keeps the connection. A proxy for requests in the clear may pass on the
+    /// words of the server, and close its own: it has to say that it does not.
     fn is_kept(&self, head: &Head) -> bool {
         let says = |name: &str| {
             let values = head.headers.get_all(name).iter();

@@ -288,7 +288,7 @@ fn is_worth_another(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// True if a stream that has brought nothing was open for as long as it could be.
+/// Returns true if a stream that has brought nothing was open for as long as it could be.
 fn has_stayed(lasted: Duration, renewed: bool) -> bool {
     lasted >= if renewed { OF_A_TOKEN } else { LASTING }
 }

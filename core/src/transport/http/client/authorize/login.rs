@@ -296,8 +296,8 @@ impl Authorizer {
         Ok((session, kept))
     }
 
-    /// True if there is something that would be lost without the store: a refresh token that is known, or one that
-    /// somebody else is changing.
+    /// Returns true if there is something that would be lost without the store: a refresh token that is known, or one
+    /// that somebody else is changing.
     fn needs_store(&self, error: &Error) -> bool {
         let known = self.lock().session.as_ref().is_some_and(|session| session.refresh_token().is_some());
         known || (error.kind() == ErrorKind::Timeout && self.auth.granted() == Grant::AuthorizationCode)
