@@ -1,5 +1,5 @@
-//! MCP Apps, the extension `io.modelcontextprotocol/ui`: tools with a user interface of their own, which the host shows.
-//! What a tool answers has to make sense without it, too: not every client shows one.
+//! MCP Apps, the extension `io.modelcontextprotocol/ui`: tools with a user interface of their own, which the host
+//! shows. A tool's answer has to make sense without it, too: not every client shows one.
 //!
 //! ```
 //! use tricorn::apps::{self, ResourceUi, ToolUi};
@@ -244,7 +244,7 @@ impl ResourceUi {
         self
     }
 
-    /// True if a border around it is wanted.
+    /// Asks for a border around it, or for none.
     #[must_use]
     pub fn prefers_border(mut self, yes: bool) -> Self {
         self.prefers_border = Some(yes);

@@ -78,8 +78,8 @@ mod place {
         pass_on(bytes, PATIENCE);
     }
 
-    /// Writes to standard error, for which nobody ever waits longer than `patience`. What it does not take is dropped
-    /// and counted; when it takes something again it is told how much that was.
+    /// Writes to standard error, for which nobody ever waits longer than `patience`. The rest is dropped and counted;
+    /// when it takes something again it is told how much that was.
     pub(crate) fn pass_on(bytes: &[u8], patience: Duration) {
         let Some(out) = Out::standard_error() else { return };
         if STUCK.load(Ordering::Relaxed) {

@@ -76,10 +76,11 @@ impl Authorization {
         Ok((Self { state, pkce, issuer, names_itself, redirect_uri, scopes }, url))
     }
 
-    /// The code in what the browser has brought back, a query.
+    /// Returns the code of the query that the browser has brought back.
     ///
     /// # Errors
-    /// Why it is none, for people. Of an answer that is not this server's nothing is told but that.
+    /// The reason why there is none, for people. For an answer that is not this server's, that is the only reason
+    /// given.
     pub(crate) fn finish(&self, query: &str) -> Result<String, String> {
         let query = query.strip_prefix('?').unwrap_or(query);
         let value = |name: &str| -> Result<Option<String>, String> {

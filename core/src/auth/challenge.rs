@@ -10,7 +10,7 @@ const MOST: usize = 32;
 pub(crate) struct Challenge {
     /// As it came; compared without regard to case.
     pub(crate) scheme: String,
-    /// Names as they came, and values without their quotes. What is given as a single text (`token68`) is left out.
+    /// Names as they came, and values without their quotes. A single text (`token68`) is left out.
     pub(crate) params: Vec<(String, String)>,
 }
 
@@ -42,8 +42,8 @@ impl Challenge {
         self.params.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The header's value: printable ASCII on one line, whatever the values are. What cannot stand in a header becomes
-    /// `?`, and parameters whose names are no tokens are left out.
+    /// The header's value: printable ASCII on one line, whatever the values are. Characters that cannot stand in a
+    /// header become `?`, and parameters whose names are no tokens are left out.
     pub(crate) fn header(&self) -> String {
         let mut text = self.scheme.clone();
         let mut between = " ";
@@ -63,8 +63,8 @@ impl Challenge {
     }
 }
 
-/// The challenges in all lines of the header. What is none is passed over, and unquoted values are taken up to the next
-/// comma or space, although many of them would have to be quoted.
+/// The challenges in all lines of the header. Text that is none is passed over, and unquoted values are taken up to the
+/// next comma or space, although many of them would have to be quoted.
 pub(crate) fn parse(lines: &[&str]) -> Vec<Challenge> {
     let mut found = Vec::new();
     for line in lines {

@@ -71,7 +71,7 @@ impl fmt::Display for Unfetched {
 /// Reads what has to be a JSON object.
 ///
 /// # Errors
-/// What it is instead, for people.
+/// A description of the text that it is instead, for people.
 pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     // Members by their order would do for serde.
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {

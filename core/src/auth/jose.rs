@@ -1,7 +1,7 @@
 //! JSON Web Signatures (RFC 7515), Keys (RFC 7517) and Algorithms (RFC 7518) for tokens (RFC 7519), over
 //! `jsonwebtoken` and ring.
 //!
-//! What is verified here is the signature alone: issuer, audience and times are claims, and their owner's business.
+//! Only the signature is verified here: issuer, audience and times are claims, and their owner's business.
 
 mod keys;
 mod provider;

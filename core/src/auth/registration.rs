@@ -83,10 +83,10 @@ pub(crate) enum Choice {
     Register(String),
 }
 
-/// The specification's order: known before, by a metadata document, by registration.
+/// Chooses in the specification's order: known before, by a metadata document, by registration.
 ///
 /// # Errors
-/// What to do, as nothing else is left.
+/// Advice for people, as nothing else is left.
 pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Result<Choice, String> {
     if let Some(id) = &auth.client_id {
         if let Some(own) = auth.issuer.as_deref().filter(|own| !is_same_issuer(own, issuer)) {
@@ -172,7 +172,7 @@ pub(crate) fn request(endpoint: &str, auth: &Auth, metadata: &ServerMetadata, re
 /// Reads the answer to a registration, RFC 7591 §3.2.
 ///
 /// # Errors
-/// Why there is no client, for people.
+/// The reason why there is no client, for people.
 pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, String> {
     #[derive(Deserialize)]
     struct Wire {

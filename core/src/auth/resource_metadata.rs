@@ -6,7 +6,7 @@ use super::fetch::odd;
 use super::url::Parts;
 use crate::model::or_default;
 
-/// A protected resource's metadata, RFC 9728 §2. What it does not name is left out.
+/// A protected resource's metadata, RFC 9728 §2. Members that it does not name are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceMetadata {

@@ -59,7 +59,7 @@ impl ServerMetadata {
     /// (RFC 8414 §3.3) but the slash of an empty path. Optional members that are not what they should be are passed over.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// The fault of the document, for people.
     pub(crate) fn parse(body: &[u8], issuer: Option<&str>) -> Result<Self, String> {
         let metadata: Self = object(body).map_err(|e| format!("it is no authorization server metadata ({e})"))?;
         if let Some(issuer) = issuer
@@ -85,7 +85,7 @@ impl ServerMetadata {
     /// document.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// The reason why it may not, for people.
     pub(crate) fn check_pkce(&self, assumed: bool) -> Result<(), String> {
         match &self.code_challenge_methods_supported {
             Some(methods) if methods.iter().any(|method| method == "S256") => Ok(()),

@@ -42,10 +42,11 @@ impl Method {
         }
     }
 
-    /// The method that both sides can, of those that the server lists; what it lists by default is RFC 8414's.
+    /// Chooses the method that both sides support, of those that the server lists; its default list is that of RFC
+    /// 8414.
     ///
     /// # Errors
-    /// What the server wants instead, for people.
+    /// The methods that the server wants instead, for people.
     pub(crate) fn choose(client: &Client, has_key: bool, listed: Option<&[String]>) -> Result<Self, String> {
         if let Some(agreed) = client.token_endpoint_auth_method.as_deref().and_then(Self::named)
             && (agreed == Self::None || client.client_secret.is_some() || (has_key && agreed == Self::PrivateKeyJwt))

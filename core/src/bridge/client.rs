@@ -428,9 +428,9 @@ impl Client {
         });
     }
 
-    /// Takes the next change of a listener: settles `{"method", "uri"?, "params"?}`, with parameters for a notification of an extension and of a task, and `null` after the last one. What is settled
-    /// early is taken all the same when it was there already. Of a client that was closed it fails with
-    /// [`Closed`](crate::ErrorKind::Closed).
+    /// Takes the next change of a listener: settles `{"method", "uri"?, "params"?}`, with parameters for a notification
+    /// of an extension and of a task, and `null` after the last one. A change that is settled early is taken all the
+    /// same when it was there already. Of a client that was closed it fails with [`Closed`](crate::ErrorKind::Closed).
     pub fn next_change(&self, op: u64, listener: u64) {
         let listening = lock(&self.listening).get(&listener).cloned();
         let gone = if listening.is_none() { self.connected().map(drop) } else { Ok(()) };
@@ -479,7 +479,7 @@ impl Client {
         self.connected().ok()?.session_id()
     }
 
-    /// Ends the connection in order, also one that is being opened; settles `{}`. What is asked for from now on fails with
+    /// Ends the connection in order, also one that is being opened; settles `{}`. Requests from now on fail with
     /// [`Closed`](crate::ErrorKind::Closed).
     pub fn close(&self, op: u64) {
         let before = std::mem::replace(&mut *lock(&self.state), State::Closed);

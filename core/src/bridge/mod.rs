@@ -1,5 +1,5 @@
 //! The seam to other languages: deliver and complete. Rust holds integers only; the handler table, the running tasks
-//! and the waiting futures live in the host. What happens becomes a [`Delivery`] in one queue with one wake-up per
+//! and the waiting futures live in the host. Every event becomes a [`Delivery`] in one queue with one wake-up per
 //! batch; what the host decides is a plain call.
 //!
 //! **Invariant**: knows no language. A binding adds types and nothing else.

@@ -87,7 +87,7 @@ impl Bridge {
     }
 
     /// Lets a running call go on as a task. `Ok(false)`: its client takes none, or the server has none, and nothing has
-    /// changed. What it asks from now on settles as anything asked.
+    /// changed. Its questions from now on settle as any others.
     ///
     /// # Errors
     /// As [`Context::run_as_task`]; [`Cancelled`](crate::ErrorKind::Cancelled): the call is not running any more.

@@ -51,7 +51,7 @@ pub(crate) trait Link: Send + Sync {
     fn awaited(&self) -> usize;
     /// Returns the role of this side.
     fn role(&self) -> Role;
-    /// True if it would change anything, should a legacy client's subscription to a resource begin or end.
+    /// Returns true if it would change anything, should a legacy client's subscription to a resource begin or end.
     ///
     /// # Errors
     /// As [`subscribe`](Self::subscribe).
@@ -96,7 +96,7 @@ pub(crate) trait Link: Send + Sync {
     /// The request goes on as a task, if its client can take one. Says whether it does.
     ///
     /// # Errors
-    /// Why there can be no task more.
+    /// The reason why there can be no more tasks.
     fn detach(&self, _context: &Context) -> Result<bool> {
         Ok(false)
     }
@@ -325,7 +325,7 @@ impl Context {
         }
     }
 
-    /// True if a question was answered in an earlier run of the handler; else `done` remembers its answer.
+    /// Answers a question that was answered in an earlier run of the handler; else `done` remembers its answer.
     #[cfg(feature = "runtime")]
     fn known(
         &self,

@@ -17,20 +17,20 @@ use crate::report;
 /// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
 /// thread. Async functions and closures are handlers through [`IntoHandler`](crate::server::IntoHandler).
 pub trait Handler: Send + Sync + 'static {
-    /// Runs one request. What `params` holds depends on what the handler is for: the arguments of a tool or a prompt,
-    /// the variables of a resource template, else the request's parameters.
+    /// Runs one request. The content of `params` depends on the kind of the handler: the arguments of a tool or a
+    /// prompt, the variables of a resource template, else the request's parameters.
     fn call(&self, cx: Context, params: RawJson, reply: Reply);
 
     /// The peer has cancelled the request or is gone. An answer is no longer wanted.
     fn cancel(&self, _cx: &Context, _reason: Option<&str>) {}
 }
 
-/// Makes of what a handler answered what its request is to be answered with.
+/// Makes the answer to a request out of that of its handler.
 pub(crate) trait Shaper: Send + Sync {
     /// The result, in neutral form.
     ///
     /// # Errors
-    /// What the peer is told instead.
+    /// The error that the peer gets instead.
     fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload>;
     /// Names the handled thing, for a message: `tool "add"`.
     fn subject(&self) -> String;

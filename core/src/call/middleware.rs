@@ -26,7 +26,8 @@ use crate::protocol::{Call, CallId, RequestContext};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request {
-    /// Its method, such as `tools/call`. What stands here when it is run makes no difference: what was admitted runs.
+    /// Its method, such as `tools/call`. The name that stands here when it runs makes no difference: the admitted
+    /// request runs.
     pub method: String,
     /// Its parameters, an object.
     pub params: Option<RawJson>,

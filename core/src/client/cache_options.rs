@@ -96,8 +96,8 @@ impl CacheOptions {
     }
 
     /// Keeps answers in a store of one's own, which the clients of other processes may share: of HTTP servers, what is
-    /// private only under the same authorization. What other servers say is kept in the client's own memory, and so is
-    /// everything without a store.
+    /// private only under the same authorization. Answers of other servers are kept in the client's own memory, and so
+    /// is everything without a store.
     #[must_use]
     pub fn store(mut self, store: impl CacheStore) -> Self {
         self.place = Where::Store(Arc::new(store));
@@ -129,7 +129,7 @@ impl CacheOptions {
     }
 
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     fn parse(value: Value) -> Result<Self> {
         let members = match value {
             Value::Bool(enabled) => return Ok(Self::default().enabled(enabled)),

@@ -338,9 +338,9 @@ struct Known<'a> {
     environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// A member in whose texts `${VAR}` and `${env:VAR}` stand for an environment variable, `${VAR:-default}` for what to take
-/// when it is not set or empty, and `${…}` for what the program has given, as hosts have it. What comes in is not looked at
-/// again.
+/// A member in whose texts `${VAR}` and `${env:VAR}` stand for an environment variable, `${VAR:-default}` for what to
+/// take when it is not set or empty, and `${…}` for what the program has given, as hosts have it. Values that come in
+/// are not looked at again.
 ///
 /// # Errors
 /// The placeholder that nobody fills.

@@ -50,7 +50,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Extended {
-    /// True if this question is to be answered now.
+    /// Returns true if this question is to be answered now.
     ///
     /// # Errors
     /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) for a task that asks without end.

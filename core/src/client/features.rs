@@ -117,8 +117,8 @@ impl Pages {
         begins
     }
 
-    /// The next page; none after the last. What the stream has not given of a page yet is one. After an error, or when
-    /// the future was dropped, the same page is asked for again.
+    /// The next page; none after the last. The rest of a page that the stream has not given yet is one. After an error,
+    /// or when the future was dropped, the same page is asked for again.
     ///
     /// # Errors
     /// As [`Client::request`]; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.

@@ -362,8 +362,8 @@ impl Answered {
         Ok(result)
     }
 
-    /// `whole`: it is meant as a result. What says decline or cancel is never taken for consent, whatever the server calls
-    /// the `fields` of its form; only an accept may be the answers to a form with a field `action`.
+    /// `whole`: it is meant as a result. An answer of decline or cancel is never taken for consent, whatever the server
+    /// calls the `fields` of its form; only an accept may be the answers to a form with a field `action`.
     fn decided(&self, given: Value, whole: bool, fields: Option<&Value>) -> Result<Value> {
         match given {
             Value::Null | Value::Bool(false) => Ok(json!({"action": "decline"})),

@@ -24,7 +24,8 @@ use crate::jsonrpc::RawJson;
 use crate::model::schema::{Effort, Schema, Wrong};
 use crate::protocol::revision::shape;
 
-/// The most tools whose schemas are remembered, and the bytes of these together. What further ones answer is not checked.
+/// The most tools whose schemas are remembered, and the bytes of these together. Answers of further ones are not
+/// checked.
 const MAX_TOOLS: usize = 10_000;
 const MAX_BYTES: usize = 16 << 20;
 /// The most schemas that are kept ready for a check.

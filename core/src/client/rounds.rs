@@ -159,8 +159,8 @@ impl Client {
         Err(wrong(&format!("the server asks for more after {MAX_ROUNDS} rounds")))
     }
 
-    /// The answers to all questions, which are asked at once: the text of `inputResponses`. What does not say to which trace
-    /// it belongs belongs to this.
+    /// The answers to all questions, which are asked at once: the text of `inputResponses`. Questions that name no
+    /// trace belong to this one.
     pub(super) async fn responses(
         &self,
         method: &str,

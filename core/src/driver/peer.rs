@@ -190,10 +190,10 @@ impl Peer {
         self.act(state, actions);
     }
 
-    /// As [`receive`](Self::receive), of what may be no message.
+    /// As [`receive`](Self::receive), for a frame that may be no message.
     ///
     /// # Errors
-    /// Why it is none, of which the connection is told nothing.
+    /// The reason why it is none, of which the connection is told nothing.
     #[cfg(feature = "stdio")]
     pub(crate) fn try_receive(self: &Arc<Self>, frame: &Bytes) -> Result<(), DecodeError> {
         let (decoded, head) = protocol::decode(frame, &self.limits_of(frame))?;

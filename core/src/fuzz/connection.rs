@@ -371,7 +371,7 @@ impl Drive {
         Some(invocation)
     }
 
-    /// Time has passed. What was due is not due for ever.
+    /// Time has passed. Nothing is due for ever.
     fn tick(&mut self) {
         for _ in 0..8 {
             self.handle(Input::Tick);

@@ -155,7 +155,7 @@ fn scan() {
     run(&Target { name: "scan", property: scanned, mutate: mutate::json_text, words: MESSAGES, slowest: SLOWEST });
 }
 
-/// A scan never says less than there is. What it counts are bytes of memory: 128 for a value, and 96 for a member.
+/// A scan never says less than there is. It counts bytes of memory: 128 for a value, and 96 for a member.
 fn scanned(input: &[u8]) -> u64 {
     let all = heavier_than(input, 0);
     assert_eq!(all.is_some(), !input.is_empty(), "{}", shown(input));

@@ -83,7 +83,7 @@ impl CacheHints {
         Self { ttl: self.ttl.or(others.ttl), scope: self.scope.or(others.scope) }
     }
 
-    /// The members of a result: `ttlMs`, and `cacheScope`. What is not said is 0 and private.
+    /// The members of a result: `ttlMs`, and `cacheScope`. The defaults are 0 and private.
     pub(crate) fn members(self) -> (u64, CacheScope) {
         let millis = self.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(MAX_MS).min(MAX_MS));
         (millis, self.scope.unwrap_or_default())
@@ -98,7 +98,7 @@ impl CacheHints {
     /// Takes `ttl` and `scope` out of the members of options.
     ///
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     pub(crate) fn take(members: &mut Map<String, Value>) -> Result<Self> {
         let mut hints = Self::new();
         match members.shift_remove("ttl") {
@@ -124,7 +124,7 @@ impl CacheHints {
     /// Reads the hints of one kind of result.
     ///
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     pub(crate) fn read(value: &Value) -> Result<Self> {
         let Some(members) = value.as_object() else {
             let got = shortened(&value.to_string(), 60).into_owned();

@@ -142,7 +142,7 @@ fn check_meta(meta: &Value) -> Result<(), String> {
 /// Checks that an extension may be called so, and be declared with these settings.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of its name or its settings.
 pub(crate) fn check_extension(id: &str, settings: &Value) -> Result<(), String> {
     let is_right = id.len() <= 200
         && id

@@ -237,7 +237,7 @@ pub(crate) fn check_answer(schema: &Value, content: &Value) -> Result<(), String
 /// form is looked at.
 ///
 /// # Errors
-/// What is wrong, as for [`check_answer`].
+/// The fault, as for [`check_answer`].
 pub(crate) fn check_result(schema: Option<&Value>, result: &Value) -> Result<(), String> {
     match result["action"].as_str() {
         Some("decline" | "cancel") => Ok(()),

@@ -22,7 +22,7 @@ pub(crate) struct Mirror {
 /// The marked arguments of a tool's `inputSchema`.
 ///
 /// # Errors
-/// What is wrong with a mark, as the end of a sentence about the tool: clients leave such a tool out.
+/// The fault of a mark, as the end of a sentence about the tool: clients leave such a tool out.
 pub(crate) fn mirrors(schema: &Value) -> Result<Vec<Mirror>, String> {
     let mut found = Vec::new();
     walk(schema, &mut Vec::new(), true, &mut found)?;

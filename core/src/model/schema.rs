@@ -169,11 +169,11 @@ impl Schema {
         self.check(source(), noun, &value, text.len())
     }
 
-    /// As [`check_text`](Self::check_text), of what a peer has written on both sides. What cannot be said of it in time,
-    /// such as whether a pattern that looks back matches, is no problem.
+    /// As [`check_text`](Self::check_text), for a schema and a value that a peer has written. A check that cannot be
+    /// done in time, such as that of a pattern that looks back, finds no problem.
     ///
     /// # Errors
-    /// Why it does not say yes.
+    /// The reason why it does not say yes.
     pub(crate) fn check_foreign(&self, source: &Value, noun: &str, text: &str, effort: &Effort) -> Result<(), Wrong> {
         if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
             return Ok(());

@@ -18,8 +18,8 @@ const MAX_STATES: usize = 32;
 /// The longest `baggage` in bytes.
 const MAX_BAGGAGE: usize = 8192;
 
-/// The trace that a request belongs to: `traceparent` and `tracestate` of W3C Trace Context, `baggage` of W3C Baggage, in
-/// `_meta` of a request. What is malformed is not in here.
+/// The trace that a request belongs to: `traceparent` and `tracestate` of W3C Trace Context, `baggage` of W3C Baggage,
+/// in `_meta` of a request. Malformed members are not in here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct TraceContext {
     #[serde(skip_serializing_if = "Option::is_none")]

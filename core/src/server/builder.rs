@@ -288,12 +288,12 @@ impl Server {
         self.set(|o| o.max_request_state_bytes = bytes).sealing()
     }
 
-    /// Says whose a request is: a state between rounds (`requestState`) of one is refused to all others. What middleware
-    /// put beside the request ([`Context::with_state`](crate::Context::with_state)) is there. `None`: nobody's in
-    /// particular, and anybody of whom this says the same may go on. Called from any thread, of requests that ask or go on
-    /// alone; it must not ask the client. Default: the [principal](crate::Context::principal) where access tokens are
-    /// checked; else the issuer and subject of a JSON Web Token in `Authorization`, which is not verified here, else that
-    /// header as it is.
+    /// Says whose a request is: a state between rounds (`requestState`) of one is refused to all others. Values that
+    /// middleware put beside the request ([`Context::with_state`](crate::Context::with_state)) are there. `None`:
+    /// nobody's in particular, and anybody of whom this says the same may go on. Called from any thread, of requests
+    /// that ask or go on alone; it must not ask the client. Default: the [principal](crate::Context::principal) where
+    /// access tokens are checked; else the issuer and subject of a JSON Web Token in `Authorization`, which is not
+    /// verified here, else that header as it is.
     ///
     /// ```
     /// # use tricorn::Server;

@@ -99,7 +99,7 @@ impl CacheOptions {
     }
 
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     fn parse(value: Value) -> Result<Self> {
         let Value::Object(mut members) = value else {
             let got = shortened(&value.to_string(), 60).into_owned();

@@ -45,7 +45,7 @@ impl Extension {
     }
 
     /// Answers this request, such as `com.example/search`, with a function of its parameters, which may ask for the
-    /// context, too. What the function takes is checked (−32602); what it returns is the result, an object. Its
+    /// context, too. The function's parameters are checked (−32602); its return value is the result, an object. Its
     /// `resultType`, where it has one, is a name of the extension's (2026-07-28).
     pub fn method<M, F: IntoHandler<M>>(self, name: impl Into<String>, handler: F) -> Self {
         self.row(name.into(), false, F::input_schema(), handler.into_handler())

@@ -167,7 +167,7 @@ impl Directory {
         })
     }
 
-    /// True if names that start with a dot are listed and read. They are not by default.
+    /// Lists and reads names that start with a dot, too, or does not. They are left out by default.
     #[must_use]
     pub fn hidden(mut self, hidden: bool) -> Self {
         self.hidden = hidden;

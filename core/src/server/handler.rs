@@ -58,8 +58,8 @@ impl HandlerError {
 
 /// The word that shows an error's text to the model: `store.get(id).for_model()?`.
 pub trait ForModel<T> {
-    /// Fails with the error's own text (`Display`), for the model to read. What led to it
-    /// ([`source`](std::error::Error::source)) is for the log only.
+    /// Fails with the error's own text (`Display`), for the model to read. Its causes
+    /// ([`source`](std::error::Error::source)) are for the log only.
     ///
     /// # Errors
     /// That of `self`.

@@ -59,9 +59,9 @@ pub(crate) struct Life {
 impl Server {
     /// Starts something when the server is first used by any transport, before anything is answered, and stops it when
     /// the last use has ended: [`serve_stdio`](Self::serve_stdio), a port that is listened on, a client in memory, a
-    /// mounted endpoint from its first request until it is dropped. What `start` makes is
-    /// [`Context::state`](crate::Context::state) for every handler. When it fails, serving or connecting fails with that
-    /// error, and the next use tries again.
+    /// mounted endpoint from its first request until it is dropped. The value of `start` is
+    /// [`Context::state`](crate::Context::state) for every handler. When it fails, serving or connecting fails with
+    /// that error, and the next use tries again.
     #[must_use]
     pub fn lifespan<S, E, T, Starting, Ending, Failure>(self, start: S, stop: E) -> Self
     where

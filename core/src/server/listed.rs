@@ -45,7 +45,7 @@ pub(crate) struct Listed {
     /// The file that is listed, whose size is looked up each time.
     #[cfg(feature = "files")]
     pub(super) file: Option<Arc<super::files::File>>,
-    /// Grows with every registration. What replaces an entry takes its place, and so its number.
+    /// Grows with every registration. An entry that replaces another takes its place, and so its number.
     serial: AtomicU64,
     /// The definition as each revision carries it, written on first use.
     texts: [OnceLock<RawJson>; Revision::ALL.len()],
@@ -89,7 +89,7 @@ impl Listed {
         format!("{} {:?}", self.kind.word(), self.name())
     }
 
-    /// Goes to the end of the list. Who calls holds the list, so that its serials grow.
+    /// Goes to the end of the list. The caller holds the list, so that its serials grow.
     fn goes_last(&self) {
         self.serial.store(self.common.next(), Ordering::Relaxed);
     }

@@ -1,10 +1,10 @@
 //! Pages of lists, and the cursors between them.
 //!
-//! Several processes may answer for one server, and a page comes from any of them. What they share is which entries
-//! there are, and not in which order each of them was told. So a list that needs more than one page is in order of
-//! names, and a cursor is the name after which the next page begins: whoever answers, nothing is lost or comes twice,
-//! and what is added or removed meanwhile moves nothing else. A list that fits on one page is in order of registration,
-//! which its author chose.
+//! Several processes may answer for one server, and a page comes from any of them. They share the entries, and not the
+//! order in which each of them was told. So a list that needs more than one page is in order of names, and a cursor is
+//! the name after which the next page begins: whoever answers, nothing is lost or comes twice, and what is added or
+//! removed meanwhile moves nothing else. A list that fits on one page is in order of registration, which its author
+//! chose.
 
 use std::borrow::Cow;
 use std::sync::Arc;

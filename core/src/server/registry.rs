@@ -392,7 +392,7 @@ impl RootsNews {
         begins
     }
 
-    /// A run has ended. Whether another is to begin.
+    /// Ends a run. Returns true if another is to begin.
     pub(crate) fn end(&self) -> bool {
         let mut state = self.lock();
         let again = state.1;

@@ -428,8 +428,8 @@ pub(super) fn uri_of(cx: &Context) -> String {
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
 }
 
-/// The parameters as a source gets them. What the client answered, and the state of that, are its own with this server: a
-/// source that asks another one with them would bring both there.
+/// The parameters as a source gets them. The client's answers, and their state, are its own with this server: a source
+/// that asks another one with them would bring both there.
 fn given_to_source(call: &Call) -> RawJson {
     call.params.as_ref().map_or_else(RawJson::empty_object, shape::without_rounds)
 }

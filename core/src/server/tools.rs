@@ -93,7 +93,7 @@ impl ToolEntry {
         self.mirrors.clone()
     }
 
-    /// True if it may or must be called as a task.
+    /// Returns the tool's support for being called as a task.
     pub(super) fn task_support(&self) -> TaskSupport {
         self.task_support
     }

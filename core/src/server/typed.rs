@@ -7,8 +7,8 @@ use crate::model::schema::target;
 use crate::protocol::revision::shape;
 
 /// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
-/// a number, `true`, an array or an object becomes one where text is not wanted. What does not fit stays text, and the
-/// check says so.
+/// a number, `true`, an array or an object becomes one where text is not wanted. A value that does not fit stays text,
+/// and the check says so.
 pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
     let mut out = String::from("{");
     for (name, value) in &given {

@@ -128,7 +128,7 @@ impl MemoryCache {
     }
 
     /// Keeps a result instead of the one before, which was asked for in this generation; drops both when it is another
-    /// by now, as somebody heard of a change meanwhile. What there is no room for is not kept.
+    /// by now, as somebody heard of a change meanwhile. A result without room is not kept.
     pub(crate) fn put(&self, key: CacheKey, entry: CacheEntry, generation: u64) {
         let bytes = entry.result.get().len() + key.params.len() + OVERHEAD;
         let mut state = self.lock();

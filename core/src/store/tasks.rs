@@ -68,7 +68,7 @@ pub(crate) trait TaskStore: Send {
     /// at most as many as are left for others.
     ///
     /// # Errors
-    /// When all there are are being worked on.
+    /// When all existing tasks are being worked on.
     fn add(&mut self, owner: &Owner, holder: Option<Holder>, task: Task, expires: Duration) -> Result<(), Full>;
     /// A task as it is.
     fn get(&self, owner: &Owner, id: &str) -> Option<Kept>;

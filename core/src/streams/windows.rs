@@ -32,7 +32,8 @@ const BROKEN_OFF: i32 = ERROR_OPERATION_ABORTED.cast_signed();
 /// The end of reading is asked for so often, a millisecond apart: the thread may be about to begin.
 const CALLS_OFF: usize = 20;
 
-/// A handle to write to without ever blocking the writer. What is not a file on a disk is written by a thread.
+/// A handle to write to without ever blocking the writer. Output to anything but a file on a disk is written by a
+/// thread.
 pub(crate) struct Out {
     way: Way,
     /// Others write through it, too, after this is dropped.

@@ -18,10 +18,10 @@ pub struct Wanted {
 
 /// Shows a page to the user. Called with https URLs, and http ones of this machine.
 pub trait Browser: Send + Sync + 'static {
-    /// Opens the page. What is returned need not wait for the user.
+    /// Opens the page. The future need not wait for the user.
     ///
     /// # Errors
-    /// Why it cannot be shown.
+    /// The reason why it cannot be shown.
     fn open(&self, url: &str) -> BoxFuture<Result<()>>;
 }
 
@@ -30,7 +30,7 @@ pub trait Redirect: Send + Sync + 'static {
     /// Begins to wait, before the browser is opened.
     ///
     /// # Errors
-    /// Why nothing can be waited for.
+    /// The reason why it cannot wait.
     fn listen(&self) -> BoxFuture<Result<Callback>>;
 }
 

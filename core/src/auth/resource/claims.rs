@@ -28,7 +28,7 @@ pub(crate) fn is_access_token(typ: Option<&str>) -> bool {
 /// Checks claims whose origin is known, at a time in seconds since 1970.
 ///
 /// # Errors
-/// What is wrong with the token, in words that may be sent to its bearer.
+/// The fault of the token, in words that may be sent to its bearer.
 pub(crate) fn check(claims: Map<String, Value>, expected: &Expected<'_>, now: u64) -> Result<Principal, &'static str> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if let Some(issuer) = expected.issuer

@@ -33,7 +33,7 @@ pub(crate) fn request(url: &str, client_id: &str, client_secret: &str, token: &s
 /// Reads the answer's claims of the token; `None` when the token is not worth anything (section 2.2).
 ///
 /// # Errors
-/// What is wrong with the answer, for the server's operator.
+/// The fault of the answer, for the server's operator.
 pub(crate) fn read(answer: &Fetched) -> Result<Option<Map<String, Value>>, String> {
     match answer.status {
         200 => {}

@@ -100,8 +100,8 @@ impl Auth {
         Self::of(Source::Issuer { issuer: issuer.clone(), jwks_uri: None }, vec![issuer])
     }
 
-    /// Asks the authorization server about each token (RFC 7662), as this client of it (`client_secret_basic`). What is
-    /// active has to say for whom it is (`aud`). An answer is believed for 30 s. Say
+    /// Asks the authorization server about each token (RFC 7662), as this client of it (`client_secret_basic`). An
+    /// active token has to name its audience (`aud`). An answer is believed for 30 s. Say
     /// [`authorization_servers`](Self::authorization_servers), too.
     pub fn introspection(
         url: impl Into<String>,

@@ -5,7 +5,7 @@ use crate::model::Principal;
 
 /// The most scopes that a challenge names.
 const MOST: usize = 100;
-/// The most bytes of those that are granted already. What is needed is named whatever its length.
+/// The most bytes of those that are granted already. Needed scopes are named whatever their length.
 const MOST_BYTES: usize = 2048;
 
 /// Returns the scopes that follow from `granted`, besides itself; an implied scope may imply more.

@@ -23,7 +23,7 @@ pub(super) trait Keys: Send + Sync + 'static {
     /// The key, made if there is none. May wait, and ask the user.
     ///
     /// # Errors
-    /// Why there is none to be had, for people; `None` where nobody expects one.
+    /// The reason why there is none, for people; `None` where nobody expects one.
     fn key(&self, dir: &Path) -> Result<[u8; 32], Option<String>>;
 }
 
@@ -59,10 +59,10 @@ impl FileStore {
         Self::with(dir.into(), None)
     }
 
-    /// As [`new`](Self::new), but what is secret in the files is sealed with a key from the operating system's keychain:
-    /// Keychain Services, Credential Manager, Secret Service. What others have left there unsealed is read, too. The first
-    /// login that is kept makes the key, and may ask the user, who has 45 s. Where no keychain gives a key, files are kept as
-    /// without it, which is said on standard error.
+    /// As [`new`](Self::new), but what is secret in the files is sealed with a key from the operating system's
+    /// keychain: Keychain Services, Credential Manager, Secret Service. Logins that others have left there unsealed are
+    /// read, too. The first login that is kept makes the key, and may ask the user, who has 45 s. Where no keychain
+    /// gives a key, files are kept as without it, which is said on standard error.
     ///
     /// It is the default of a client, which says nothing where there is no keychain at all.
     ///

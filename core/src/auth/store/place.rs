@@ -310,7 +310,7 @@ impl Place {
 /// Runs `work` while no other process that shares the directory runs such, too.
 ///
 /// # Errors
-/// Why it was not run, for people.
+/// The reason why it was not run, for people.
 pub(super) fn only_one<T>(dir: &Path, work: impl FnOnce() -> T) -> Result<T, String> {
     use std::time::{Duration, Instant};
 

@@ -112,7 +112,7 @@ impl RateLimit {
         self
     }
 
-    /// True if a request may go on.
+    /// Lets a request go on, if there is room for it.
     ///
     /// # Errors
     /// In which time it may come again.

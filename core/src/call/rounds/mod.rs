@@ -269,7 +269,8 @@ impl Rounds {
         Ok(Answer::Later)
     }
 
-    /// True if this can be asked: its method and its parameters as they go out. What the client lacks for it is remembered.
+    /// Checks that this can be asked, and returns its method and its parameters as they go out. Capabilities that the
+    /// client lacks for it are remembered.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -327,8 +328,8 @@ impl Rounds {
         Some(modern::missing_capabilities(&missing))
     }
 
-    /// The handler has ended: what the request is answered with because it has asked. What the handler was answered with,
-    /// middleware around it may change: `meant` says that this is such an answer.
+    /// Ends the handler: returns the answer to the request if the handler has asked. Middleware around it may change
+    /// the handler's answer: `meant` says that this is such an answer.
     pub(crate) fn outcome(&self, meant: bool) -> Option<Result<Payload>> {
         let mut state = self.lock();
         let asked = state.pending.len();

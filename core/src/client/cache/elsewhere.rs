@@ -73,8 +73,8 @@ struct State {
     /// Number of changes that this client has heard of, in all and of each method.
     changes: u64,
     of_method: BTreeMap<String, u64>,
-    /// The marks that have changed and that the store does not know of yet, with the number of the change. What depends on
-    /// them is asked for at the server.
+    /// The marks that have changed and that the store does not know of yet, with the number of the change. Answers that
+    /// depend on them are asked for at the server.
     untold: BTreeMap<String, u64>,
     telling: Telling,
     making: Making,
@@ -344,8 +344,8 @@ impl Elsewhere {
         drop(timer);
     }
 
-    /// Tells the store of all that has changed, until it knows, or will not take it for half a minute. What is left is tried
-    /// again when it is asked for.
+    /// Tells the store of all that has changed, until it knows, or will not take it for half a minute. The rest is
+    /// tried again when it is asked for.
     async fn tell_all(self: Arc<Self>) {
         let mut teller = Teller(Some(&self));
         let mut pauses = PAUSES.into_iter();

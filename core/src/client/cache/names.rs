@@ -8,7 +8,7 @@ use super::answers::uri_of;
 use super::digest;
 use crate::store::CacheKey;
 
-/// The version of names and texts. What another one has kept is not seen.
+/// The version of names and texts. Entries of another one are not seen.
 const FORMAT: &str = "tricorn:1";
 /// Levels of a URI that are told apart: what is deeper changes together.
 const MAX_LEVELS: usize = 8;

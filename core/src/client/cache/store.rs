@@ -17,10 +17,10 @@ use crate::error::Result;
 /// read the answers, private ones too. The machines' clocks have to agree: by as much as they do not, answers are fresh
 /// for longer.
 ///
-/// Called from any thread and several times at once, never under a lock; must not block. What takes longer than 2 s counts
-/// as failed, its future is dropped, and for 5 s the store is not asked. Where it fails the server is asked instead, and
-/// nothing is kept; [`Events::warning`](crate::client::Events::warning) hears of that, once in a minute, and
-/// [`CacheUsage::failures`](crate::client::CacheUsage::failures) counts it.
+/// Called from any thread and several times at once, never under a lock; must not block. An operation that takes longer
+/// than 2 s counts as failed, its future is dropped, and for 5 s the store is not asked. Where it fails the server is
+/// asked instead, and nothing is kept; [`Events::warning`](crate::client::Events::warning) hears of that, once in a
+/// minute, and [`CacheUsage::failures`](crate::client::CacheUsage::failures) counts it.
 pub trait CacheStore: Send + Sync + 'static {
     /// Returns the texts under these keys, in their order, at most 16: `None` for a key without one.
     fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<String>>>>;

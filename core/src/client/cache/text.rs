@@ -24,7 +24,7 @@ pub(super) fn is_mark(value: &str) -> bool {
     value.len() == 24 && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// An answer as it is kept. How long it is fresh is in the result.
+/// An answer as it is kept. Its lifetime is in the result.
 #[derive(Serialize, Deserialize)]
 struct Kept<'a> {
     /// So that nothing is taken for something else.
@@ -57,7 +57,7 @@ impl Text<'_> {
     /// The answer; none when something has changed since.
     ///
     /// # Errors
-    /// Why nobody has kept this under this key.
+    /// The reason why nobody can have kept this under this key.
     pub(super) fn read(&self, text: &str, now: Duration) -> Result<Option<CacheEntry>, &'static str> {
         if is_deeper_than(text, Limits::default().max_nesting + 1) {
             return Err("a value is nested too deeply");

@@ -59,8 +59,8 @@ impl Ears {
         matches!(self, Self::Open(_))
     }
 
-    /// Waits until there may be something new of a task that was so: the server tells of it, begins to, or ends that. What
-    /// changed before it began is found by the look that follows.
+    /// Waits until there may be something new of a task that was so: the server tells of it, begins to, or ends that. A
+    /// change before it began is found by the look that follows.
     pub(super) async fn news(&mut self, last: &Task) {
         loop {
             match self {

@@ -114,8 +114,8 @@ impl GroupOptions {
 
 type ForServer = dyn Fn(&str) -> Handlers + Send + Sync;
 
-/// Clients of many servers, by name. What the servers offer is listed together, each thing under a public name by which
-/// it is found again. A server that cannot be reached, or ends, is among the [`failures`](Self::failures) and does not
+/// Clients of many servers, by name. The servers' features are listed together, each under a public name by which it is
+/// found again. A server that cannot be reached, or ends, is among the [`failures`](Self::failures) and does not
 /// disturb the others. A clone is the same group; its connections end with [`close`](Self::close) or the last clone.
 ///
 /// At most 64 servers, of which 8 are being connected at once.

@@ -18,7 +18,7 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-/// Names what servers list. Of what a server lists twice only the first counts.
+/// Names what servers list. Only the first of two equal entries of a server counts.
 pub(super) fn named(kind: Kind, servers: &[(&str, &[Map<String, Value>])], prefix: Prefix) -> Vec<Named> {
     let mut seen = HashSet::new();
     let mut things = Vec::new();

@@ -52,7 +52,7 @@ impl Servers {
     }
 
     /// All servers of a host's configuration file, `{"mcpServers": {name: target}}` (or `servers`), but for those with
-    /// `"disabled": true`. What is wrong with one entry is a failure of that server alone.
+    /// `"disabled": true`. A fault in one entry is a failure of that server alone.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the file cannot be read or holds no servers.

@@ -76,7 +76,7 @@ impl Inbox {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Something has changed. What is not listened to, or waits already, adds nothing.
+    /// Something has changed. A change that is not listened to, or waits already, adds nothing.
     pub(super) fn push(&self, change: &Change) {
         self.change(|state| {
             if !change.is_in(&state.filter) {
@@ -130,7 +130,7 @@ impl Inbox {
     /// Waits until the server has acknowledged the stream.
     ///
     /// # Errors
-    /// Why it has not.
+    /// The reason why it has not.
     pub(super) async fn settled(&self) -> Result<()> {
         self.settled.wait().await;
         self.lock().end.clone().unwrap_or(Ok(()))

@@ -50,8 +50,8 @@ fn uri_of(params: Option<&RawJson>) -> Option<String> {
     Some(params?.to::<Params>().ok()?.uri)
 }
 
-/// The changes that a client listens to, in the order in which they came: a stream, or [`next`](Self::next). Of what is
-/// not taken, each is there once. Dropped, it ends at the server, too.
+/// The changes that a client listens to, in the order in which they came: a stream, or [`next`](Self::next). Each
+/// change that is not taken is there once. Dropped, it ends at the server, too.
 pub struct Listening {
     inbox: Arc<Inbox>,
     client: Client,
@@ -80,7 +80,7 @@ impl Listening {
     /// Waits until the server has acknowledged it.
     ///
     /// # Errors
-    /// Why it has not.
+    /// The reason why it has not.
     #[cfg(feature = "runtime")]
     pub(super) async fn settled(&self) -> Result<()> {
         self.inbox.settled().await

@@ -644,7 +644,7 @@ fn digest(keys: &RandomState, value: &Value) -> u64 {
 /// Checks that `value` is a schema of that dialect.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why it is none.
 pub(super) fn is_schema(draft: Draft, value: &Value) -> Result<(), String> {
     let checked = match draft {
         Draft::Draft4 => jsonschema::draft4::meta::validate(value),

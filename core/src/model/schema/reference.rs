@@ -1,5 +1,5 @@
-//! References: the one reader of `$ref`, `$id`, `$anchor` and their like. What it cannot resolve is refused, and what the
-//! library is given has been written as URIs have to be.
+//! References: the one reader of `$ref`, `$id`, `$anchor` and their like. A reference that it cannot resolve is
+//! refused, and those for the library have been written as URIs have to be.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

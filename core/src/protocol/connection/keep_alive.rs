@@ -36,8 +36,8 @@ impl Silence {
 }
 
 impl Connection {
-    /// True if what belongs to no request finds its way to the peer; where it does not, the peer's silence means
-    /// nothing.
+    /// Sets whether messages that belong to no request find their way to the peer; where they do not, the peer's
+    /// silence means nothing.
     pub(crate) fn set_reachable(&mut self, reachable: bool) {
         self.silence.reachable = reachable;
     }

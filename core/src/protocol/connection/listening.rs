@@ -196,7 +196,8 @@ impl Connection {
         self.end_slow(slow, out);
     }
 
-    /// A slow reader is told of each task as it is when he reads again. What was said before is not said after.
+    /// A slow reader is told of each task as it is when he reads again. A change that was told before is not told
+    /// after.
     pub(super) fn task_changed_for_listeners(
         &mut self,
         now: Duration,

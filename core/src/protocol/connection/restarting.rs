@@ -5,8 +5,8 @@ use super::keep_alive::PING;
 use super::*;
 
 impl Connection {
-    /// The server's process has ended unasked. What it was asked is dealt with as any modern answer that is lost on its
-    /// way; whoever listens is told, and listens again.
+    /// The server's process has ended unasked. Its requests are dealt with as any modern one whose answer is lost on
+    /// its way; whoever listens is told, and listens again.
     pub(super) fn lost(&mut self, now: Duration, reason: &str, out: &mut Vec<Action>) {
         let revision = match (&self.phase, self.restarted) {
             (Phase::Modern(revision), _) => *revision,

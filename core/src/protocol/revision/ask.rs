@@ -42,10 +42,10 @@ pub(crate) enum Mode {
     Url,
 }
 
-/// The mode of an elicitation.
+/// Returns the mode of an elicitation.
 ///
 /// # Errors
-/// What there is instead.
+/// The mode that is there instead.
 pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
     match &params["mode"] {
         Value::Null => Ok(Mode::Form),
@@ -58,7 +58,7 @@ pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
 /// Checks that it is a page that a user may be sent to.
 ///
 /// # Errors
-/// What there is instead; also for a user or a password in it, which the specification forbids (elicitation).
+/// The value that is there instead; also for a user or a password in it, which the specification forbids (elicitation).
 pub(crate) fn check_url(url: &Value) -> Result<(), String> {
     let text = url.as_str().unwrap_or_default().to_ascii_lowercase();
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));

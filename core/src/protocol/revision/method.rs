@@ -216,7 +216,7 @@ impl Method {
     /// The row of a request of an extension of one's own, in every revision. The same one again is the one that is there.
     ///
     /// # Errors
-    /// Why it cannot be called so.
+    /// The reason why it cannot be called so.
     pub(crate) fn define(extension: &str, name: &str, idempotent: bool) -> Result<&'static Self, String> {
         static DEFINED: Mutex<Vec<&'static Method>> = Mutex::new(Vec::new());
         check_name(name)?;
@@ -243,7 +243,7 @@ impl Method {
     /// Checks that a notification of an extension may be called so.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it may not.
     pub(crate) fn check_notification(name: &str) -> Result<(), String> {
         check_name(name)?;
         if !name.starts_with("notifications/") {

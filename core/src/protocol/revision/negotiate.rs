@@ -159,7 +159,7 @@ impl Negotiation {
         }
     }
 
-    /// No way to open is left. What was tried before is said, too.
+    /// No way to open is left. The attempts before are named, too.
     fn failed(&self, error: Error) -> Step {
         Step::Failed(match &self.before {
             Some(before) => tried_both(&error, before),

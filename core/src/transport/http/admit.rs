@@ -149,7 +149,7 @@ impl Inner {
         self.has_sessions() && !self.options.stateless
     }
 
-    /// Returns true if a request is for this path. What is mounted is reached wherever its host has put it.
+    /// Returns true if a request is for this path. A mounted endpoint is reached wherever its host has put it.
     fn is_at(&self, head: &Parts, own: &str) -> bool {
         let path = head.uri.path();
         self.mounted || path == own || path.trim_end_matches('/') == own.trim_end_matches('/')

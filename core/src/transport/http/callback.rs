@@ -66,8 +66,8 @@ impl Callback {
         format!("http://{}{}", self.address, self.path)
     }
 
-    /// The query that the browser comes back with, as it stands in the URL, without the question mark. The browser gets a
-    /// page that says that it may be closed. What `is_answer` refuses is told so, and waited on.
+    /// The query that the browser comes back with, as it stands in the URL, without the question mark. The browser gets
+    /// a page that says that it may be closed. A request that `is_answer` refuses is told so, and the waiting goes on.
     ///
     /// # Errors
     /// `Auth` when nobody has come after `wait`, who was turned away meanwhile included.

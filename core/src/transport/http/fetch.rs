@@ -58,8 +58,8 @@ impl FetchPolicy {
         Self { server: None, named: Vec::new(), names: Names::System, network: Network::ordinary() }
     }
 
-    /// For addresses that the server at `url` leads to: no private ones, unless the server is at one. What the program
-    /// itself was given (`named`, URLs) is not held against it.
+    /// For addresses that the server at `url` leads to: no private ones, unless the server is at one. URLs that the
+    /// program itself was given (`named`) are not held against it.
     pub(crate) fn of_server<'a>(
         url: &str,
         place: Arc<dyn Whereabouts>,
@@ -77,7 +77,7 @@ impl FetchPolicy {
     }
 
     /// Returns true if a URL is asked for through a proxy: it finds the host's addresses, and is there to say where
-    /// nobody may go. What is an address by itself, or means this machine, is looked at all the same.
+    /// nobody may go. A host that is an address by itself, or means this machine, is looked at all the same.
     fn is_proxied(&self, uri: &Uri, parts: &Parts<'_>) -> bool {
         let host = parts.host.trim_start_matches('[').trim_end_matches(']');
         parts.is_https()
@@ -191,7 +191,7 @@ impl Service<Name> for Known {
 /// and each by the same rules.
 ///
 /// # Errors
-/// Why there is no answer, for people.
+/// The reason why there is no answer, for people.
 pub(crate) async fn fetch(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, Unfetched> {
     match tokio::time::timeout(DEADLINE, followed(fetch, policy)).await {
         Ok(outcome) => outcome,

@@ -148,10 +148,10 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || kind.split(',').all(is)
 }
 
-/// A mirrored value as it was before it was encoded for a header.
+/// Returns a mirrored value as it was before it was encoded for a header.
 ///
 /// # Errors
-/// What is wrong with the encoding.
+/// The fault of the encoding.
 fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
     match value.strip_prefix("=?base64?").and_then(|v| v.strip_suffix("?=")) {
         None => Ok(Cow::Borrowed(value)),
@@ -165,7 +165,7 @@ fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
 /// Checks that `header` says the same as `expected`, a value of the body; `None` when the body has none.
 ///
 /// # Errors
-/// What is wrong, naming the header.
+/// The fault, naming the header.
 pub(crate) fn mirrors(
     headers: &HeaderMap,
     header: &HeaderName,
@@ -202,7 +202,7 @@ pub(super) fn quoted(text: &str) -> String {
 /// Checks the headers that mirror arguments of a tool.
 ///
 /// # Errors
-/// What is wrong, naming the header.
+/// The fault, naming the header.
 pub(crate) fn mirrors_arguments(
     headers: &HeaderMap,
     mirrored: &[Mirror],

@@ -236,7 +236,7 @@ impl Lanes {
         }
     }
 
-    /// Nobody reads the response any more. What its client knows to be a stream goes on in the store.
+    /// Nobody reads the response any more. A response that its client knows to be a stream goes on in the store.
     pub(super) fn leave(&self, route: Route, outlet: &Arc<Outlet>) {
         let mut state = self.lock();
         let Some(post) = state.post(route) else { return };

@@ -166,7 +166,7 @@ impl Network {
     /// Adds TLS, where the URL wants it.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason why there is none, for people.
     pub(crate) fn secured<C>(&self, connector: C) -> Result<HttpsConnector<C>, String> {
         Ok(HttpsConnector::from((connector, self.config()?)))
     }

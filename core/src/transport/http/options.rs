@@ -52,9 +52,10 @@ pub struct HttpOptions {
     pub max_event_bytes: usize,
     /// Seconds after which a client is to ask for a stream that ended early. Default 1.
     pub sse_retry: f64,
-    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can answer
-    /// each request: no `Mcp-Session-Id`, and a fresh context with every request. What needs a session is not offered, and
-    /// fails with an error that says so: questions to the client, subscriptions, log levels, tasks. Default no.
+    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can
+    /// answer each request: no `Mcp-Session-Id`, and a fresh context with every request. Features that need a session
+    /// are not offered, and fail with an error that says so: questions to the client, subscriptions, log levels, tasks.
+    /// Default no.
     pub stateless: bool,
     /// True if clients of the oldest transport, HTTP+SSE, are served, too. Default no.
     pub sse: bool,

@@ -50,7 +50,7 @@ impl Allowed {
     /// Checks a request's `Host`. One without is no browser's.
     ///
     /// # Errors
-    /// What to tell the sender.
+    /// The message for the sender.
     pub(super) fn host(&self, host: Option<&str>) -> Result<(), String> {
         match host {
             Some(host) if !self.usual.iter().any(|usual| usual == host) && !self.hosts.contains(host) => Err(format!(
@@ -69,7 +69,7 @@ impl Allowed {
     /// Checks a request's `Origin`. One without comes from no page.
     ///
     /// # Errors
-    /// What to tell the sender.
+    /// The message for the sender.
     pub(super) fn origin(&self, origin: Option<&str>) -> Result<(), String> {
         let Some(origin) = origin else { return Ok(()) };
         let allowed = match &self.origins {

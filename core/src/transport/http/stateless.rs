@@ -1,5 +1,5 @@
-//! Handshake revisions without sessions (`stateless`): each POST is a connection of its own, whose client is taken for one
-//! that has been initialized. What needs a session says so.
+//! Handshake revisions without sessions (`stateless`): each POST is a connection of its own, whose client is taken for
+//! one that has been initialized. Requests that need a session are refused with an error that says so.
 
 use std::sync::{Arc, PoisonError};
 

@@ -103,7 +103,7 @@ impl Printed {
         Ok(Self(Some((stop, done))))
     }
 
-    /// Waits until all that has been printed is passed on. What children print after that is, too, but not waited for.
+    /// Waits until all that has been printed is passed on. Output of children after that is, too, but not waited for.
     fn drain(&mut self) {
         if let Some((stop, done)) = self.0.take() {
             drop(stop);

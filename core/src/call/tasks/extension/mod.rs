@@ -1,6 +1,7 @@
 //! Tasks of the extension `io.modelcontextprotocol/tasks` (revision 2026-07-28). The server decides: a request of a
-//! client that declares the extension is answered with a task when its tool says so, or when its handler does. What the
-//! handler asks from then on waits in the task (`inputRequests`) until the client brings the answers (`tasks/update`).
+//! client that declares the extension is answered with a task when its tool says so, or when its handler does. The
+//! handler's questions from then on wait in the task (`inputRequests`) until the client brings the answers
+//! (`tasks/update`).
 //!
 //! Nothing of it belongs to a connection where requests come without: over HTTP a task is its principal's, or, where
 //! nobody says who he is, whoever's knows its id.
@@ -246,7 +247,8 @@ impl Tasks {
         taken
     }
 
-    /// The client brings answers. What is no answer is asked again, as another question: a client answers each once.
+    /// The client brings answers. A question whose answer is none is asked again, as another question: a client answers
+    /// each once.
     fn answered(&self, link: &Arc<dyn Link>, id: &str, responses: &Map<String, Value>) {
         let mut answered: Vec<Answered> = Vec::new();
         self.change(link, id, |running, task, _| {

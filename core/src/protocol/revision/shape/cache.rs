@@ -11,8 +11,8 @@ pub(super) fn is_in(text: &str) -> bool {
     has(text, "\"ttlMs\"") || has(text, "\"cacheScope\"")
 }
 
-/// Returns true if a result ends with both, as this side writes them. What looks like that inside of a string has its
-/// quotes escaped, so these are members of the result itself.
+/// Returns true if a result ends with both, as this side writes them. Text that looks like that inside of a string has
+/// its quotes escaped, so these are members of the result itself.
 pub(super) fn is_at_end(text: &str) -> bool {
     let rest = ["\"public\"}", "\"private\"}"].iter().find_map(|end| text.strip_suffix(end));
     let rest = rest.and_then(|text| text.strip_suffix(",\"cacheScope\":"));

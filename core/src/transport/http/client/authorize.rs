@@ -211,7 +211,7 @@ impl Authorizer {
     /// Returns the token for the next request, if there is one. A token that is about to end is renewed first.
     ///
     /// # Errors
-    /// Why it could not be renewed.
+    /// The reason why it could not be renewed.
     pub(super) async fn access(self: &Arc<Self>) -> Result<Option<Access>> {
         self.looked.get_or_init(|| self.look()).await;
         let (stale, ended, generation) = {

@@ -71,7 +71,7 @@ impl Post {
 pub(super) enum Fault {
     /// HTTP refused it with a JSON-RPC error.
     Refused(ErrorObject),
-    /// The server does not know the session. Whether it had taken the request before.
+    /// The server does not know the session. True if it had taken the request before.
     SessionLost {
         taken: bool,
     },

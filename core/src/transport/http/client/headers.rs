@@ -40,8 +40,8 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
     FRAMING.contains(&name) || name.starts_with("mcp-")
 }
 
-/// A text as a header's value. What is not plain printable ASCII, or could be taken for the encoded form, is encoded:
-/// `=?base64?…?=`.
+/// A text as a header's value. Text that is not plain printable ASCII, or could be taken for the encoded form, is
+/// encoded: `=?base64?…?=`.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let plain = bytes.iter().all(|b| matches!(b, b' '..=b'~'))
@@ -102,7 +102,7 @@ pub(super) fn put_request(
     }
 }
 
-/// The value of a member of an object. What follows it is not read: a tool's arguments may be long, and its name
+/// The value of a member of an object. The text after it is not read: a tool's arguments may be long, and its name
 /// usually comes before them.
 fn first<'a>(object: &'a RawJson, member: &str) -> Option<&'a RawValue> {
     struct Search<'m, 'a>(&'m str, &'m mut Option<&'a RawValue>);

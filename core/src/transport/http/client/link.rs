@@ -149,7 +149,7 @@ pub(super) fn poll_data(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Optio
     }
 }
 
-/// Lets the connection read and write what it can. Why it ended, whoever waits on it hears from hyper.
+/// Lets the connection read and write what it can. Whoever waits on it hears the reason for its end from hyper.
 fn drive(connection: &mut Option<Connection<Io, Full<Bytes>>>, cx: &mut Context<'_>) {
     if connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
         *connection = None;

@@ -214,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// Gives the peer a message that answers nothing in particular. What is no message is passed over: there is no
+    /// Gives the peer a message that answers nothing in particular. Text that is no message is passed over: there is no
     /// request to fail, and over HTTP no way to say so.
     fn feed(&self, frame: &Bytes) {
         match jsonrpc::decode_leniently(frame, &self.limits) {
@@ -317,7 +317,7 @@ impl Shared {
         state.running.insert(id, task.abort_handle());
     }
 
-    /// Opens the standalone stream of a legacy session. What is returned ends when the server has answered.
+    /// Opens the standalone stream of a legacy session. The receiver ends when the server has answered.
     fn listen(self: &Arc<Self>) -> oneshot::Receiver<()> {
         let (settled, settling) = oneshot::channel();
         let (revision, session) = {

@@ -15,7 +15,7 @@ type Answer = (StatusCode, HeaderMap, HttpBody);
 /// read.
 ///
 /// # Errors
-/// Why there was no answer.
+/// The reason why there was no answer.
 pub(in crate::transport::http) async fn once<S>(connector: S, place: Uri, request: Outgoing) -> Result<Answer, String>
 where
     S: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,

@@ -296,7 +296,7 @@ fn has_stayed(lasted: Duration, renewed: bool) -> bool {
 /// Takes up an answer's stream until the answer is there.
 ///
 /// # Errors
-/// Why the rest could not be had.
+/// The reason why the rest could not be had.
 pub(super) async fn resume(
     shared: &Arc<Shared>,
     revision: Revision,

@@ -100,7 +100,7 @@ impl Rebinding {
 const METADATA: &str = "169.254.169.254";
 const HERE: &str = "127.0.0.1";
 
-/// Listens, and gives these answers, one on each connection. How many are left is told.
+/// Listens, and gives these answers, one on each connection. The number of those left is told.
 fn serve(answers: Vec<String>) -> (u16, Arc<AtomicUsize>) {
     let listener = std::net::TcpListener::bind((HERE, 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();

@@ -13,7 +13,7 @@ use crate::jsonrpc::heavier_than;
 const MAX_BODY: usize = 1 << 20;
 
 /// # Errors
-/// Why there is no answer, for people.
+/// The reason why there is no answer, for people.
 pub(super) async fn carried_out(fetcher: &Fetcher, fetch: &Fetch) -> Result<Fetched, String> {
     let mut request = http::Request::builder().method(fetch.method()).uri(&fetch.url);
     for (name, value) in &fetch.headers {

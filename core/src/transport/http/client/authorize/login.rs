@@ -129,7 +129,7 @@ impl Authorizer {
         }
     }
 
-    /// A client whose registration the server may have forgotten is not used for another login. What it has got stays.
+    /// A client whose registration the server may have forgotten is not used for another login. Its tokens stay.
     async fn forget_client(&self, issuer: &str, client_id: &str) {
         let key = TokenKey::new(issuer, &self.server_url);
         let forgotten = async {

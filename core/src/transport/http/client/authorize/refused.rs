@@ -47,7 +47,7 @@ impl Authorizer {
     /// Draws the consequences of an answer for the token of its request. `true`: the request is worth another attempt.
     ///
     /// # Errors
-    /// Why there is no token that would do.
+    /// The reason why there is no token that would do.
     pub(in super::super) async fn is_refused(
         self: &Arc<Self>,
         head: &Head,
