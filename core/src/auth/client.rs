@@ -338,8 +338,8 @@ impl Auth {
         traced.drain(..excess);
     }
 
-    /// The same for one connection, and how many of its users are logging in: whoever waits for the connection knows by
-    /// that for whom it waits.
+    /// Returns the same options for one connection, and the number of its users that are logging in: it tells a caller
+    /// that waits for the connection whether it waits for users.
     pub(crate) fn watched(&self) -> (Self, watch::Receiver<usize>) {
         let (users, watched) = watch::channel(0);
         (Self { users: Arc::new(users), ..self.clone() }, watched)

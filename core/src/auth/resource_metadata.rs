@@ -1,4 +1,4 @@
-//! RFC 9728, OAuth 2.0 Protected Resource Metadata: what a server says of who lets in.
+//! RFC 9728, OAuth 2.0 Protected Resource Metadata: a server's account of its authorization servers.
 
 use serde::{Deserialize, Serialize};
 

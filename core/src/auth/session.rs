@@ -94,8 +94,8 @@ fn named(kept: &Value) -> String {
 }
 
 impl Session {
-    /// Returns true if it belongs to who is meant by these options: what another program or user has got is not shown
-    /// for them.
+    /// Returns true if it belongs to the program and the user of these options: tokens of others are not shown for
+    /// them.
     pub(crate) fn is_of(&self, auth: &Auth) -> bool {
         let client_id = &self.client.client_id;
         let client = match self.client.known_by {

@@ -57,7 +57,7 @@ impl<'a> Parts<'a> {
         self.loopback
     }
 
-    /// Returns true if it says who comes: a name, and maybe a password.
+    /// Returns true if it names a user, and maybe a password.
     pub(crate) fn has_user(&self) -> bool {
         self.user
     }

@@ -457,7 +457,7 @@ impl Client {
         });
     }
 
-    /// No longer listens: who waits for a change gets `null`. No longer follows a task.
+    /// No longer listens: a waiting call for a change gets `null`. No longer follows a task.
     pub fn end_listening(&self, listener: u64) {
         let followed = lock(&self.following).remove(&listener);
         drop(followed);

@@ -65,7 +65,7 @@ pub fn occupy_streams() {
     crate::streams::occupy();
 }
 
-/// Writes text to standard error without waiting for who reads it: what it does not take is dropped, and counted.
+/// Writes text to standard error without waiting for its reader: text that it does not take is dropped, and counted.
 pub fn write_stderr(text: &str) {
     crate::report::text(text);
 }
@@ -238,7 +238,7 @@ struct Queue {
     event_bytes: usize,
     /// Place of each operation's last progress in the queue.
     progress: HashMap<u64, usize>,
-    /// Changes of lists that wait: by whom they are heard, what caused them, and what they are.
+    /// Changes of lists that wait: the listening object, the cause, and the notification.
     changes: HashSet<(u32, u64, String)>,
     dropped: u64,
     /// The host was woken and has not yet found the queue empty.

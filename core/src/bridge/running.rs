@@ -78,7 +78,7 @@ impl Bridge {
         })
     }
 
-    /// Says what a running call is doing, for who looks at its task. `false`: it is not running any more.
+    /// Sets the status of a running call, for readers of its task. `false`: it is not running any more.
     pub fn set_status(&self, key: u64, message: &str) -> bool {
         self.running(key).is_some_and(|context| {
             context.set_status(message);

@@ -184,7 +184,7 @@ fn host_handler(bridge: &Bridge, handler: u32) -> Arc<dyn Handler> {
 /// forget the handler.
 struct OwnedHandler {
     host: HostHandler,
-    /// The server, of whose end the host needs not to hear; `None`: it is a session's.
+    /// The server, at the end of which the host needs not to be told; `None`: it is a session's.
     of: Option<Weak<dyn Any + Send + Sync>>,
 }
 
@@ -414,9 +414,9 @@ impl Server {
     }
 
     /// A host's function for `complete` (the parameters of `completion/complete`, where nothing else completes),
-    /// `subscribe` (`{"uri", "subscribed"}`), `roots_changed` (`{}`, in a call that belongs to no request) or `principal`
-    /// (`{}`, of each request of 2026-07-28 that may ask its client, or is about tasks: answers with
-    /// `{"principal": "…" | null}` whose it is, see [`Server::principal`](crate::Server::principal)).
+    /// `subscribe` (`{"uri", "subscribed"}`), `roots_changed` (`{}`, in a call that belongs to no request) or
+    /// `principal` (`{}`, of each request of 2026-07-28 that may ask its client, or is about tasks: answers with
+    /// `{"principal": "…" | null}`, see [`Server::principal`](crate::Server::principal)).
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for another name.

@@ -110,7 +110,7 @@ pub(crate) trait Link: Send + Sync {
     }
 }
 
-/// Time and timers, as those who move bytes have them.
+/// Time and timers of the layers that move bytes.
 pub(crate) trait Clock: Send + Sync {
     /// Monotonic time.
     fn now(&self) -> Duration;

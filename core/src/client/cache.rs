@@ -259,8 +259,8 @@ impl Cache {
         self.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody else is logged in, who may see other things. To others who share the cache that is no change, unless they
-    /// have said that they log in as one.
+    /// Takes another scope, or drops the cached answers, because somebody else is logged in and may see other things.
+    /// To others who share the cache that is no change, unless they have said that they log in as one.
     pub(crate) fn logged_in(&self) {
         if let Some(renew) = self.place.renew {
             *self.lock_scope() = renew();

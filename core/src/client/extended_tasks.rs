@@ -214,8 +214,8 @@ impl Client {
         })
     }
 
-    /// Calls a tool. Becomes it a task, that is followed to its end; who has written `task` into the parameters gets the
-    /// task itself, also when the server has answered at once.
+    /// Calls a tool. If the call becomes a task, that is followed to its end; a caller that has written `task` into the
+    /// parameters gets the task itself, also when the server has answered at once.
     fn call_extended(&self, params: Option<&RawJson>, options: &CallOptions, done: Done) -> Guard {
         let mut text = String::from("{");
         let mut wants_task = false;

@@ -50,9 +50,10 @@ pub struct ClientOptions {
     /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
     /// take a hundred times what their text does. Default 64 MiB.
     pub max_decoded_bytes: usize,
-    /// The most that the whole process keeps for its peers at any time, in bytes: what long messages take until they are
-    /// read. All servers and clients of the process draw on it, and who sets it last sets it for all. Beyond it an answer
-    /// is an error. Default: a quarter of the memory that the machine or its control group has, and 64 MiB at least.
+    /// The most that the whole process keeps for its peers at any time, in bytes: what long messages take until they
+    /// are read. All servers and clients of the process draw on it, and the last one to set it sets it for all. Beyond
+    /// it an answer is an error. Default: a quarter of the memory that the machine or its control group has, and 64 MiB
+    /// at least.
     pub max_memory: Option<usize>,
     /// Requests awaited at once, further ones wait their turn; and of the server worked on at once. Default 256.
     pub max_in_flight: usize,

@@ -30,7 +30,7 @@ const MAX_TOOLS: usize = 10_000;
 const MAX_BYTES: usize = 16 << 20;
 /// The most schemas that are kept ready for a check.
 const MAX_READY: usize = 128;
-/// The most tasks of which it is remembered whose call they are.
+/// The most tasks that are remembered with the tools that were called.
 const MAX_TASKS: usize = 1000;
 
 /// The schemas of what a server's tools answer, as they were listed last.

@@ -159,7 +159,7 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     }
 }
 
-/// The elements of an array that is too long are not decoded, but who waits for one of them is told.
+/// Refuses an array that is too long without decoding its elements, but notes the requests that they answer.
 fn check_batch(frame: &[u8], max: usize) -> Result<(), DecodeError> {
     if max > 0 && scan::elements(frame).nth(max).is_none() {
         return Ok(());

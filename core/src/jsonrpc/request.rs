@@ -19,8 +19,8 @@ pub(crate) struct Request<'a, P> {
     pub(crate) members: P,
 }
 
-/// Reads a request that has parameters. `None` for anything else, for what is not plainly well-formed, and for names with
-/// escapes: who needs to know more asks [`decode`](super::decode).
+/// Reads a request that has parameters. `None` for anything else, for a text that is not plainly well-formed, and for
+/// names with escapes: [`decode`](super::decode) tells more.
 pub(crate) fn request<'a, P: Deserialize<'a>>(text: &'a str) -> Option<Request<'a, P>> {
     let Members { version, id, method, params, rest } = serde_json::from_str::<Members<'a, P>>(text).ok()?;
     let (name, members) = params?;

@@ -10,7 +10,7 @@ use crate::error::{Error, Result, shortened};
 /// The longest time that a hint says: what every JSON reader can hold.
 const MAX_MS: u64 = (1 << 53) - 1;
 
-/// For whom a result may be kept: the schema's `cacheScope`.
+/// Scope of a cached result: the schema's `cacheScope`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the protocol has these two")]
@@ -52,12 +52,12 @@ impl CacheScope {
 pub struct CacheHints {
     /// Lifetime after the result was received. Zero: it is not cached.
     pub ttl: Option<Duration>,
-    /// For whom.
+    /// Scope in which it may be cached.
     pub scope: Option<CacheScope>,
 }
 
 impl CacheHints {
-    /// Nothing is said.
+    /// Returns hints that leave both open.
     #[must_use]
     pub const fn new() -> Self {
         Self { ttl: None, scope: None }
@@ -70,7 +70,7 @@ impl CacheHints {
         self
     }
 
-    /// For whom.
+    /// Sets the scope in which it may be cached.
     #[must_use]
     pub const fn scope(mut self, scope: CacheScope) -> Self {
         self.scope = Some(scope);

@@ -269,7 +269,7 @@ pub struct ReadResourceResult {
     /// For how many milliseconds it keeps (revision 2026-07-28).
     #[serde(default, rename = "ttlMs", skip_serializing_if = "Option::is_none", deserialize_with = "time")]
     pub ttl_ms: Option<u64>,
-    /// For whom it may be kept (revision 2026-07-28).
+    /// Scope in which it may be cached (revision 2026-07-28).
     #[serde(default, rename = "cacheScope", skip_serializing_if = "Option::is_none", deserialize_with = "scope")]
     pub cache_scope: Option<CacheScope>,
     /// `_meta`.
@@ -295,7 +295,7 @@ impl ReadResourceResult {
         Self { contents: contents.into_iter().collect(), ..Self::default() }
     }
 
-    /// Says how long it keeps and for whom, whatever its resource's definition says.
+    /// Sets its lifetime and its scope, whatever its resource's definition says.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         let (millis, scope) = hints.members();

@@ -1,6 +1,6 @@
 //! Forms: the flat schemas of elicitation and their answers (specification, "Elicitation", "Requested Schema").
 //!
-//! Errors are texts: whose fault a bad form or answer is, the caller knows.
+//! Errors are texts: the caller knows which side is at fault for a bad form or answer.
 
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};

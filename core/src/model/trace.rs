@@ -163,7 +163,7 @@ impl TraceContext {
         self.traceparent.as_deref()?.get(36..52)
     }
 
-    /// Returns true if who sent it records the trace.
+    /// Returns true if its sender records the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags() & 1 == 1

@@ -221,7 +221,7 @@ pub struct Listen {
     pub call: CallId,
     /// Changes that its client is told of.
     pub filter: SubscriptionFilter,
-    /// The facts of the request, for who is told of the end of its subscriptions to resources.
+    /// The facts of the request, for the hook that is told of the end of its subscriptions to resources.
     pub context: RequestContext,
     pub(crate) counted: Counted,
 }

@@ -96,7 +96,7 @@ impl Pace {
     }
 }
 
-/// The peer's requests in flight: who answers, answers once. A list, because it is short and lives long.
+/// The peer's requests in flight: each is answered once. A list, because it is short and lives long.
 #[derive(Debug, Default)]
 pub(super) struct IncomingTable {
     calls: Vec<(CallId, Incoming)>,

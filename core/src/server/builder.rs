@@ -97,7 +97,7 @@ impl Server {
         server
     }
 
-    /// Those who listen to tasks are told how they are.
+    /// Tells clients that listen to tasks the states of these.
     fn tells_of_tasks(&self) {
         let Some(tasks) = self.shared.router.tasks() else { return };
         let shared = Arc::downgrade(&self.shared);
@@ -288,12 +288,13 @@ impl Server {
         self.set(|o| o.max_request_state_bytes = bytes).sealing()
     }
 
-    /// Says whose a request is: a state between rounds (`requestState`) of one is refused to all others. Values that
-    /// middleware put beside the request ([`Context::with_state`](crate::Context::with_state)) are there. `None`:
-    /// nobody's in particular, and anybody of whom this says the same may go on. Called from any thread, of requests
-    /// that ask or go on alone; it must not ask the client. Default: the [principal](crate::Context::principal) where
-    /// access tokens are checked; else the issuer and subject of a JSON Web Token in `Authorization`, which is not
-    /// verified here, else that header as it is.
+    /// Sets the function that names the principal of a request: a state between rounds (`requestState`) of one
+    /// principal is refused to all others. Values that middleware put beside the request
+    /// ([`Context::with_state`](crate::Context::with_state)) are there. `None`: no principal in particular, and any
+    /// request that gets the same answer may go on. Called from any thread, of requests that ask or go on alone; it
+    /// must not ask the client. Default: the [principal](crate::Context::principal) where access tokens are checked;
+    /// else the issuer and subject of a JSON Web Token in `Authorization`, which is not verified here, else that header
+    /// as it is.
     ///
     /// ```
     /// # use tricorn::Server;

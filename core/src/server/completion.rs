@@ -1,4 +1,4 @@
-//! `completion/complete`: who completes an argument, and what its answer becomes.
+//! `completion/complete`: the choice of the handler that completes an argument, and the use of its answer.
 
 use std::sync::Arc;
 
@@ -133,7 +133,7 @@ pub(super) enum Found {
     Values(Vec<String>),
 }
 
-/// Finds out who completes.
+/// Finds the source of the completions.
 ///
 /// # Errors
 /// −32602 when there is no such prompt, template or argument.

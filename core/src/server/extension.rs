@@ -15,8 +15,8 @@ use crate::model::{SubscriptionFilter, TASKS_EXTENSION, check_extension};
 use crate::protocol::revision::{Method, Revision, modern::missing_extension, shape};
 use crate::protocol::{Announcement, Call, Input, Payload};
 
-/// An extension of the protocol that a server offers: what it is called, with which settings it is declared, and the
-/// requests and notifications that belong to it. Both sides have to declare it; who does not, never hears of it.
+/// An extension of the protocol that a server offers: its name, the settings that it is declared with, and the requests
+/// and notifications that belong to it. Both sides have to declare it; a client that does not never hears of it.
 #[must_use]
 pub struct Extension {
     id: String,

@@ -1,4 +1,5 @@
-//! Clients that listen: what of that can be told, and who is asked about it (specification 2026-07-28, "Subscriptions").
+//! Clients that listen: the changes that they can be told of, and the hook that is asked about them (specification
+//! 2026-07-28, "Subscriptions").
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -48,11 +48,11 @@ pub struct ServerOptions {
     /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
     /// take a hundred times what their text does. Default 64 MiB.
     pub max_decoded_bytes: usize,
-    /// The most that the whole process keeps for its peers at any time, in bytes: long bodies and what is in them, events
-    /// for clients that lose a stream, notifications for slow readers. One client has at most as much as is left for
-    /// others. Beyond it what is idle is given up, then new work is refused (503 over HTTP). All servers and clients of
-    /// the process draw on it, and who sets it last sets it for all. Default: a quarter of the memory that the machine or
-    /// its control group has, and 64 MiB at least.
+    /// The most that the whole process keeps for its peers at any time, in bytes: long bodies and what is in them,
+    /// events for clients that lose a stream, notifications for slow readers. One client has at most as much as is left
+    /// for others. Beyond it what is idle is given up, then new work is refused (503 over HTTP). All servers and
+    /// clients of the process draw on it, and the last one to set it sets it for all. Default: a quarter of the memory
+    /// that the machine or its control group has, and 64 MiB at least.
     pub max_memory: Option<usize>,
     /// Requests worked on at once per connection. Default 256.
     pub max_in_flight: usize,

@@ -60,8 +60,8 @@ pub(crate) type Holder = u64;
 /// So many tasks a holder has in any case.
 const ALWAYS: usize = 8;
 
-/// Tasks and their outcomes. Called under the lock of who runs the tasks: must not wait, so a store that is shared
-/// queues what it writes. Times are those of one clock, whichever; nothing is taken out because of them but by
+/// Tasks and their outcomes. Called under the lock of the code that runs the tasks: must not wait, so a store that is
+/// shared queues what it writes. Times are those of one clock, whichever; nothing is taken out because of them but by
 /// [`expire`](Self::expire).
 pub(crate) trait TaskStore: Send {
     /// Keeps a new task, at the cost of finished ones: first of the same owner, the longest finished first. One holder has

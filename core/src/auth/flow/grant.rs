@@ -228,7 +228,8 @@ impl Flow {
         self.failed("the client", None, why)
     }
 
-    /// A secret that the program was given is shown, for the first time, to whom the server names: that is said before.
+    /// Warns that a secret that the program was given is shown, for the first time, to the authorization server that
+    /// the server names.
     fn warn_of_secret(&mut self) {
         let auth = &self.given.auth;
         let is_new = self.session.is_none() && self.given.stored.is_none();

@@ -1,4 +1,4 @@
-//! The text of a login's file: whose it is in the clear, and the login, sealed where there is a key.
+//! The text of a login's file: the owner in the clear, and the login, sealed where there is a key.
 
 use std::fmt;
 
@@ -49,7 +49,7 @@ impl Seal {
         Self(XChaCha20Poly1305::new(&key.into()))
     }
 
-    /// A login cannot be taken for another's: whose it is, is sealed with it.
+    /// Returns the owner, which is authenticated with the login: one cannot be taken for another's.
     fn beside(key: &TokenKey) -> Vec<u8> {
         format!("tricorn login {VERSION}\0{}\0{}{}", key.issuer.len(), key.issuer, key.server).into_bytes()
     }

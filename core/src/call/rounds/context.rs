@@ -22,7 +22,7 @@ impl Context {
         modern && !self.link().is_detached() && Method::find(method).is_some_and(Method::is_question)
     }
 
-    /// Returns true if it matters whose the request is: it may ask its client in rounds, or is about tasks.
+    /// Returns true if the principal of the request matters: it may ask its client in rounds, or is about tasks.
     pub(crate) fn needs_principal(&self) -> bool {
         let request = self.request();
         let is_of_tasks = request.method.starts_with("tasks/") || request.method == "subscriptions/listen";

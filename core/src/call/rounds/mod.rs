@@ -445,7 +445,8 @@ pub(crate) async fn back_off(link: &Arc<dyn Link>, times: u32) {
     over.wait().await;
 }
 
-/// Tells one principal from others, and not who he is; none when nobody says who sent the request.
+/// Returns a digest that tells one principal from others, and not its name; none when nobody names the sender of the
+/// request.
 ///
 /// # Errors
 /// As [`principal::principal`].

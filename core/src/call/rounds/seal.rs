@@ -1,4 +1,4 @@
-//! `requestState`: what a server has to remember between two rounds, kept by the client, who cannot read or change it.
+//! `requestState`: a server's memory between two rounds, kept by the client, which cannot read or change it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 

@@ -97,7 +97,7 @@ impl Running {
         self.waiters.iter().map(|(call, _)| *call).collect()
     }
 
-    /// Stops the handler and tells who waits.
+    /// Stops the handler and answers the requests that wait.
     fn stop(self, reason: &str, error: &Error) {
         self.context.cancel(Some(reason));
         let closed = error.kind() == ErrorKind::Closed;

@@ -200,7 +200,7 @@ impl ClientGroup {
         GroupListing { entries, failures }
     }
 
-    /// Asks all servers of this kind for their lists. Says whose are missing.
+    /// Asks all servers of this kind for their lists. Returns the errors of those that are missing, by server.
     async fn ask(&self, kind: Kind, options: &CallOptions) -> BTreeMap<String, Error> {
         let ask =
             |(name, server): (String, Joined)| async move { Some((name, server.list(kind, options).await.err()?)) };

@@ -155,7 +155,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Values whose place says whose they are. The first variable with `*` takes what is left over.
+    /// Matches values to variables by their places. The first variable with `*` takes what is left over.
     fn positional(&mut self, specs: &'a [Spec], text: &str, separator: char) -> Option<()> {
         let Some(explode) = specs.iter().position(|spec| spec.explode) else {
             return specs.iter().zip(text.splitn(specs.len(), separator)).try_for_each(|(spec, text)| {

@@ -294,7 +294,7 @@ fn heard(events: &dyn Events, line: &str) {
 }
 
 impl Process {
-    /// Ends it, whose input is closed, with all of its group. Each step may take `grace`.
+    /// Ends it, after its input was closed, with all of its group. Each step may take `grace`.
     pub(super) async fn end(&self, grace: Duration) {
         if let Some(group) = self.group.as_ref().filter(|_| !self.ended.is_set()) {
             self.end_group(group, grace).await;

@@ -1,4 +1,4 @@
-//! All that stands before a request's body: whom it is for, whose it is, what it asks.
+//! Checks before a request's body: its addressee, its sender, and its purpose.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) enum Verb {
 }
 
 impl Inner {
-    /// Checks all that stands before the body: whom the request is for, whose it is, and what it asks.
+    /// Checks everything before the body: the addressee of the request, its sender, and its purpose.
     pub(super) async fn admit(
         self: &Arc<Self>,
         mut head: Parts,

@@ -70,7 +70,7 @@ impl Callback {
     /// a page that says that it may be closed. A request that `is_answer` refuses is told so, and the waiting goes on.
     ///
     /// # Errors
-    /// `Auth` when nobody has come after `wait`, who was turned away meanwhile included.
+    /// `Auth` when nobody has come after `wait`; it tells of a request that was turned away meanwhile.
     pub(crate) async fn query(self, wait: Duration, is_answer: impl Fn(&str) -> bool + Send + Sync) -> Result<String> {
         let uri = self.redirect_uri();
         let door = Door {

@@ -155,7 +155,7 @@ impl Guard {
         serde_json::to_string(&self.auth.metadata(resource)).unwrap_or_default()
     }
 
-    /// Finds out who sends a request, and takes the token out of it: nobody else needs it.
+    /// Finds the sender of a request, and takes the token out of it: nobody else needs it.
     ///
     /// # Errors
     /// 401 or 400 with a challenge, or 503.

@@ -92,7 +92,7 @@ impl Asked {
     }
 
     /// The answer of requests that are answered no more. They were taken, so that it is none to a session that is not
-    /// known: who reads 404 may send them again, and they have run.
+    /// known: a client that reads 404 may send them again, and they have run.
     fn ended(&self, why: &str) -> Option<Answer> {
         let error = ErrorObject { code: code::INTERNAL_ERROR, message: why.to_owned(), data: None };
         let text = match self {

@@ -1,5 +1,5 @@
-//! The way out of this machine, for the client's requests and for what authorization fetches: through which proxy, by whose
-//! certificates, and with which of our own.
+//! The way out of this machine, for the client's requests and for those of authorization: the proxy, the trusted
+//! certificates, and our own.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -267,7 +267,7 @@ fn is_this_machine(uri: &Uri) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
 
-/// The same with a port, where it names none: who speaks SOCKS takes one of its own choice then.
+/// Returns the same with a port, where it names none: a SOCKS connector would choose one itself then.
 pub(crate) fn with_port(uri: &Uri, port: u16) -> Uri {
     let (Some(host), None) = (uri.host(), uri.port()) else { return uri.clone() };
     let Ok(authority) = format!("{host}:{port}").parse() else { return uri.clone() };

@@ -1,4 +1,4 @@
-//! Against pages of other sites that talk to a local server: who may be addressed, and from where.
+//! Protection against pages of other sites that talk to a local server: the permitted hosts and origins.
 
 use super::headers::quoted;
 use super::options::HttpOptions;

@@ -36,7 +36,7 @@ pub(super) struct Pair {
     pub(super) peer: Arc<Peer>,
     /// Its owner.
     principal: Option<Arc<Principal>>,
-    /// With whose others it counts.
+    /// The holder that it counts for.
     holder: Holder,
     outlet: Arc<Outlet>,
     /// Until when its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says so.

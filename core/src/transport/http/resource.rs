@@ -79,7 +79,7 @@ impl Inner {
         Some(response)
     }
 
-    /// Finds out whose a request is, where that is asked.
+    /// Finds the principal of a request, where tokens are checked.
     pub(super) async fn guarded(
         &self,
         head: &mut Parts,

@@ -10,7 +10,7 @@ use super::holder::Holder;
 use crate::model::Principal;
 use crate::protocol::{Origin, Transport};
 
-/// A request's headers, and whose it is where access tokens are checked: then without the token.
+/// A request's headers, and its principal where access tokens are checked: then without the token.
 pub(super) struct Sender {
     pub(super) headers: HeaderMap,
     pub(super) principal: Option<Arc<Principal>>,
@@ -26,7 +26,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    /// With whose sessions its own count.
+    /// Returns the holder that its sessions count for.
     pub(super) fn holder(&self) -> Holder {
         Holder::of(self.principal.as_deref(), self.from)
     }

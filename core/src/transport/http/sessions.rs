@@ -20,7 +20,7 @@ pub(super) struct Session {
     pub(super) peer: Arc<Peer>,
     /// Its owner.
     principal: Option<Arc<Principal>>,
-    /// With whose others it counts.
+    /// The holder that it counts for.
     holder: Holder,
     lanes: Arc<Lanes>,
     /// Its place in the order of last use, written under the table's lock.

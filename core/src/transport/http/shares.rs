@@ -33,7 +33,7 @@ pub(super) trait Yielding: Send + Sync {
     fn make_room(&self);
 }
 
-/// Everything of one kind that there is, each with whose it is.
+/// Everything of one kind that there is, each with its holder.
 pub(super) struct Shares<T> {
     table: Mutex<Table<T>>,
     most: usize,
@@ -50,12 +50,12 @@ struct Table<T> {
     pushing: (u64, HashMap<Holder, u32>),
 }
 
-/// So many may one holder push out of its own within a tenth of a second; others are refused at once. Making room costs more
-/// than that, and who has the most gains nothing by it.
+/// So many may one holder push out of its own within a tenth of a second; others are refused at once. Making room costs
+/// more than that, and the holder with the most gains nothing by it.
 const PUSHED: (u32, u64) = (64, 100);
 
-/// So many are looked at to find what makes room. In a crowd that is a part of what one holder has, another one each time:
-/// who opens thousands must not make everybody wait for a look at all of them.
+/// So many are looked at to find what makes room. In a crowd that is a part of what one holder has, another one each
+/// time: a holder that opens thousands must not make everybody wait for a look at all of them.
 const LOOKED_AT: usize = 256;
 
 impl<T> Table<T> {
@@ -131,7 +131,7 @@ impl<T: Yielding> Table<T> {
         fits.map(|(_, _, _, key)| key)
     }
 
-    /// In a crowd, some of what the holder has who has the most.
+    /// Returns some things of the holder with the most, in a crowd.
     fn some(&self) -> Option<impl Iterator<Item = &u64>> {
         let most = self.held.values().max_by_key(|keys| keys.len()).filter(|keys| keys.len() > LOOKED_AT)?;
         let (first, last) = (*most.first()?, *most.last()?);
@@ -186,7 +186,7 @@ impl<T: Yielding> Shares<T> {
         gone.inspect(|gone| gone.make_room()).is_some()
     }
 
-    /// It is known better whose it is.
+    /// Moves it to its holder, who is known better now.
     pub(super) fn belongs(&self, key: u64, to: &Holder) {
         let mut table = self.lock();
         let Some((holder, _)) = table.all.get_mut(&key).filter(|(holder, _)| holder != to) else { return };

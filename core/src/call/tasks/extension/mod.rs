@@ -3,8 +3,8 @@
 //! handler's questions from then on wait in the task (`inputRequests`) until the client brings the answers
 //! (`tasks/update`).
 //!
-//! Nothing of it belongs to a connection where requests come without: over HTTP a task is its principal's, or, where
-//! nobody says who he is, whoever's knows its id.
+//! Nothing of it belongs to a connection where requests come without: over HTTP a task belongs to its principal, or,
+//! where there is none, to every client that knows its id.
 
 mod link;
 mod questions;
@@ -71,7 +71,7 @@ impl Handler for Nobody {
     }
 }
 
-/// The tasks that somebody listens to, and whose they are.
+/// Tasks that somebody listens to, with their owners.
 pub(crate) type Listened = Vec<(Owner, String)>;
 
 /// A task as `tasks/get` and `notifications/tasks` tell it, or as the answer to the request that became it.
