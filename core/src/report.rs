@@ -64,7 +64,7 @@ mod place {
 
     use crate::streams::Out;
 
-    /// Whoever reads standard error may take so long, once, before what is said is dropped.
+    /// Time that the reader of standard error may take, once, before messages are dropped.
     const PATIENCE: Duration = Duration::from_millis(50);
 
     /// Set while nobody reads it.

@@ -156,7 +156,7 @@ pub(crate) struct Flow {
     request: Option<Request>,
     /// The assertion about the user that a function gave, and that the identity provider was shown.
     subject: Option<String>,
-    /// By which the client has proved itself in the last request for a token.
+    /// Assertion with which the client has proved itself in the last request for a token.
     client_assertion: Option<String>,
     trace: Trace,
     notes: Vec<String>,

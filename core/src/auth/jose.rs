@@ -19,7 +19,7 @@ pub(crate) use sign::SigningKey;
 /// The longest token that is looked at, in bytes.
 pub(crate) const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// So many keys are tried at most for a token that names none: each costs an operation with a public key.
+/// Most keys that are tried for a token that names none: each costs an operation with a public key.
 const MAX_TRIED: usize = 8;
 
 /// An asymmetric signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1). There is no `none` and no `HS*`: with keys that

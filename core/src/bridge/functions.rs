@@ -17,7 +17,7 @@ use crate::jsonrpc::RawJson;
 #[derive(Clone)]
 pub(super) struct Function {
     handler: Arc<dyn Handler>,
-    /// Before what is said of its errors.
+    /// Text before the messages of its errors.
     place: &'static str,
 }
 

@@ -351,7 +351,7 @@ impl Asked {
         error.code() == Some(code::INVALID_PARAMS) && self.key.params.contains("\"cursor\":")
     }
 
-    /// Under which key this is kept, and under which it was, should the server say another scope by now.
+    /// Returns the key that this is cached under, and the one that it was, should the server name another scope by now.
     fn keys(&self, scope: CacheScope) -> (CacheKey, CacheKey) {
         let public = self.key.public();
         match scope {

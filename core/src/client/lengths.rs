@@ -11,7 +11,7 @@ use crate::jsonrpc::RawJson;
 /// The most bytes of one list, over all of its pages.
 const MAX_BYTES: usize = 128 << 20;
 
-/// So many bytes of pages are worth giving back what they took.
+/// Number of bytes of pages that are worth giving their memory back.
 const SOME: usize = 512 << 10;
 
 /// The longest that a server may take for one list: for all of its pages, without the time between them, which is the

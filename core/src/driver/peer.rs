@@ -160,7 +160,7 @@ impl Peer {
         })
     }
 
-    /// So many bytes more are kept for the peer for as long as it is there.
+    /// Keeps more bytes for the peer, for as long as it is there.
     #[cfg(feature = "http")]
     pub(crate) fn keeps(&self, bytes: usize) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).force(bytes);

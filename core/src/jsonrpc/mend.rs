@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use super::{DecodeError, Decoded, Limits, Message, decode};
 
-/// So many beginnings of objects within one line are tried, and so often its length is read for those that are none.
+/// Most beginnings of objects within one line that are tried, and most times that its length is read for those that are
+/// none.
 const MAX_TRIES: usize = 32;
 const MAX_READ: usize = 2;
 

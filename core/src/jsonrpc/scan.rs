@@ -37,7 +37,7 @@ impl Signs {
         values + self.colons * MEMBER + self.objects * OBJECT + (self.open - self.objects) * ARRAY + self.digits
     }
 
-    /// So many digits in a row.
+    /// Counts digits in a row.
     fn run(&mut self, digits: usize) {
         if digits > LONG {
             self.digits = self.digits.saturating_add(digits.saturating_mul(digits) / DIGITS);

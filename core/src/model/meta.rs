@@ -15,7 +15,7 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The least level of log messages a modern request asks for.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Under what a request wants to hear of its progress.
+/// Key of the token under which a request wants to hear of its progress.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The identity of the server that sent a modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";

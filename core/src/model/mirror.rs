@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The annotation's name.
 pub(crate) const MARK: &str = "x-mcp-header";
 
-/// So many arguments of a tool may be marked, and so long may the names be that lead to one: they become headers.
+/// Most arguments of a tool that may be marked, and longest names that lead to one: they become headers.
 const MAX_MIRRORS: usize = 64;
 const MAX_PATH: usize = 1024;
 

@@ -99,7 +99,7 @@ fn shown(value: &Value) -> String {
 /// The most that is shown of a value, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// As much of a text as is shown of it.
+/// Beginning of a text, as long as it is shown.
 struct Beginning(Vec<u8>);
 
 impl std::io::Write for Beginning {

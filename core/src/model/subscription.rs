@@ -110,8 +110,8 @@ impl SubscriptionFilter {
         self
     }
 
-    /// And what an extension tells of: the member of the filter that belongs to it, which is `true`, or an array of the keys
-    /// of what is wanted.
+    /// Adds changes of an extension: the member of the filter that belongs to it, which is `true`, or an array of the
+    /// wanted keys.
     #[must_use]
     pub fn other(mut self, member: impl Into<String>, value: impl Into<Value>) -> Self {
         self.others.insert(member.into(), value.into());

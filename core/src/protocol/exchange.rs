@@ -40,7 +40,7 @@ pub(super) struct News {
     pub(super) ready: bool,
     /// The client has said that it is initialized, or was waited for long enough: it may be asked, too.
     pub(super) initialized: bool,
-    /// Until when questions wait for that.
+    /// Time until which questions wait for that.
     pub(super) patience: Option<Duration>,
     /// The lists that have changed since the client was told.
     pub(super) changed: Vec<&'static str>,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::call::Context;
 use crate::report;
 
-/// So many of a server's jobs run at once; the others wait their turn.
+/// Most jobs of a server that run at once; the others wait their turn.
 const MAX_RUNNING: usize = 8;
 
 struct Job {

@@ -34,7 +34,7 @@ pub(crate) struct Router {
     pub(crate) middleware: Chain,
     /// Values that every request of the server may use.
     pub(crate) states: RwLock<States>,
-    /// And what its lifespan started.
+    /// The value that its lifespan started.
     pub(crate) lifespan_state: RwLock<Option<Arc<dyn Any + Send + Sync>>>,
     pub(crate) registry: RwLock<Registry>,
     pub(crate) common: Arc<Common>,

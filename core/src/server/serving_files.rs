@@ -139,7 +139,7 @@ pub(super) struct Asked {
     pub(super) directory: Arc<Directory>,
     /// Resources of the directory that are not shown.
     pub(super) barred: Vec<Guarded>,
-    /// After which file it begins.
+    /// File after which it begins.
     pub(super) after: Option<String>,
     pub(super) page_size: usize,
     /// Cursor of the list after the directory's last page.

@@ -13,7 +13,7 @@ use crate::jsonrpc::RawJson;
 pub(crate) struct CacheKey {
     /// Owner of the result: a digest of the server's address.
     pub(crate) target: Arc<str>,
-    /// For whom it is: a digest of the authorization that it was asked with; `None` of a public one.
+    /// User of the result: a digest of the authorization that it was asked with; `None` of a public one.
     pub(crate) scope: Option<Arc<str>>,
     /// The request's method.
     pub(crate) method: Cow<'static, str>,
@@ -35,7 +35,7 @@ pub(crate) struct CacheEntry {
     pub(crate) result: RawJson,
     /// Time of its arrival.
     pub(crate) received: Duration,
-    /// Until when it is fresh.
+    /// Time until which it is fresh.
     pub(crate) expires: Duration,
 }
 

@@ -50,14 +50,14 @@ pub(crate) enum Full {
     All,
     /// Their owner has too many.
     Owner,
-    /// Whoever opens the sessions of their owner has as many as are left for others.
+    /// The holder of their owner's sessions has as many as are left for others.
     Holder,
 }
 
 /// The number by which tasks count together, whatever sessions they are of: a principal, or where it comes from.
 pub(crate) type Holder = u64;
 
-/// So many tasks a holder has in any case.
+/// Number of tasks that a holder may have in any case.
 const ALWAYS: usize = 8;
 
 /// Tasks and their outcomes. Called under the lock of the code that runs the tasks: must not wait, so a store that is
@@ -77,8 +77,8 @@ pub(crate) trait TaskStore: Send {
     /// The task is finished. `false`: it was before, or is gone. An outcome costs the longest finished ones theirs,
     /// and their place.
     fn finish(&mut self, owner: &Owner, task: Task, outcome: Option<Outcome>) -> bool;
-    /// So many tasks of an owner in order of creation, after the one with this place; and the place of the last, when
-    /// more follow.
+    /// Returns a page of an owner's tasks in order of creation, after the one with this place; and the place of the
+    /// last, when more follow.
     fn page(&self, owner: &Owner, after: u64, most: usize) -> (Vec<Task>, Option<u64>);
     /// The place of the newest task, whosever.
     fn last(&self) -> u64;

@@ -55,7 +55,7 @@ impl Out {
         Self { held: Held::Own(pipe), way }
     }
 
-    /// Whatever stands at descriptor 2 now.
+    /// Returns the stream at descriptor 2 as it is now.
     pub(crate) fn standard_error() -> Option<Self> {
         Some(Self::of(Held::Shared(rustix::stdio::stderr())))
     }

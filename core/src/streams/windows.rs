@@ -20,7 +20,7 @@ use windows_sys::Win32::System::Console::{
 use windows_sys::Win32::System::IO::CancelSynchronousIo;
 use windows_sys::Win32::System::Threading::{GetCurrentThreadId, OpenThread, THREAD_TERMINATE};
 
-/// So many bytes wait for the thread that writes them, as many as in a pipe of Linux.
+/// Number of bytes that wait for the thread that writes them, as many as in a pipe of Linux.
 const CAPACITY: usize = 64 << 10;
 
 /// A console takes and gives so many units of UTF-16 at once.
@@ -85,7 +85,7 @@ impl Out {
         Self { way: Way::Thread(Writer::new(File::from(pipe.into()))), is_shared: false }
     }
 
-    /// Whatever stands at standard error now. `None` in a program that has none.
+    /// Returns the stream at standard error as it is now. `None` in a program that has none.
     pub(crate) fn standard_error() -> Option<Self> {
         /// The handle that stood there last, and its writer.
         static LAST: Mutex<Option<(usize, Arc<Writer>)>> = Mutex::new(None);

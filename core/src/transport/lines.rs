@@ -154,7 +154,7 @@ impl Lines {
         Some(Line::TooLong(Oversized { bytes, outline, told: true, is_over_budget: long.is_over_budget }))
     }
 
-    /// So many bytes of a line that has begun and does not end yet, once they are there.
+    /// Returns the first bytes of a line that has begun and does not end yet, once that many are there.
     pub(crate) fn begun(&mut self, bytes: usize) -> Option<Bytes> {
         if self.skipping.is_some() {
             return None;

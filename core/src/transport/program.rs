@@ -15,7 +15,7 @@ use crate::jsonrpc::Limits;
 use crate::protocol::{Connection, Input, Outbound, Transport};
 use crate::signal::Signal;
 
-/// So often within [`WINDOW`] it is started again.
+/// Most times that it is started again within [`WINDOW`].
 const MAX_RESTARTS: usize = 5;
 const WINDOW: Duration = Duration::from_secs(60);
 /// The first start of a window comes at once. The pause before the second; twice as long each time.

@@ -35,7 +35,7 @@ pub(super) fn stems(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Whoever copies a server from the README gets the one that is tested.
+/// Checks that a server in the README is the one that is tested.
 pub(super) fn readme(tree: &Tree) -> Vec<String> {
     let text = |path: &str| tree.files.iter().find(|f| f.path == path).map(|f| f.text.as_str());
     let Some(page) = text("README.md") else { return vec!["there is no README.md".into()] };

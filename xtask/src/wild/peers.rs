@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
-/// On which side of the wire a peer is, and what of ours it meets.
+/// Side of a peer on the wire, and the part of ours that it meets.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {

@@ -178,7 +178,8 @@ impl Auth {
         self
     }
 
-    /// Whoever was granted `scope` has `narrower` ones, too. May be said of several.
+    /// Adds scopes that `scope` implies: whoever was granted it has the `narrower` ones, too. May be called several
+    /// times.
     #[must_use]
     pub fn scope_implies(
         mut self,

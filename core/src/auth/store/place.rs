@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 const MAX_FILE_BYTES: u64 = 4 * MAX_BYTES as u64;
 /// Files of one server that are looked at.
 const MAX_ISSUERS: usize = 100;
-/// So much longer than before a login may become without being in want of room.
+/// Additional length that a login may get without being in want of room.
 const SPARE: usize = 16 * 1024;
 /// Damaged files of one login that are put aside.
 const MAX_BAD: usize = 9;

@@ -82,7 +82,7 @@ pub struct RateLimit {
 }
 
 impl RateLimit {
-    /// So many requests each second, as many at once.
+    /// Allows this many requests each second, and as many at once.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for a rate that is not positive.

@@ -367,7 +367,7 @@ impl Elsewhere {
         }
     }
 
-    /// Whoever waits for this round goes on; whether it was the last one.
+    /// Ends a round, so that everything that waits for it goes on. Returns true if it was the last one.
     fn end_round(&self, all_told: bool, pause: Option<Duration>) -> bool {
         let mut state = self.lock();
         let is_last = if all_told { state.untold.is_empty() } else { pause.is_none() };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::signal::Signal;
 
-/// As many are remembered, about.
+/// Approximate number of marks that are remembered.
 const MAX: usize = 1000;
 
 #[derive(Default)]

@@ -1,8 +1,8 @@
-//! Under which keys a store of one's own keeps what: answers, and the marks by which it is known what has changed.
+//! Keys in a store of one's own: those of answers, and those of the marks that show changes.
 //!
-//! An answer names the marks' values that it was asked for under; a change writes other values. So nothing has to be listed
-//! to be dropped, and what was asked for before a change is not given after it, whichever process asked and whichever heard
-//! of the change.
+//! An answer names the marks' values that it was asked for under; a change writes other values. So nothing has to be
+//! listed to be dropped, and an answer that was asked for before a change is not given after it, whichever process
+//! asked and whichever heard of the change.
 
 use super::answers::uri_of;
 use super::digest;

@@ -15,7 +15,7 @@ use crate::signal::Signal;
 const MAX_WAITING: usize = 1024;
 
 pub(super) struct Inbox {
-    /// Whoever keeps its stream open says how it ends.
+    /// True for a stream: its opener sets its end.
     pub(super) streams: bool,
     state: Mutex<State>,
     /// Set when the server has answered for the first time.

@@ -140,7 +140,7 @@ struct State {
     inboxes: Vec<Weak<Inbox>>,
     /// Resources that a legacy session listens to, with the number of listeners.
     wanted: BTreeMap<String, usize>,
-    /// And what was subscribed to besides.
+    /// Resources that were subscribed to besides.
     subscribed: BTreeSet<String>,
 }
 

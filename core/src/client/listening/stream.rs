@@ -32,7 +32,7 @@ const OF_A_TOKEN: Duration = Duration::from_secs(1);
 pub(super) struct Way {
     pub(super) link: Arc<dyn Link>,
     pub(super) timeout: Option<Duration>,
-    /// To which what is sent belongs.
+    /// Trace that its requests belong to.
     pub(super) trace: Option<TraceContext>,
 }
 

@@ -375,7 +375,7 @@ impl Connection {
         }
     }
 
-    /// Whatever the server tells: on a stream, or to all.
+    /// Takes a notification of the server: on a stream, or to all.
     pub(super) fn notified(&mut self, method: String, params: Option<RawJson>, out: &mut Vec<Action>) {
         #[derive(serde::Deserialize)]
         struct Params {

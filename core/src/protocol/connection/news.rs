@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::*;
 use crate::model::subscription::{MAX_SUBSCRIBED, MAX_SUBSCRIPTIONS, check_uri};
 
-/// So long changes of a list are gathered before they are told.
+/// Time for which changes of a list are gathered before they are told.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
-/// So long questions wait for a client that has not said that it is initialized.
+/// Longest time that questions wait for a client that has not said that it is initialized.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most visits of pages that one client may be told the end of.
 const MAX_VISITS: usize = 256;

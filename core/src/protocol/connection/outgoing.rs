@@ -4,9 +4,9 @@ use super::*;
 use crate::model::TASKS_EXTENSION;
 
 const SET_LEVEL: &str = "logging/setLevel";
-/// So many times the requests that may be awaited at once may wait to be sent.
+/// Most requests that wait to be sent, as a multiple of those that may be awaited at once.
 const QUEUED: usize = 16;
-/// So many calls of tools that were given up are remembered until their late answers come.
+/// Most given-up calls of tools that are remembered until their late answers come.
 const MAX_GIVEN_UP: usize = 64;
 
 impl Connection {

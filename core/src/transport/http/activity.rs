@@ -23,21 +23,21 @@ use crate::driver::now;
 pub(super) struct Activity {
     /// One at most, unless it speaks HTTP/2.
     busy: AtomicU32,
-    /// So many of them are streams that wait for news.
+    /// Number of them that are streams which wait for news.
     waits: AtomicU32,
-    /// Since when it has a request, or none. Milliseconds on the engine's clock, as all times here.
+    /// Time since which it has a request, or none. Milliseconds on the engine's clock, as all times here.
     since: AtomicU64,
     /// Time at which the head of the next request began, or 0.
     head: AtomicU64,
     /// Something has come.
     heard: AtomicBool,
-    /// So many of them have a body that is still on its way.
+    /// Number of them with a body that is still on its way.
     arriving: AtomicU32,
     /// It speaks HTTP/2: of what comes nothing says that it is a head.
     is_multiplexed: AtomicBool,
     /// Times by which the answers that are on their way over HTTP/2 have to be taken, by number.
     answers: Mutex<(u64, BTreeMap<u64, u64>)>,
-    /// Since when its peer takes nothing, or 0 while writing goes on.
+    /// Time since which its peer takes nothing, or 0 while writing goes on.
     blocked: AtomicU64,
     /// Time for which its peer has taken nothing, in all, before that; and the number of bytes that it took meanwhile.
     stalled: AtomicU64,

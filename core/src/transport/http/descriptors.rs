@@ -4,8 +4,8 @@
 #[cfg(unix)]
 const LEFT: usize = 64;
 
-/// As many sockets as are wanted, or as there can be. The soft limit of open files is raised to the hard one: a server has
-/// many, and the soft one is low for the sake of programs that call `select`.
+/// Returns the number of sockets that can be had, of those wanted. The soft limit of open files is raised to the hard
+/// one: a server has many, and the soft one is low for the sake of programs that call `select`.
 #[cfg(unix)]
 pub(super) fn most(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -42,7 +42,7 @@ use crate::server::Server;
 
 /// The most requests that wait for the authorization server.
 const MAX_WAITING: usize = 1024;
-/// So many of them from one address.
+/// Most of them from one address.
 const MAX_WAITING_EACH: usize = 256;
 /// The most questions about tokens that are asked at once.
 const MAX_ASKING: usize = 32;

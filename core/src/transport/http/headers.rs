@@ -194,7 +194,7 @@ fn compare(
     }
 }
 
-/// As much of what a peer sent as an error says back.
+/// Quotes the beginning of a peer's text for an error.
 pub(super) fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text, 100))
 }

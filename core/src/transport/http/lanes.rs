@@ -44,7 +44,7 @@ struct LaneState {
     streams: Vec<(u64, Arc<Outlet>)>,
     /// Messages that no stream was there for.
     queue: VecDeque<Bytes>,
-    /// For what is in the queue.
+    /// Charge for the messages in the queue.
     charge: Option<Charge>,
     /// Made for the first event that can be resumed from.
     store: Option<Box<dyn EventStore>>,

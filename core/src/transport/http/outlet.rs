@@ -48,7 +48,7 @@ impl State {
         waiting <= STEP || self.charge.get_or_insert_with(|| Charge::new(owner)).fit(waiting)
     }
 
-    /// So many bytes more wait in any case.
+    /// Charges for more bytes that wait, in any case.
     fn pays_anyway(&mut self, more: usize, owner: Owner) {
         let waiting = self.waiting + more;
         if waiting > STEP {
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// So many bytes wait no more.
+    /// Counts bytes that do not wait any more.
     fn read(&mut self, less: usize) {
         self.waiting -= less;
         if self.waiting <= STEP {

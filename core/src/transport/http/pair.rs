@@ -39,7 +39,8 @@ pub(super) struct Pair {
     /// The holder that it counts for.
     holder: Holder,
     outlet: Arc<Outlet>,
-    /// Until when its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says so.
+    /// Time until which its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says
+    /// so.
     until: AtomicU64,
 }
 

@@ -1,4 +1,4 @@
-//! From where addresses can be reached, and where a server is that leads to others.
+//! Reach of addresses, and the address of a server that leads to others.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,7 +12,7 @@ pub(crate) trait Whereabouts: Send + Sync {
     fn reaches(&self) -> Pin<Box<dyn Future<Output = Vec<Reach>> + Send + '_>>;
 }
 
-/// From where an address can be reached.
+/// Places from which an address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     Public,

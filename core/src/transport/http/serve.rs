@@ -49,7 +49,7 @@ const PATIENCE: Patience = Patience {
     idle: Duration::from_secs(60),
     write: Duration::from_secs(60),
 };
-/// About as much memory a socket uses, in bytes.
+/// Approximate memory of a socket, in bytes.
 const SOCKET: usize = 16 << 10;
 /// Interval of the checks of that.
 const SWEEP: Duration = Duration::from_secs(5);
@@ -67,7 +67,7 @@ const MAX_BUFFER: usize = 128 << 10;
 /// The longest head of a request over HTTP/2, and its most fields: a byte may stand for a field there.
 const MAX_LIST: u32 = 16 << 10;
 const MAX_FIELDS: usize = 100;
-/// About as much memory a connection over HTTP/2 uses, in bytes, with all that it carries.
+/// Approximate memory of a connection over HTTP/2, in bytes, with all that it carries.
 const MULTIPLEXED: usize = 512 << 10;
 /// Requests of one connection at once, over HTTP/2.
 const MAX_STREAMS: u32 = 100;

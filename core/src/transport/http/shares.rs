@@ -50,12 +50,12 @@ struct Table<T> {
     pushing: (u64, HashMap<Holder, u32>),
 }
 
-/// So many may one holder push out of its own within a tenth of a second; others are refused at once. Making room costs
-/// more than that, and the holder with the most gains nothing by it.
+/// Most of its own things that one holder may push out within a tenth of a second; others are refused at once. Making
+/// room costs more than that, and the holder with the most gains nothing by it.
 const PUSHED: (u32, u64) = (64, 100);
 
-/// So many are looked at to find what makes room. In a crowd that is a part of what one holder has, another one each
-/// time: a holder that opens thousands must not make everybody wait for a look at all of them.
+/// Most things that are looked at to find the one that makes room. In a crowd they are a part of one holder's, another
+/// one each time: a holder that opens thousands must not make everybody wait for a look at all of them.
 const LOOKED_AT: usize = 256;
 
 impl<T> Table<T> {
@@ -213,7 +213,7 @@ impl<T: Yielding> Shares<T> {
     }
 }
 
-/// So many that a holder has them without a share.
+/// Number of things that a holder has without a share.
 const ALWAYS: usize = 32;
 
 /// Count of things that nobody can take away. One holder has at most as many as are left for others, and always a few.

@@ -17,7 +17,7 @@ pub(super) enum Then {
     Status(&'static [u16]),
     /// One of these codes, or the connection is closed without an answer.
     StatusOrClosed(&'static [u16]),
-    /// So many good answers on the same connection.
+    /// This many good answers on the same connection.
     Answers(usize),
     /// Nothing: we hang up first.
     HangUp,

@@ -30,7 +30,7 @@ enum Level {
     May,
 }
 
-/// So many reasons may stand instead of tests, all rows together.
+/// Most reasons that may stand instead of tests, all rows together.
 const MOST_REASONS: usize = 5;
 
 /// The rows.

@@ -178,7 +178,7 @@ fn check(entry: &Entry, sources: &Sources) -> Outcome<Row> {
     })
 }
 
-/// From which revision to which.
+/// Describes a range of revisions.
 fn window(since: &str, until: Option<&str>) -> String {
     match until {
         None => format!("{since} –"),

@@ -20,7 +20,7 @@ use serde_json::json;
 use stage::{Cast, Stage};
 
 type Scene = fn(&mut Stage) -> Outcome;
-/// By whom the fixture server is protected: its environment.
+/// Protection of the fixture server: its environment.
 type Protection = fn(&Provider) -> (String, String);
 
 /// Scenes: the name, the protection of the server, and the play.

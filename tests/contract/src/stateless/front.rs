@@ -66,7 +66,7 @@ enum Running {
 }
 
 impl Front {
-    /// So many endpoints in front of these processes.
+    /// Starts this many endpoints in front of these processes.
     pub(super) fn start(kind: &Kind, processes: &[&Endpoint; 2], count: usize) -> Outcome<Self> {
         let path = &processes[0].path;
         let (addresses, running) = match kind {

@@ -21,7 +21,7 @@ pub(super) struct Question {
     pub(super) done: Done,
 }
 
-/// Whoever waited, and what he gets.
+/// Waiting function of a question, and its answer.
 pub(super) type Answered = (Done, RawJson);
 
 /// The questions of one task. A key is never used twice.

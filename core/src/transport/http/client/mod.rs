@@ -56,7 +56,7 @@ use crate::transport::http::network::Network;
 /// The longest that one notification or response of ours may hold up the next.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So often an answer to the server is sent, with a pause in between, when it does not arrive.
+/// Attempts to send an answer to the server, with a pause in between, when it does not arrive.
 const ANSWER_TRIES: usize = 3;
 const ANSWER_PAUSE: Duration = Duration::from_millis(500);
 /// Notifications and responses that wait to be sent.

@@ -20,7 +20,7 @@ use crate::driver::runtime;
 /// A server that says nothing for so long while it is waited for is asked for a sign of life, and has as long again.
 const PING: Duration = Duration::from_secs(20);
 
-/// So many exchanges share a connection. Servers allow a hundred and more; what is above that would wait without a word.
+/// Most exchanges that share a connection. Servers allow a hundred and more; any above that would wait without a word.
 const MOST: usize = 50;
 
 /// The way to send requests on one connection. The connection is driven by a task of its own, which ends with the last of

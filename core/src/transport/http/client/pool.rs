@@ -188,7 +188,7 @@ pub(super) struct Pool {
     connecting: tokio::sync::Mutex<()>,
     sweeping: AtomicBool,
     closed: AtomicBool,
-    /// From where what it has connected to can be reached, each kind once.
+    /// Kinds of the addresses that it has connected to, each once.
     #[cfg(feature = "auth")]
     reached: Mutex<Vec<Reach>>,
 }

@@ -18,7 +18,7 @@ use crate::transport::http::fetch::fetch;
 
 /// The longest that a login waits for another process that changes what is kept.
 const RESERVE: Duration = Duration::from_secs(60);
-/// So many steps no login has.
+/// Number of steps that no login has.
 const MAX_STEPS: usize = 64;
 
 /// Receiver that waits for the browser.

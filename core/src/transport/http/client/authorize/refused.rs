@@ -11,10 +11,10 @@ use crate::auth::token::mask;
 use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
 use crate::transport::http::client::head::Head;
 
-/// So often the scopes of a token are widened for one request.
+/// Most times that the scopes of a token are widened for one request.
 const MAX_STEP_UPS: usize = 2;
 
-/// So often one request waits for the logins of others that want other scopes.
+/// Most times that one request waits for the logins of others that want other scopes.
 const MAX_JOINED: usize = 100;
 
 /// The most sets of scopes of which it is remembered that they were not granted.
