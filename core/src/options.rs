@@ -45,7 +45,7 @@ const SHORTEST: usize = 4;
 pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
     let begun = known.iter().find(|k| name.len() >= SHORTEST && k.starts_with(name));
-    // What has less than half in common was not meant.
+    // A name with less than half in common was not meant.
     let meant = begun.or_else(|| (far <= nearest.len().max(name.len()).div_ceil(2)).then_some(&nearest));
     let hint = match meant {
         Some(meant) => format!("did you mean {meant:?}?"),

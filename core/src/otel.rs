@@ -114,7 +114,7 @@ impl Middleware for Telemetry {
             .with_links(link.into_iter().collect());
         let span = self.0.tracer.build_with_context(builder, &parent);
         let spans = parent.with_span(span);
-        // What the handler sees, and asks with, is this span and not its parent; a client says what was not said by hand.
+        // The handler sees, and asks with, this span and not its parent; a client says what was not said by hand.
         let context = context.with_state(OtelScope(spans.clone()));
         let context = match carried::trace_context(&spans) {
             Some(trace) => context.with_state(trace),

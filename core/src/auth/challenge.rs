@@ -242,7 +242,7 @@ mod tests {
             ),
             (&["Bearer realm=\"x\" scope=\"y z\""], &[r#"Bearer realm="x", scope="y z""#]),
             (&["Bearer scope=\"\", a="], &[r#"Bearer scope="", a="""#]),
-            // What is no challenge.
+            // Texts that are no challenge.
             (&[""], &[]),
             (&["a=b"], &[]),
             (&["=\"x, Basic\", Bearer"], &["Bearer"]),

@@ -42,7 +42,7 @@ pub fn watch_signals(patience: Duration) -> Result<()> {
             let watched = || IS_WATCHED.load(Ordering::SeqCst).then(|| ROUND.load(Ordering::SeqCst));
             let before = watched();
             tokio::time::sleep(patience).await;
-            // Who watches since then has missed nothing.
+            // A host that watches since then has missed nothing.
             if before.is_some() && watched() == before {
                 crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
                 // Nothing milder is safe while another thread runs the host's code.

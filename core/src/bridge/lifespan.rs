@@ -21,7 +21,7 @@ impl Lifespan for HostLifespan {
         let starting = handled(&alone(&self.start), &self.start, RawJson::empty_object());
         Box::pin(async move {
             starting.await?;
-            // What was started stays with the host.
+            // The value that was started stays with the host.
             Ok(Arc::new(()) as SharedState)
         })
     }

@@ -26,7 +26,7 @@ impl Bridge {
             Answer::Value(value) => reply.value(value),
             Answer::Text(text) => reply.text(text),
             Answer::Failed(text) => reply.failed(text),
-            // Of a function of the user's; what is around it passes the error on.
+            // For a function of the user's; the layers around it pass the error on.
             Answer::Error(error) if next_is_none && error.kind() == ErrorKind::Unsupported => reply.unsupported(&error),
             Answer::Error(error) => reply.error(error),
             Answer::Gone => reply.gone(),

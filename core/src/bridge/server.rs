@@ -166,7 +166,7 @@ pub(super) fn add(
             name
         }
     };
-    // What is new is to be seen anyway.
+    // A new entry is to be seen anyway.
     if let Some(yes) = enabled.filter(|yes| replace || !yes) {
         match place {
             Place::Server(server) => drop(server.set_enabled(kind, &name, yes)),

@@ -192,7 +192,7 @@ impl Passing {
             return given;
         }
         let named = answer.and_then(|answer| tasks::created("", answer).ok().flatten());
-        // What is kept waits for a cancellation that was before the answer.
+        // Those that are kept wait for a cancellation that was before the answer.
         let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut ties.tasks)
             .into_iter()
             .partition(|(id, _)| named.as_ref().is_some_and(|task| task.task_id == **id));
@@ -308,7 +308,7 @@ fn check_given(method: &str, result: &RawJson, given: Option<RawJson>) -> Result
     if given.as_ref() == Some(result) {
         return Ok(());
     }
-    // What was no such result before is no fault of the middleware either.
+    // A result that was none before is no fault of the middleware either.
     check(method, result).or_else(|error| match given {
         Some(given) if check(method, &given).is_err() => Ok(()),
         _ => Err(error),

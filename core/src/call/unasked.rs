@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(instead(&all, "notifications/progress", &progress), None);
         let visited = json!({"elicitationId": "1"});
         assert_eq!(instead(&all, "notifications/elicitation/complete", &visited), withheld());
-        // What is not the protocol's is nothing to it.
+        // A notification that is not the protocol's is nothing to it.
         assert_eq!(instead(&nothing, "notifications/com.example/own", &json!({})), None);
     }
 

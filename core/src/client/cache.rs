@@ -132,7 +132,7 @@ impl Cache {
     #[cfg(feature = "runtime")]
     pub(crate) fn anywhere(options: &CacheOptions, place: Place, outside: &Outside) -> Arc<Self> {
         match &options.place {
-            // What nobody else can reach is nobody else's business, and its name is used again by others.
+            // A server that nobody else can reach is nobody else's business, and its name is used again by others.
             Where::Store(store) if place.has_address => {
                 let given_up = Arc::<Signal>::default();
                 let elsewhere = Elsewhere::new(store.clone(), &place.target, options, outside, given_up.clone());
@@ -212,7 +212,7 @@ impl Cache {
         let generation = memory.generation(&key.target, &key.method);
         let mut kept = None;
         if options.cache == CacheMode::Default {
-            // Of both the newer: a server may say another scope than it did before.
+            // The newer of both: a server may say another scope than it did before.
             let found = [memory.get(&key), memory.get(&key.public())];
             kept = found.into_iter().flatten().max_by_key(|entry| entry.received);
             if let Some(result) = self.fresh(kept.as_ref(), now()) {
@@ -364,7 +364,7 @@ impl Asked {
         let Some(memory) = self.cache.memory() else { return };
         let Some((ttl, scope)) = hints(result) else { return };
         let (key, other) = self.keys(scope);
-        // What was kept before is not what the server says now.
+        // The entry that was kept before is not what the server says now.
         memory.remove(&other);
         if ttl.is_zero() {
             return memory.remove(&key);

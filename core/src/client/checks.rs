@@ -72,7 +72,7 @@ pub(super) fn run(client: u64, job: Job) {
 /// Does it without the lock.
 fn done(all: MutexGuard<'static, Queue>, client: u64, job: Job) -> MutexGuard<'static, Queue> {
     drop(all);
-    // What the job calls in the end is the user's, perhaps.
+    // The job calls a function at its end that may be the user's.
     drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
     let mut all = queue();
     all.served.retain(|of| *of != client);

@@ -175,7 +175,7 @@ impl Client {
         }
         let (client, mut options) = (self.clone(), options.clone());
         if method.starts_with("tasks/") {
-            // Of what is sent instead.
+            // The trace of the request that is sent instead.
             options.trace_context = trace_of(params, options.trace_context.as_ref());
         }
         let requestor = self.requestor(options.trace_context.clone(), options.origin.clone());
@@ -226,7 +226,7 @@ impl Client {
             }
         }
         text.push('}');
-        // What follows a task outlives the request that began it.
+        // The guard that follows a task outlives the request that began it.
         let follow: Arc<Mutex<Option<Guard>>> = Arc::default();
         let begun = self.connected.link.clock().now();
         let (client, mut given, following) = (self.clone(), options.clone(), Arc::downgrade(&follow));
@@ -302,7 +302,7 @@ impl Client {
         let (timeout, trace_context) = (options.timeout, options.trace_context.clone());
         let each = CallOptions { timeout, trace_context, origin: options.origin.clone(), ..CallOptions::default() };
         let requestor = self.requestor(each.trace_context.clone(), each.origin.clone());
-        // What is left of the whole time ends it, where there is one.
+        // The rest of the whole time ends it, where there is one.
         let patience = patience_of(options).filter(|_| within.is_none());
         let ended = self.finished(&task.task_id, requestor.clone(), &each, patience);
         let ended = match within {

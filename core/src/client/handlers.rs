@@ -420,7 +420,7 @@ impl Shaper for Answered {
             ROOTS => self.rooted(given)?,
             _ => given,
         };
-        // What belongs to a task says so, in both directions.
+        // Messages that belong to a task say so, in both directions.
         let meta = if revision.rules().tasks { self.asked.to::<Value>().ok() } else { None };
         if let Some(task) = meta.and_then(|mut asked| asked["_meta"].get_mut(RELATED_TASK).map(Value::take)) {
             result["_meta"][RELATED_TASK] = task;

@@ -288,7 +288,7 @@ impl ClientOptions {
             capabilities: self.capabilities.clone().map(Capabilities::new).unwrap_or_default(),
             instructions: None,
             discovery: crate::model::CacheHints::new(),
-            // Of one that is pinned the negotiation makes sure.
+            // The negotiation makes sure of a pinned one.
             revisions: match self.revision.as_deref() {
                 Some(era @ ("legacy" | "modern")) => spoken("client", Some(era)).unwrap_or_default(),
                 _ => Revision::ALL.to_vec(),

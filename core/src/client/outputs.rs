@@ -81,7 +81,7 @@ impl Ready {
         let Ok((source, schema)) = &self.0 else { return Ok(()) };
         let members = shape::members(result.get());
         let of = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.get());
-        // What failed, and what is of a type that nobody here knows, was promised nothing.
+        // A failure, and a result of a type that nobody here knows, was promised nothing.
         if of("isError") == Some("true") || of("resultType").is_some_and(|kind| kind != "\"complete\"") {
             return Ok(());
         }
@@ -445,7 +445,7 @@ impl Client {
             there.guard(None);
             let guard = client.perform_read(&method, params, &options, done);
             there.guard(Some(guard));
-            // Who left meanwhile has not seen this guard.
+            // A caller that left meanwhile has not seen this guard.
             if there.is_left() {
                 there.guard(None);
             }
@@ -513,7 +513,7 @@ impl Client {
             match ready.check(&tool, &result, &Effort::Inline) {
                 Ok(()) => done(Ok(result)),
                 Err(Unsure::Bad(error)) => done(Err(error)),
-                // What the caller holds has gone with the answer: the time alone ends this.
+                // The caller's guard has gone with the answer: the time alone ends this.
                 #[cfg(feature = "runtime")]
                 Err(Unsure::Long) => drop(check_long(ready, tool, result, &timeouts, done)),
                 #[cfg(not(feature = "runtime"))]

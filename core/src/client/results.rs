@@ -205,7 +205,7 @@ pub(crate) fn reading_of(method: &str) -> fn(RawJson) -> Result<RawJson> {
     }
     fn pages(kind: Kind, result: RawJson) -> Result<RawJson> {
         let page = page(kind, &result)?;
-        // What is left out of it is seen by what is missing.
+        // Entries were left out if the list is empty, or has a `null`.
         let is_odd = page.entries.is_empty() || shape::has(result.get(), "null");
         Ok(if is_odd { plain(&result, &[kind.list_member()]) } else { result })
     }

@@ -89,7 +89,8 @@ impl Known {
         }
         if method == "notifications/tools/list_changed" {
             self.outputs.forget();
-            // What must not be a task may be one now; that something must be one is believed until it is listed anew.
+            // A tool that must not be a task may be one now; that one must be a task is believed until it is listed
+            // anew.
             let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
             known.retain(|_, support| *support != TaskSupport::Forbidden);
         }

@@ -99,7 +99,7 @@ async fn a_connection_has_one_timer() {
         while peer.awaited() > 1 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // What was replaced ends as soon as the runtime looks at it.
+        // A timer that was replaced ends as soon as the runtime looks at it.
         tokio::task::yield_now().await;
         assert!(tasks() <= 1, "{} tasks", tasks());
     }

@@ -171,7 +171,7 @@ fn arguments(input: &[u8]) -> u64 {
         && !has_reals(&value)
     {
         let other = schema.check_text(|| &source, "argument", &value.to_string());
-        // Of a text that is shorter fewer steps are taken.
+        // A shorter text takes fewer steps.
         let gave_up = |checked: &Result<(), String>| {
             checked.as_ref().is_err_and(|why| ["too many steps", "too deep"].iter().any(|part| why.contains(part)))
         };

@@ -253,7 +253,7 @@ fn message(frame: &ByteString, e: &Envelope<'_>) -> Result<Message, DecodeError>
         Some(v) => return Err(invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v)))),
         None => {
             let message = "\"jsonrpc\": missing, expected \"2.0\"";
-            // What a program logs as JSON may well have an id and an error.
+            // A program that logs as JSON may well write an id and an error.
             let meant = result.or(error).is_some_and(|value| value.starts_with('{'));
             return Err(if meant { invalid(id, message.into()) } else { DecodeError::invalid(id, message) });
         }

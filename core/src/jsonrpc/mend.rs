@@ -63,7 +63,7 @@ pub(crate) fn within(frame: &Bytes, limits: &Limits) -> Vec<Message> {
         let value = match values.next() {
             Some(Ok(value)) => value,
             broken => {
-                // What is in a broken object is a part of it.
+                // Anything in a broken object is a part of it.
                 if rest.len() == text.len() {
                     break;
                 }

@@ -214,7 +214,7 @@ fn described(noun: Noun<'_>, union: &ValidationError<'_>, context: &[Vec<Validat
     let at = union.instance_path().as_str();
     let mut all = Vec::new();
     flatten(at, context, &mut all);
-    // Who may leave a value out has not meant to.
+    // A caller that may leave a value out has not meant to.
     if all.iter().any(|one| !is_null(at, one)) {
         all.retain(|one| !is_null(at, one));
     }

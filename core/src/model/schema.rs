@@ -232,7 +232,7 @@ impl Schema {
 
     /// Returns true if the library finds the words in time.
     fn is_worded(&self, rules: &Rules, steps: usize, value: &Value) -> bool {
-        // What takes the rest has the library look at everything beside it again.
+        // A rule that takes the rest has the library look at everything beside it again.
         let steps = match (rules.tracking, rules.ways) {
             (0, _) => steps,
             (1..=4, 0..=1_000) => steps / 20,
@@ -576,7 +576,7 @@ mod tests {
             let foreign = |value: &Value| read.check_foreign(&source, "result", &value.to_string(), &full());
             assert_eq!(check(&fits), Ok(()), "{keyword}");
             assert_eq!(foreign(&fits), Ok(()), "{keyword}");
-            // What is a note, and no assertion, fails nothing.
+            // A note, which is no assertion, fails nothing.
             if !fails.is_null() {
                 assert!(check(&fails).is_err_and(|why| !why.is_empty()), "{keyword}: {fails}");
                 assert!(matches!(foreign(&fails), Err(Wrong::Unfit(why, _)) if !why.is_empty()), "{keyword}: {fails}");

@@ -232,7 +232,7 @@ fn is_baggage(text: &str) -> bool {
     let is_value = |value: &str| value.bytes().all(|b| matches!(b, b'!'..=b'~') && !matches!(b, b'"' | b',' | b'\\'));
     text.len() <= MAX_BAGGAGE
         && text.split(',').all(|member| {
-            // What comes after a semicolon are properties, `key` or `key=value`.
+            // Properties come after a semicolon, `key` or `key=value`.
             let mut parts = member.split(';').map(trimmed);
             let first = parts.next().and_then(|first| first.split_once('='));
             first.is_some_and(|(key, value)| is_key(trimmed(key)) && is_value(trimmed(value)))

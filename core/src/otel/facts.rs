@@ -133,7 +133,7 @@ pub(super) fn failure(facts: &Facts, outcome: Option<&Result<RawJson>>) -> Optio
 }
 
 fn failed(facts: &Facts, error: &Error) -> Failure {
-    // What the client is told comes after the middleware.
+    // The code that the client gets is made after the middleware.
     let told = |code| if facts.is_server && code == RESOURCE_NOT_FOUND { facts.not_found } else { code };
     let code = error.code().map(told);
     let kind = code.map_or_else(|| error.kind().as_str().to_owned(), |code| code.to_string());

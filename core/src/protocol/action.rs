@@ -371,7 +371,7 @@ impl Call {
         let name = self.method.name_of(head.name, head.uri, params.as_ref());
         let mut context = self.context.clone();
         (context.name, context.meta) = (name.clone(), head.meta);
-        // What was not asked for as a task does not become one on its way.
+        // A request that was not asked for as a task does not become one on its way.
         let task = head.task.filter(|_| self.task.is_some());
         Ok(Self { id: self.id, method: self.method, params, name, arguments: head.arguments, task, context })
     }

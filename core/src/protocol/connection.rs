@@ -220,7 +220,7 @@ impl Connection {
     pub fn next_tick(&self) -> Option<Duration> {
         let unopened = matches!(self.phase, Phase::Unopened) && self.facts.role == Role::Server;
         if unopened && self.waiting.is_empty() {
-            // Of stateless requests, mostly of one: the rest belongs to sessions, and to requests of our own.
+            // For stateless requests, mostly for one: the rest belongs to sessions, and to requests of our own.
             return self.incoming.next_due().into_iter().chain(self.listeners_due()).min();
         }
         // A server may take its time while it waits for an answer of ours.
@@ -267,7 +267,7 @@ impl Connection {
     pub fn handle(&mut self, now: Duration, input: Input) -> Vec<Action> {
         let mut out = Vec::with_capacity(2);
         if matches!(input, Input::Received(_) | Input::Batch(_) | Input::Invalid(_) | Input::Unreadable(_)) {
-            // What was read before the end was known runs no handler any more.
+            // A request that was read before the end was known runs no handler any more.
             if matches!(self.phase, Phase::Closed) {
                 return out;
             }
@@ -280,7 +280,7 @@ impl Connection {
             Input::Unreadable(text) => self.unreadable(&text, &mut out),
             Input::Call(invocation) => self.call(now, invocation, &mut out),
             Input::Notify { method, params, related } => {
-                // What is told to many connections is not in every revision.
+                // A notification to many connections is not in every revision.
                 let known = |revision| Method::find(method).is_none_or(|row| row.exists_in(revision));
                 if self.revision().is_none_or(known) {
                     self.notify(method, &params, related, &mut out);

@@ -203,7 +203,7 @@ pub(super) fn admit(
         name: row.name_of(head.name, head.uri, params),
         arguments: head.arguments,
         goes_on: head.goes_on,
-        // Who does not declare it runs the request as any other (specification, "Task Support and Handling").
+        // A side that does not declare it runs the request as any other (specification, "Task Support and Handling").
         task: head.task.filter(|_| revision.rules().tasks && row.task.is_some_and(|path| facts.capabilities.has(path))),
     })
 }

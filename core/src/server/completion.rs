@@ -210,8 +210,8 @@ fn choices(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
 pub(super) fn result(mut values: Vec<Value>, total: Option<u64>, has_more: Option<bool>) -> Map<String, Value> {
     let all = values.len() as u64;
     values.truncate(MAX_VALUES);
-    // Who says how many there are, and has not given all, has more. Who says only that there are more does not know how
-    // many.
+    // A handler that says how many there are, and has not given all, has more. One that says only that there are more
+    // does not know how many.
     let given = values.len() as u64;
     let more = has_more.unwrap_or_else(|| total.is_some_and(|total| total > given)) || all > given;
     let total = total.map(|total| total.max(all)).or_else(|| (has_more != Some(true)).then_some(all));

@@ -83,7 +83,7 @@ impl<E: Into<Box<HiddenError>>> From<E> for HandlerError {
                 // It came from another server, by a client of the handler's own.
                 _ if error.is_received() => {}
                 ErrorKind::Rpc | ErrorKind::InputRequired => return Self(Failure::Rpc(error.clone())),
-                // What became of a question to the client is no secret.
+                // The fate of a question to the client is no secret.
                 ErrorKind::Unsupported => return Self(Failure::Unsupported(error.clone())),
                 ErrorKind::Timeout | ErrorKind::PeerMisbehaved => {
                     return Self::new(error.message());

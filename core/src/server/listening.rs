@@ -62,7 +62,7 @@ impl Router {
         let Call { id, context, .. } = call;
         let asking = Arc::new(Asking::default());
         let outer = Context::new(id, context.clone(), link.clone(), asking.clone());
-        // What waits for the hook can be cancelled.
+        // A request that waits for the hook can be cancelled.
         if !uris.is_empty() && !link.started(&outer) {
             return;
         }
@@ -149,7 +149,7 @@ impl Drop for Gathers {
         let listen = Listen::new(self.call, filter, self.context.clone(), counted);
         // Should the client be gone, those that watch its resources are told so.
         self.link.clone().input(Input::Listen(Box::new(listen)));
-        // What has become of them since they were asked about is not lost.
+        // Changes of them since they were asked about are not lost.
         if let Some((tasks, listened)) = &self.tasks {
             for (owner, id) in listened {
                 if let Some((version, params)) = tasks.tell_now(owner, id) {

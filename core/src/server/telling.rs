@@ -28,7 +28,7 @@ impl Router {
                 && may_use(registry, changes, Kind::Resource, &uri, &call.context.transport);
             (known, registry.subscription.clone())
         });
-        // What was there once may be unsubscribed from.
+        // A resource that was there once may be unsubscribed from.
         if begins && !known {
             return fail(link, &call, not_found(&uri));
         }

@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(store.size(), (2, 900 + 2 * (1 + OVERHEAD)));
         store.put(key("a", "m", "3"), entry(500), 0);
         assert!(store.get(&key("a", "m", "1")).is_none() && store.get(&key("a", "m", "2")).is_some());
-        // What has no room at all costs no other its place, and is not there as it was before either.
+        // An entry without any room costs no other its place, and is not there as it was before either.
         store.put(key("a", "m", "3"), entry(5000), 0);
         assert!(store.get(&key("a", "m", "3")).is_none() && store.get(&key("a", "m", "2")).is_some());
         store.put(key("a", "m", "2"), entry(5000), 0);

@@ -200,7 +200,7 @@ impl Client {
             Err((first, true)) => once(target, options, handlers, Some(LEGACY))
                 .await
                 .map_err(|(error, relaunch)| (tried_both(&error, first.message()), relaunch)),
-            // What was known of it may no longer be true.
+            // The known era may no longer be true.
             Err((error, false))
                 if asks && known.is_some_and(|k| k.era == Era::Legacy) && error.kind() != ErrorKind::Misuse =>
             {
@@ -405,7 +405,7 @@ async fn negotiate(
             if hears {
                 let (heard, hearing) = oneshot::channel();
                 client.hear_lists(Box::new(move |outcome| drop(heard.send(outcome))));
-                // What changes from now on is heard of, if the server does not take its time.
+                // Changes from now on are heard of, if the server does not take its time.
                 if tokio::time::timeout(LISTEN_PATIENCE, hearing).await.is_err() {
                     client.connected.hub.listens_late();
                 }

@@ -46,7 +46,7 @@ impl Hearing {
             let Some(length) = self.announced else { return };
             let Some(frame) = lines.begun(length) else { return };
             self.announced = None;
-            // What is none was announced by some line of a log.
+            // Some line of a log announced a message that is none.
             match decode_leniently(&frame, &self.limits) {
                 Ok(decoded) => {
                     lines.skip(length);
@@ -122,7 +122,7 @@ impl Hearing {
         peer.unreadable(&shown(frame));
         let is_read = !found.is_empty();
         found.into_iter().for_each(|message| peer.handle(Input::Received(message)));
-        // Of an array, what else it was to answer.
+        // The other requests that an array was to answer.
         let answers_too = outline.answered().collect();
         if !is_read || outline.is_many() {
             peer.handle(Input::Invalid(DecodeError { answers_too, ..error }));

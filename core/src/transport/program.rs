@@ -161,7 +161,7 @@ impl Program {
     /// Reads what a process says, and sees to its end.
     async fn follow(self: Arc<Self>, process: Arc<Process>, output: Output, peer: Arc<Peer>) {
         let Some(mut reason) = output.read(&peer, self.limits).await else { return };
-        // What was open before is known by now.
+        // A server that was open before is known by now.
         if peer.revision().is_none() && self.lock().restarts.is_empty() {
             let (stdin, last) = {
                 let state = self.lock();
@@ -175,7 +175,7 @@ impl Program {
         if !self.restart {
             peer.close(&reason);
             drop(peer);
-            // What it has left behind is ended while it can still be known.
+            // Processes that it has left behind are ended while they can still be known.
             self.end_input();
             return process.end(self.grace).await;
         }

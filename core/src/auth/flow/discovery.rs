@@ -29,7 +29,7 @@ impl Flow {
         let resolved = fluent_uri::UriRef::parse(named)
             .ok()
             .and_then(|named| Some(named.resolve_against(&fluent_uri::Uri::parse(base).ok()?).ok()?.into_string()));
-        // Of an absolute one the text as it came.
+        // An absolute one stays as it came.
         Some(if Parts::of(named).is_some() { named.to_owned() } else { resolved.unwrap_or_else(|| named.to_owned()) })
             .filter(|named| !named.is_empty())
     }
@@ -83,7 +83,7 @@ impl Flow {
         let fetched = match outcome {
             // Only what is remembered says that there ever was something: there are better places.
             Err(unfetched) if is_hint || unfetched.answered => Ok(Err(unfetched.why)),
-            // What the server names may be broken where the well-known place is not.
+            // The server may name a broken address where the well-known place is not.
             Ok(fetched) if (is_hint || is_named) && (fetched.status >= 500 || fetched.status == 429) => {
                 Ok(Err(format!("HTTP {}", fetched.status)))
             }

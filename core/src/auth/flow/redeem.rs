@@ -214,7 +214,7 @@ impl Flow {
         self.refused_refresh = true;
         self.spent = self.session.as_ref().and_then(Session::refresh_token).map(str::to_owned);
         if !self.given.refused && self.given.auth.granted() == Grant::AuthorizationCode {
-            // What is asked for next needs a user: not before the server has said what it wants.
+            // The next request needs a user: not before the server has said what it wants.
             return self.failed("the refresh", endpoint.as_deref(), &refusal.to_string());
         }
         self.decide_again(now)

@@ -155,7 +155,7 @@ impl Place {
         self.is_own()?;
         let path = self.path(stem, ".json");
         if path.is_symlink() {
-            // What it leads to is somebody else's file, whose mode is not ours to change.
+            // It leads to somebody else's file, whose mode is not ours to change.
             return Ok(Some(Err(Unread::Damaged("it is a link"))));
         }
         // To open a pipe would wait for whoever writes into it.

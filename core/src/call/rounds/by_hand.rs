@@ -124,7 +124,7 @@ pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, r
             // Its questions are taken back; dropping the reply sends nothing.
             None => drop(reply),
             Some(Ok(())) => context.run_again(params.clone(), reply.for_again(&context, &params)),
-            // What became of a question to the client is no secret.
+            // The fate of a question to the client is no secret.
             Some(Err(error)) => match error.kind() {
                 ErrorKind::Rpc => match error.as_answer() {
                     Some(text) => reply.failed(text),
@@ -141,7 +141,7 @@ async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<St
     if input.questions.is_empty() && input.state.is_none() && !input.waits {
         return Err(no_question());
     }
-    // Who cannot be asked everything is asked nothing.
+    // A client that cannot be asked everything is asked nothing.
     for (_, method, params) in &input.questions {
         context.can_ask(method, Some(params))?;
     }

@@ -156,14 +156,14 @@ impl Context {
         refused: Option<Option<u64>>,
     ) -> Option<Result<Payload>> {
         let rounds: &Rounds = self.request().rounds.as_ref()?.kept.get()?.downcast_ref()?;
-        // What was meant as an answer, and not what went wrong on the way.
+        // Answers that were meant, and not failures on the way.
         let (refused, meant) = match outcome {
             Ok(Payload::Failed(_)) => (refused, false),
             Ok(_) => (refused, true),
             Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.refusal()), false),
             Err(error) => (refused, error.code().is_some()),
         };
-        // Who cannot be asked everything is asked nothing.
+        // A client that cannot be asked everything is asked nothing.
         let refused = refused.and_then(|number| rounds.refusal(number)).map(Err);
         refused.or_else(|| rounds.outcome(meant))
     }

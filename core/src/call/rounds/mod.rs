@@ -249,7 +249,7 @@ impl Rounds {
         }
         let before = kept.asked.iter().position(|asked| asked.digest == digest).map(|n| kept.asked.remove(n));
         let response = before.as_ref().and_then(|asked| self.responses.get(&asked.key)).map(RawJson::from_value);
-        // What is no answer is asked for again.
+        // A question whose answer is none is asked again.
         if let (Some(asked), Some(response)) = (&before, response)
             && let Ok(result) = ask::received(self.rules, method, Some(&params), response, judged)
         {
@@ -323,7 +323,7 @@ impl Rounds {
     pub(crate) fn refusal(&self, number: Option<u64>) -> Option<Error> {
         let state = self.lock();
         let first = state.missing.iter().position(|(known, _)| number.is_none_or(|number| number == *known))?;
-        // What was asked at the same time was refused, too, before the first one ended the handler.
+        // Questions at the same time were refused, too, before the first one ended the handler.
         let missing: Vec<&str> = state.missing[first..].iter().flat_map(|(_, missing)| missing).copied().collect();
         Some(modern::missing_capabilities(&missing))
     }
@@ -342,7 +342,7 @@ impl Rounds {
             return Some(self.required(questions.clone(), &kept));
         }
         let first = state.pending.first()?;
-        // What was answered has not been asked again, and something else was: the handler is not the same every time.
+        // An answered question has not been asked again, and another one was: the handler is not the same every time.
         let mut demanded = state.kept.answered.iter().zip(&state.used).skip(state.kept.before);
         let unasked = demanded.find(|(_, used)| !**used).map(|(a, _)| &a.what);
         let given = state.kept.asked.iter().find(|asked| self.responses.contains_key(&asked.key)).map(|a| &a.what);

@@ -288,7 +288,7 @@ impl Requestor {
         let options = CallOptions { lasting: true, task: None, progress, ..options };
         let answer = Some(self.ask(method, Some(asked), &options));
         let mut creating = Creating { requestor: self.clone(), method: method.to_owned(), answer };
-        // What is kept hears of progress.
+        // The guard that is kept hears of progress.
         let (answer, _progress) = creating.answer().await;
         let answer = answer?;
         let Some(task) = created(method, &answer)? else { return Ok(answer) };

@@ -159,7 +159,7 @@ impl Handler for Waits {
                 let waiting = state.waiting(&self.owner);
                 drop(state);
                 self.tasks.give_up_unread(&**cx.link(), &self.owner, &waiting);
-                // What the task has to say may go out with the answer.
+                // Messages of the task may go out with the answer.
                 cx.link().take_up(cx.call());
                 // A cancellation that came before the push found nothing.
                 if cx.is_cancelled() {

@@ -77,7 +77,7 @@ mod tests {
         making.end("a", true).expect("was on its way").set();
         assert!(making.is_made("a", "1") && !making.is_made("a", "0") && !making.is_made("b", "1"));
         assert!(over.is_set() && making.find("a", before).is_some() && making.find("a", meanwhile).is_some());
-        // Who asks later and finds nothing knows that it went.
+        // A search that begins later and finds nothing knows that it went.
         let after = making.moment();
         assert!(making.find("a", after).is_none());
     }

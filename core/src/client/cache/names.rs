@@ -43,7 +43,7 @@ impl Names {
         let uri = if method == READ { uri_of(&key.params).unwrap_or_default() } else { String::new() };
         let levels = levels(&uri);
         let mut marks = vec![self.mark(method, "itself", levels.last().copied().unwrap_or_default())];
-        // What it is a part of.
+        // Resources that it is a part of.
         let above = [""].into_iter().chain(levels.iter().copied()).take(levels.len());
         marks.extend(above.map(|level| self.mark(method, "above", level)));
         marks

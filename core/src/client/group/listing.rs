@@ -267,7 +267,7 @@ impl ClientGroup {
         let route = match Route::of(before.find(name)) {
             Some(found) => found,
             None => {
-                // What was kept is what it is not known from.
+                // The cached lists do not have it.
                 let failures = self.ask(kind, &CallOptions::default().cache(CacheMode::Refresh)).await;
                 let now = self.snapshot(kind);
                 Route::of(now.find(name)).ok_or_else(|| self.unknown(kind, name, &now, &failures))?

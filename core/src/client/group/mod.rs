@@ -274,7 +274,7 @@ async fn all<F: Future>(futures: Vec<F>, at_once: usize) -> Vec<F::Output> {
             if running.is_empty() && before == 0 {
                 return Poll::Ready(());
             }
-            // What takes the place of something finished has to be polled once.
+            // A future that takes the place of a finished one has to be polled once.
             if running.len() == before {
                 return Poll::Pending;
             }

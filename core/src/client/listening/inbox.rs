@@ -36,11 +36,11 @@ struct State {
 impl State {
     fn add(&mut self, change: Change) {
         if let Change::Task { task, .. } = &change {
-            // How it is now.
+            // The state of the task now.
             let is_of = |other: &Change| matches!(other, Change::Task { task: of, .. } if of.task_id == task.task_id);
             self.waiting.retain(|other| !is_of(other));
         }
-        // Of an extension it is what happened, not what is so.
+        // A notification of an extension is an event, not a state.
         if matches!(change, Change::Extension { .. }) || !self.waiting.contains(&change) {
             self.waiting.push_back(change);
         }

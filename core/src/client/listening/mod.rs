@@ -218,7 +218,7 @@ impl Hub {
     /// The server was met anew, and may say something else of itself than before.
     #[cfg(feature = "runtime")]
     pub(crate) fn reopened(&self, opening: Opening) {
-        // Of what was kept of the one before nothing need hold.
+        // Nothing that was kept of the one before need hold.
         for method in LISTS_CHANGED.into_iter().chain([UPDATED]) {
             self.learn(method, None);
         }

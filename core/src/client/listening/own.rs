@@ -94,7 +94,7 @@ impl Own {
         let mut state = self.lock();
         let rests = state.generation == generation;
         state.runs = !rests;
-        // What nobody wants nobody misses.
+        // Changes that nobody wants nobody misses.
         state.missed &= !state.wanted.is_empty();
         rests
     }
@@ -301,8 +301,8 @@ async fn keep(hub: Arc<Hub>, link: Arc<dyn Link>, timeout: Option<Duration>) {
         match honoured {
             Err(error) => {
                 hub.own.settle(generation, Err(&error));
-                // What was open before goes on; else it is tried again, if what is wanted without those who were told is
-                // still something.
+                // A stream that was open before goes on; else it is tried again, if anything is wanted without those
+                // who were told.
                 if current.is_none() {
                     if hub.own.now().1.is_empty() {
                         continue;

@@ -120,7 +120,7 @@ impl Tries {
         let is_lost = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) && !error.is_refused();
         let is_worth = match error.kind() {
             _ if is_lost => true,
-            // What was let go on before may be again.
+            // A stream that was let go on before may be again.
             ErrorKind::Rpc | ErrorKind::PeerMisbehaved | ErrorKind::Transport => was_open,
             _ => false,
         };
@@ -159,7 +159,7 @@ pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Si
                     };
                     opens.store(true, Ordering::Release);
                     if before {
-                        // What was missed is not known either.
+                        // Changes that were missed are not known either.
                         Change::all_of(&filter).for_each(|change| known.learn(change.method(), Some(&change.params())));
                     }
                     return hears.acknowledged(filter, before, params.as_ref());

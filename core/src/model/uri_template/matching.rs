@@ -67,7 +67,7 @@ fn push_expression(out: &mut String, expression: &Expression, later: &[Part]) {
         Part::Expression(next) => Some(next.operator),
         Part::Literal(_) => None,
     });
-    // What follows may be missing and starts with a character that may stand here, too: it comes first.
+    // The next part may be missing and starts with a character that may stand here, too: it comes first.
     let lazy = if matches!(next, Some(Label | Parameters | QueryMore)) { "?" } else { "" };
     let comes = |operators: &[Operator], c: char| {
         later.iter().any(|part| match part {

@@ -199,7 +199,7 @@ impl Connection {
         }
         let session = match &mut self.phase {
             Phase::Legacy(session) => {
-                // Who asks is ready, whether it has said so or not.
+                // A client that asks is ready, whether it has said so or not.
                 session.news.ready |= !head.is_modern() && method != "ping";
                 Some(&**session)
             }
@@ -284,7 +284,7 @@ impl Connection {
                 };
                 let mut session = Session::new(revision, Arc::new(peer));
                 if let Some(News { subscriptions, visits, .. }) = before {
-                    // What was begun goes on.
+                    // Subscriptions and visits that have begun go on.
                     session.news = News { subscriptions, visits, ..News::default() };
                 }
                 self.phase = Phase::Legacy(Box::new(session));

@@ -153,7 +153,7 @@ impl Connection {
                     self.asked_to_visit(&id);
                 }
                 let id = self.transmit(outgoing, revision, out);
-                // What came back is compared with what was asked for.
+                // The result is compared with the request.
                 if let Some(outgoing) = self.outgoing.get_mut(&id) {
                     outgoing.params = neutral;
                 }
@@ -456,7 +456,7 @@ fn complete(facts: &Facts, outgoing: &Outgoing, result: RawJson) -> Result<RawJs
     let method = outgoing.method.as_str();
     match head.result_type.map(serde_json::value::RawValue::get) {
         None | Some("\"complete\"") => Ok(result),
-        // Of `tasks/get` the extension says "complete" in its words and "task" in its examples.
+        // The extension says "complete" of `tasks/get` in its words and "task" in its examples.
         Some("\"task\"")
             if matches!(method, "tools/call" | "tasks/get") && facts.capabilities.has_extension(TASKS_EXTENSION) =>
         {

@@ -28,7 +28,7 @@ impl Connection {
         let error = Error::new(ErrorKind::Transport, reason).answer_lost();
         let streams: Vec<CallId> = self.forget_streams().collect();
         out.extend(streams.into_iter().map(|call| Action::Resolve(call, Err(error.clone()))));
-        // What nobody waits for has no place in the next process.
+        // A request that nobody waits for has no place in the next process.
         let is_wanted = |outgoing: &Outgoing| ![OPENING, NOBODY, PING].contains(&outgoing.call);
         self.waiting.retain(is_wanted);
         // The oldest comes to the front last.

@@ -122,7 +122,7 @@ impl Connection {
 
     fn begin_anew(&mut self, now: Duration, revision: Revision, timeout: Option<Duration>, out: &mut Vec<Action>) {
         self.restorable.session += 1;
-        // What the server has asked in the old session, nobody waits for any more.
+        // Nobody waits any more for the server's questions in the old session.
         for call in self.incoming.drain() {
             out.push(Action::Abort(call, Some("the server lost the session".into())));
         }
@@ -130,7 +130,7 @@ impl Connection {
         self.lasting.clear();
         self.batches.clear();
         self.waiting.retain(|waiting| waiting.call != RESTORING);
-        // What stood still for the server's questions goes on.
+        // Requests that stood still for the server's questions go on.
         self.outgoing.restart_all(now);
         self.outgoing.orphan_all(now + ORPHANED);
         self.sooner = true;

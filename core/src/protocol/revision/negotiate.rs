@@ -312,7 +312,7 @@ impl Negotiation {
         });
         match modern {
             Some(revision) => self.probe(revision, true),
-            // Of what the server speaks there was nothing in `initialize`, and there would be nothing in another.
+            // `initialize` offered none of the server's revisions, and another one would not either.
             None if self.stage == Stage::Initialize && !offer.supported.is_empty() => Step::Failed(Error::new(
                 ErrorKind::Unsupported,
                 format!(

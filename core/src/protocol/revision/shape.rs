@@ -408,7 +408,7 @@ pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, m
             let object = adapted.unwrap_or(object);
             let text = object.get();
             if !rules.result_type {
-                // What came from a newer server and is passed on, or what only newer clients are told.
+                // Members of a newer server that are passed on, or that only newer clients are told.
                 return if has(text, "\"resultType\"") || (method.cacheable && cache::is_in(text)) {
                     out.push_str(&without_modern(text))
                 } else {
@@ -486,7 +486,7 @@ fn finish(out: &mut String, rules: &Rules, server_info: &str, unhinted: bool) {
         }
         out.push_str("\"resultType\":\"complete\"");
         if unhinted {
-            // Who made the result knows whom it is for; nobody else can say that it may be kept.
+            // The author of the result knows whom it is for; nobody else can say that it may be kept.
             out.push_str(",\"ttlMs\":0,\"cacheScope\":\"private\"");
         }
         out.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");

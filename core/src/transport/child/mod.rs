@@ -210,7 +210,7 @@ impl Output {
         let (mut lines, mut hearing) = (Lines::new(limits.max_message_bytes), Hearing::new(limits));
         loop {
             let readable = async {
-                // What it asks for and does not read must not pile up.
+                // Answers that it asks for and does not read must not pile up.
                 if self.backlog.is_full() {
                     self.backlog.room().await;
                 }

@@ -51,7 +51,7 @@ pub(super) fn place_of(to: &Target, options: &ClientOptions) -> Place {
     };
     let own = options.cache.scope.as_deref();
     let target = meant(url);
-    // Who logs in is not known yet, so nobody else is taken for them.
+    // The user that will log in is not known yet, so nobody else is taken for one.
     #[cfg(feature = "auth")]
     if options.auth.is_some() && own.is_none() {
         return Place { target, scope: alone(), has_address: true, renew: Some(alone) };
@@ -60,7 +60,7 @@ pub(super) fn place_of(to: &Target, options: &ClientOptions) -> Place {
     let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
     let all: BTreeMap<String, &str> = all.collect();
     let parts = all.iter().flat_map(|(name, value)| [name.as_str(), *value]).chain(user.map(|(user, _)| user));
-    // What a server answers may depend on what its client can do.
+    // A server's answers may depend on the abilities of its client.
     let facts = options.facts();
     let parts = parts.chain([facts.capabilities.raw().get()]);
     let scope = match own {

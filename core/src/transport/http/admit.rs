@@ -178,7 +178,7 @@ impl Inner {
             Method::OPTIONS if at_messages && cors::is_preflight(headers) && self.page(headers).is_some() => {
                 Some(Ok(Verb::Preflight))
             }
-            // What makes a client of both transports open the stream instead.
+            // Clients of both transports open the stream instead after this answer.
             _ if at_stream => {
                 let why = format!("method {} is not served here: GET opens the stream", head.method);
                 Some(Err(Refusal::method(why, "GET")))

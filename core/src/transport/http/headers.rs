@@ -246,7 +246,7 @@ fn capitalized(name: &str) -> String {
 fn argument(arguments: &str, path: &[String]) -> Option<String> {
     let mut at = Cow::Borrowed(arguments);
     for name in path {
-        // Of a duplicate member the last one counts, as it does for the handler.
+        // The last one of a duplicate member counts, as it does for the handler.
         let found = members(&at).into_iter().rev().find(|(key, _)| key == name)?.1.get().to_owned();
         at = Cow::Owned(found);
     }

@@ -246,7 +246,7 @@ fn usable(given: &str) -> Option<String> {
     let given = given.trim();
     let (scheme, rest) = given.split_once("://").unwrap_or(("http", given));
     let scheme = scheme.to_ascii_lowercase();
-    // Of the last one no way leads there, which is said when it is to be used.
+    // No way leads to the last one, which is said when it is to be used.
     if !matches!(scheme.as_str(), "http" | "socks5" | "socks5h" | "https") {
         return None;
     }

@@ -169,7 +169,7 @@ mod tests {
             "localhost:8000",
             "LOCALHOST:8000",
             "[::1]:8000",
-            // What is in front of it has another port: a container's, a tunnel's, a proxy's.
+            // A container, a tunnel or a proxy in front of it has another port.
             "localhost",
             "localhost:8001",
             "127.0.0.1",

@@ -265,7 +265,7 @@ impl Sink for Outlet {
                     self.answer(Answer { id: None, text: frame, code, early: related.is_none() });
                 }
                 Sent::Notification | Sent::Announcement => {
-                    // What belongs to no request is a listen stream's, and bounded where it comes from.
+                    // A message that belongs to no request is a listen stream's, and bounded where it comes from.
                     self.message(Event { id: None, text: frame }, related.is_some());
                 }
                 // A stateless revision has no requests of the server.

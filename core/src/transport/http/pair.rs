@@ -200,7 +200,7 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(inner.max_queued, holder.owner()));
     let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
     let (principal, patience) = (sender.principal.clone(), inner.patience(&sender));
-    // What comes in belongs to the POST that brings it.
+    // The message belongs to the POST that brings it.
     let sender = Sender { extensions: None, origin: inner.origin.clone(), ..sender };
     let connection = Connection::new(inner.server.facts(), sender.into_transport(Some(&id)));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);

@@ -56,7 +56,7 @@ impl Reach {
             [0x2002, high, low, ..] => inner(high, low),
             [first, ..] if first & 0xfe00 == 0xfc00 => Self::Private,
             [first, ..] if first & 0xffc0 == 0xfe80 => Self::LinkLocal,
-            // Of documentation; of Teredo, which carries an IPv4 address of anybody's.
+            // Addresses of documentation; those of Teredo, which carry an IPv4 address of anybody's.
             [0x2001, 0xdb8, ..] | [0x2001, 0, ..] => Self::Nowhere,
             [first, ..] if first & 0xe000 == 0x2000 => Self::Public,
             _ => Self::Nowhere,

@@ -155,7 +155,7 @@ pub(super) async fn answered(
         exchange.outlet().next()
     });
     match first {
-        // What has an id went out on a stream already.
+        // An answer with an id went out on a stream already.
         Some(Next::Answer(answer)) if accepts.json && answer.id.is_none() => {
             exchange.finish();
             json(status(&answer), answer.text)

@@ -59,7 +59,7 @@ impl Inner {
         let is = |other: &str| below == other.trim_end_matches('/') || below == other;
         let pair = guard.pair_resource(host);
         let at_pair = pair.filter(|pair| is(Url::of(pair).map_or("", |url| url.path)) || is(&self.options.sse_path));
-        // What is listened on may have another path outside.
+        // A listening server may have another path outside.
         if let Some(pair) = at_pair.filter(|_| !below.is_empty() && !is(own)) {
             resource = pair;
         } else if !below.is_empty() && !is(own) && (self.mounted || !is(&self.options.path)) {

@@ -349,7 +349,7 @@ mod tests {
         let bob = Holder::of(None, Some([203, 0, 113, 2].into()));
         assert!(add("bob", &bob) && add("bob-2", &bob));
         assert_eq!(there(&sessions), ["ada", "eve-19", "bob", "bob-2"]);
-        // Who has as many as anybody else pays himself.
+        // A holder with as many as anybody else pays himself.
         assert!(add("bob-3", &bob));
         assert_eq!(there(&sessions), ["ada", "eve-19", "bob-2", "bob-3"]);
         // Where all have one, the one idle for longest goes.
@@ -369,7 +369,7 @@ mod tests {
         assert!(add("ada", "ada", false) && add("eve-1", "eve", true) && add("eve-2", "eve", true));
         // Her own are busy, and she has more than others.
         assert!(!add("eve-3", "eve", false));
-        // Of those who have more than he has the next one makes room.
+        // The next one of those who have more than he has makes room.
         assert!(add("bob", "bob", true));
         assert_eq!(there(&sessions), ["eve-1", "eve-2", "bob"]);
         assert!(!add("carl", "carl", false), "all of them are busy");

@@ -347,7 +347,7 @@ mod tests {
             let own = thing(Use::Answering, 9);
             assert!(shares.add(at(1), own.clone()).is_some(), "{used:?}");
             assert_eq!((gone(&eves), shares.len()), (vec![0], 4));
-            // Who has the most finds room at his own cost, unless all of it is in use.
+            // The holder with the most finds room at his own cost, unless all of it is in use.
             let more = shares.add(at(9), thing(used, 10)).is_some();
             assert_eq!((more, gone(&[own])), (used != Use::Answering, vec![]), "{used:?}");
             assert_eq!(shares.len(), 4);

@@ -55,7 +55,7 @@ fn copy(stream: &Stream) -> Result<File> {
 fn check(place: BorrowedFd<'static>, name: &str) -> Result<Stream> {
     let flags = fcntl_getfd(place).map_err(|_| closed(name))?;
     let kind = rustix::fs::fstat(place).map(|stat| FileType::from_raw_mode(stat.st_mode)).map_err(failed)?;
-    // What is no file at all (a counter, a timer) has only come to stand here.
+    // A descriptor that is no file at all (a counter, a timer) has only come to stand here.
     if was_closed(place) || matches!(kind, FileType::Unknown | FileType::Directory) {
         return Err(closed(name));
     }

@@ -68,7 +68,7 @@ impl World {
             .unwrap_or((0, Vec::new(), Value::Null));
         match status {
             0 => Err("no connection".to_owned().into()),
-            // What somebody answers, and is none.
+            // An answer of somebody that is none.
             1 => Err(Unfetched::answered("a redirect that leads nowhere".into())),
             status => {
                 // A text is a page.

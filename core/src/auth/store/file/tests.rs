@@ -93,7 +93,7 @@ async fn only_the_owner_reads() {
     assert!(dir.store().load(&key()).await.expect("loaded").is_some());
     assert_eq!(mode(&file), 0o600);
 
-    // What somebody else has left under the name of a new file is not written into.
+    // A file that somebody else has left under the name of a new one is not written into.
     let new = file.with_extension("new");
     fs::write(&new, "x").expect("written");
     set(&new, 0o666);

@@ -306,7 +306,7 @@ impl Tasks {
 
     fn end_by_request(&self, owner: &Owner, id: &str) -> Result<RawJson> {
         self.find(owner, id)?;
-        // What is finished stays as it is.
+        // A finished task stays as it is.
         if let Ok((running, task)) = self.cancelled(owner, id) {
             self.hear(id, u64::MAX, told_end(&task, None));
             if let Some(running) = running {

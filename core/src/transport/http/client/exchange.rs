@@ -444,7 +444,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
     envelope.push('}');
     let (envelope, mut cursor) = (RawJson::trusted(envelope), None);
     let before = shared.tools.of(&name);
-    // What was kept of the list has led to the wrong headers.
+    // The cached list has led to the wrong headers.
     if let Some(peer) = shared.peer.upgrade() {
         peer.outdated("tools/list");
     }

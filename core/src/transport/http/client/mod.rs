@@ -230,7 +230,7 @@ impl Shared {
                 answered.into_iter().for_each(|waiting| waiting.abort());
             }
             Ok(Decoded::Batch(parts)) => self.handle(Input::Batch(parts)),
-            // Of the oldest transport all answers come in this way.
+            // All answers of the oldest transport come in this way.
             Err(error) if error.answers.is_some() => self.handle(Input::Invalid(error)),
             Err(_) => {}
         }

@@ -86,7 +86,7 @@ impl Multiplexed {
         if let Some(host) = host.and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
             whole.authority = Some(host);
         }
-        // Of the same parts as before.
+        // It has the same parts as before.
         if let Ok(whole) = Uri::from_parts(whole) {
             *request.uri_mut() = whole;
         }

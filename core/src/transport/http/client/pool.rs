@@ -335,7 +335,7 @@ impl Pool {
         if let Connector::Forward(_, forward) = &self.connector {
             let mut whole = self.origin.clone().into_parts();
             whole.path_and_query = request.uri().path_and_query().cloned();
-            // Of the same parts as before.
+            // It has the same parts as before.
             if let Ok(whole) = Uri::from_parts(whole) {
                 *request.uri_mut() = whole;
             }

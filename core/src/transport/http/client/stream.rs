@@ -399,7 +399,7 @@ pub(super) async fn listen(
             }
             // Not offered.
             Ok(answer) if !cursor.is_resumable() || answer.head.status == StatusCode::NOT_FOUND => return,
-            // What was to follow is not kept any more: what comes now is better than nothing.
+            // The events that were to follow are not kept any more: those that come now are better than nothing.
             Ok(_) => {
                 cursor.last_id = None;
                 futile += 1;

@@ -66,7 +66,7 @@ fn messages_without_a_stream_wait_for_one_and_are_not_repeated() {
         lanes.send(vec![notification("changed"), notification("changed")]);
         let (_, other) = lanes.open_stream().expect("room");
         assert_eq!((read(&stream), read(&other)), (vec!["changed".to_owned()], vec![]), "one stream, once");
-        // What a stream's reader left behind is the next one's.
+        // Messages that a stream's reader left behind are the next one's.
         lanes.send(vec![notification("left")]);
         lanes.close_stream(key, &stream);
         assert_eq!(read(&other), ["left"]);

@@ -374,7 +374,7 @@ impl Authorizer {
             };
             let before = match reservation.load().await {
                 Ok(before) => before,
-                // What is damaged is put aside, and its error comes once; anything else is not written over.
+                // A damaged login is put aside, and its error comes once; anything else is not written over.
                 Err(error) => {
                     let before = reservation.load().await?;
                     self.warn(error.message());

@@ -94,7 +94,7 @@ impl Authorizer {
             let state = self.lock();
             let is = |token: u64| token == state.generation;
             match trial {
-                // What somebody else has got is not what this one was given.
+                // A token that somebody else has got is not the one that this request was given.
                 _ if is(state.taken_over) && trial.taken_over == 0 => trial.taken_over += 1,
                 _ if is(state.refreshed) && trial.refreshes == 0 => trial.refreshes += 1,
                 _ => trial.logins += 1,
@@ -130,7 +130,7 @@ impl Authorizer {
         }
         let wanted = wanted.to_owned();
         if !self.fly(Why::Insufficient(challenges), generation).await? {
-            // What this one wants was not asked for.
+            // The scopes that this one wants were not asked for.
             trial.joined += 1;
             return Ok(true);
         }
