@@ -52,7 +52,7 @@ impl Database {
     }
 }
 
-/// What is to be done.
+/// A thing to do.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 struct Task {
     /// In a few words.

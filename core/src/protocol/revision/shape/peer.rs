@@ -1,4 +1,4 @@
-//! Texts of one side about itself and its requests, as a revision can carry them.
+//! Facts that one side tells the other of itself and of its requests, as a revision can carry them.
 
 use std::borrow::Cow;
 
