@@ -8,7 +8,7 @@ use super::Server;
 use crate::call::BoxFuture;
 use crate::error::{Error, Result};
 
-/// Text of the log for a failed start that nobody waits for.
+/// Kind of the failure that is reported when the start fails and nobody waits for it.
 pub(crate) const NOT_STARTED: &str = "the server did not start";
 
 /// Value that all handlers share while a server is in use.
