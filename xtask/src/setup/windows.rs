@@ -179,7 +179,7 @@ fn gcc() -> Option<PathBuf> {
     all.then(|| first(&["x86_64-w64-mingw32-gcc-posix", "x86_64-w64-mingw32-gcc"])).flatten()
 }
 
-/// True if the machine's own compiler links for Windows.
+/// Returns true if the machine's own compiler links for Windows.
 fn has_std() -> bool {
     let mut command = tool::command("rustc");
     command.args(["--print", "target-libdir", "--target", TARGET]);
