@@ -5,7 +5,7 @@
  * classes, methods, parameters and types. Keys, ops, handlers and sources are integers whose
  * meaning lives in `host.ts`; `json`, `options`, `target`, `head` and `definition` are JSON texts.
  */
-/** What the functions below want instead of the object: Node-API is quicker with it. */
+/** Handles that the functions below take instead of the object: Node-API is quicker with them. */
 export type BridgeHandle = { readonly bridge: symbol };
 export type ClientHandle = { readonly client: symbol };
 

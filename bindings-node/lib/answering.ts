@@ -1,4 +1,4 @@
-/** What a client does for its server: answers for the model, for the user and for the files. */
+/** Handlers of a client for its server: answers for the model, for the user and for the files. */
 
 import { resolve } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -30,7 +30,7 @@ export type RootLike = string | URL | Root;
 /** Lets a model answer. Text is what the assistant says. */
 export type SamplingHandler = (params: CreateMessageRequestParams, ctx: RequestContext) => Sampled | Promise<Sampled>;
 
-/** What a model answered: text, or a message with more to say of itself. */
+/** An answer of a model: text, or a message with more to say of itself. */
 export type Sampled =
   | string
   | CreateMessageResult
@@ -42,7 +42,7 @@ export type ElicitationHandler<Params = ElicitRequestFormParams> = (
   ctx: RequestContext,
 ) => Answered | Promise<Answered>;
 
-/** What the user did: the values of the form accept it; null, undefined and false decline. */
+/** An answer of the user: the values of the form accept it; null, undefined and false decline. */
 export type Answered =
   | ElicitResult
   | NonNullable<ElicitResult["content"]>
@@ -52,10 +52,10 @@ export type Answered =
   // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing declines.
   | void;
 
-/** What a function of roots gives: the roots, or a result that says more. */
+/** Roots from a function: the roots, or a result that says more. */
 export type Rooted = readonly RootLike[] | ListRootsResult;
 
-/** What a client does for its server. What is there is declared; a request for what is not there is refused. */
+/** Handlers of a client for its server. What is there is declared; a request for what is not there is refused. */
 export interface Answers {
   /**
    * Lets a model answer. With `tools` or `context` the server may send those as well.
@@ -83,8 +83,9 @@ export interface Answers {
 }
 
 /**
- * What a client hears of its server besides answers, in every revision. With any of these the program goes on until the
- * client is closed: {@link Client.unref} says otherwise. {@link Client.listen} is for one place that waits for changes.
+ * Listeners of a client for its server's messages besides answers, in every revision. With any of these the program
+ * goes on until the client is closed: {@link Client.unref} says otherwise. {@link Client.listen} is for one place that
+ * waits for changes.
  *
  * Servers of 2026-07-28 tell only those who listen: with `onListChanged` or `onNotification` the client does, to all lists. A
  * server that refuses that is warned of (`TricornWarning`).

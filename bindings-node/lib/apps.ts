@@ -32,51 +32,51 @@ export const UI_MIME_TYPE = "text/html;profile=mcp-app";
 
 const SCHEME = "ui://";
 
-/** Where a tool's definition had the URI of its user interface before. */
+/** Key under which a tool's definition had the URI of its user interface before. */
 const FLAT = "ui/resourceUri";
 
-/** Who may call a tool: the model, the user interfaces of its server. */
+/** A caller of a tool: the model, or a user interface of its server. */
 export type Visibility = "model" | "app";
 
 const EVERYBODY: readonly Visibility[] = ["model", "app"];
 
 /** The user interface of a tool: `_meta.ui` of its definition. */
 export interface ToolUi {
-  /** Where it is, a `ui://` URI. Without one the tool has none, and `visibility` alone counts. */
+  /** Its address, a `ui://` URI. Without one the tool has none, and `visibility` alone counts. */
   readonly resourceUri?: string | undefined;
-  /** Who may call the tool. Default: both. Hosts keep tools without `model` from the model. */
+  /** The callers that may use the tool. Default: both. Hosts keep tools without `model` from the model. */
   readonly visibility?: readonly Visibility[] | undefined;
 }
 
 /** The origins that a user interface may use, such as `https://api.example.com`. The host blocks all others. */
 export interface UiCsp {
-  /** Of requests and WebSockets. Default: none. */
+  /** Origins of requests and WebSockets. Default: none. */
   readonly connectDomains?: readonly string[] | undefined;
-  /** Of images, scripts, styles, fonts and media. Default: none. */
+  /** Origins of images, scripts, styles, fonts and media. Default: none. */
   readonly resourceDomains?: readonly string[] | undefined;
-  /** Of frames. Default: none. */
+  /** Origins of frames. Default: none. */
   readonly frameDomains?: readonly string[] | undefined;
-  /** Of base URIs. Default: its own. */
+  /** Origins of base URIs. Default: its own. */
   readonly baseUriDomains?: readonly string[] | undefined;
 }
 
-/** What a user interface would like to use; the host may refuse. All false by default. */
+/** Permissions that a user interface would like to have; the host may refuse. All false by default. */
 export interface UiPermissions {
   /** The camera. */
   readonly camera?: boolean | undefined;
   /** The microphone. */
   readonly microphone?: boolean | undefined;
-  /** Where the device is. */
+  /** The position of the device. */
   readonly geolocation?: boolean | undefined;
   /** Writing to the clipboard. */
   readonly clipboardWrite?: boolean | undefined;
 }
 
-/** How a host is to show a user interface: `_meta.ui` of its contents. All optional. */
+/** Display settings of a user interface for the host: `_meta.ui` of its contents. All optional. */
 export interface ResourceUi {
   /** The origins that it may use. Default: none. */
   readonly csp?: UiCsp | undefined;
-  /** What it would like to use. Default: nothing. */
+  /** The permissions it would like to have. Default: none. */
   readonly permissions?: UiPermissions | undefined;
   /** The origin that it is to have, in the host's own form. Default: the host's choice. */
   readonly domain?: string | undefined;
@@ -84,10 +84,10 @@ export interface ResourceUi {
   readonly prefersBorder?: boolean | undefined;
 }
 
-/** What a user interface is as a resource, and how it is to be shown. All optional. */
+/** Options of a user interface: those of a resource, and its display. All optional. */
 export interface UiResourceOptions<Names extends string = string, State = unknown>
   extends Omit<ResourceOptions<undefined, Names, State>, "mimeType" | "input" | "inputSchema"> {
-  /** How it is to be shown. */
+  /** Its display settings. */
   readonly ui?: ResourceUi | undefined;
 }
 
@@ -103,7 +103,8 @@ export function uiExtension(): Extension {
 }
 
 /**
- * What a client that shows user interfaces declares: `connect(target, { extensions: { [UI_EXTENSION]: uiClientSettings() } })`.
+ * Returns the settings of a client that shows user interfaces. It declares them so:
+ * `connect(target, { extensions: { [UI_EXTENSION]: uiClientSettings() } })`.
  *
  * @param mimeTypes those that it shows
  * @throws {MisuseError} for none
@@ -171,7 +172,7 @@ function allows(tool: Pick<Tool, "_meta">, who: Visibility): boolean {
   return visibilityOf(tool)?.includes(who) ?? false;
 }
 
-/** Who may call it, as far as we know them; undefined when what it says is no list. */
+/** Returns the callers that may use it, those we know; undefined when its visibility is no list. */
 function visibilityOf(tool: Pick<Tool, "_meta">): readonly Visibility[] | undefined {
   const ui = tool._meta?.["ui"];
   const { visibility = EVERYBODY } = isObject(ui) ? ui : {};

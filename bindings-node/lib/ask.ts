@@ -1,4 +1,4 @@
-/** What a server asks its client for: a form, a page, a message of its model. */
+/** Questions of a server to its client: a form, a page, a message of its model. */
 
 import { user } from "./content.js";
 import { PeerMisbehavedError } from "./errors.js";
@@ -11,27 +11,30 @@ import type {
   SamplingMessageContentBlock,
 } from "./types.js";
 
-/** What the user did with a question: only who accepted has answered. */
+/** The user's response to a question: only a user who accepted has answered. */
 export type Elicited<T> =
   | { readonly action: "accept"; readonly content: T }
   | { readonly action: "decline" | "cancel"; readonly content?: undefined | undefined };
 
-/** What a message for {@link Context.sample} may be: text is the user's, and what a model wrote goes on as it is. */
+/** A message for {@link Context.sample}: text is the user's, and what a model wrote goes on as it is. */
 export type SampleMessage =
   | string
   | CreateMessageResult
   | SamplingMessage
   | { readonly role: "user" | "assistant"; readonly content: string };
 
-/** How the client's model is to answer. */
+/** Options of the client's model for its answer. */
 export type SampleOptions = Omit<CreateMessageRequestParams, "messages" | "task" | "_meta"> & {
   /** The request's `_meta`. */
   readonly meta?: MetaObject | undefined;
 };
 
-/** What the client's model wrote. The bare object of the schema, which is {@link raw}, has the same name in `tricorn/types`. */
+/**
+ * A message that the client's model wrote. The bare object of the schema, which is {@link raw}, has the same name in
+ * `tricorn/types`.
+ */
 export class CreateMessageResult {
-  /** Who says it, `assistant` as a rule. */
+  /** The role of its author, `assistant` as a rule. */
   readonly role: "user" | "assistant";
   /** The blocks, one as a rule. */
   readonly content: readonly SamplingMessageContentBlock[];
@@ -81,7 +84,7 @@ export function sampling(
   return { messages: whole, ...options, ...(meta && { _meta: meta }) };
 }
 
-/** What the client answered to a form. */
+/** Reads the client's answer to a form. */
 export async function elicited<T>(
   form: { read(content: Readonly<Record<string, unknown>>): Promise<unknown> },
   result: Readonly<Record<string, unknown>>,

@@ -13,7 +13,7 @@ import { type Home, typeName } from "./handler.js";
 import { addon, type Cancellable, calls, type Handler, handle, type Origin, register } from "./host.js";
 import { toJson } from "./json.js";
 
-/** What every function of authorization gets besides its first argument. */
+/** The second argument of every function of authorization. */
 export interface AskedOptions {
   /** Aborted when nobody waits for the answer any more. */
   readonly signal: AbortSignal;
@@ -23,8 +23,8 @@ export interface AskedOptions {
 type Asked = (params: never, options: AskedOptions) => object | PromiseLike<object>;
 
 /**
- * What `onError` hears of what they throw: all, or not what says by itself why the request fails, nor what comes when
- * nobody waits any more, which they were told of.
+ * Errors of these functions that `onError` hears: all, or neither those that say by themselves why the request fails,
+ * nor those that come when nobody waits any more, which the functions were told of.
  */
 type Heard = "all" | "unmeant";
 
@@ -87,7 +87,7 @@ export class Numbered {
   }
 }
 
-/** What the engine hears of what was thrown, which may be anything. */
+/** Returns what the engine hears of a thrown value, which may be anything. */
 function kindAndMessage(error: unknown): [kind: string, message: string] {
   try {
     return [kindOf(error), error instanceof TricornError ? String(error.message) : typeName(error)];
@@ -96,7 +96,7 @@ function kindAndMessage(error: unknown): [kind: string, message: string] {
   }
 }
 
-/** What kind of error it is may mean something: whether somebody refuses, or nobody can tell. */
+/** Returns the kind of an error, which tells the engine whether somebody refuses, or nobody can tell. */
 function kindOf(error: unknown): string {
   if (error instanceof AuthError) return "auth";
   if (error instanceof MisuseError) return "misuse";
@@ -113,7 +113,7 @@ function kindOf(error: unknown): string {
   return "auth";
 }
 
-/** How many errors are looked at, to find what has caused one. */
+/** Number of errors examined to find the cause of one. */
 const CAUSES = 64;
 
 function isNamed(error: unknown, name: string): boolean {

@@ -1,4 +1,4 @@
-/** How a client gets past a server that protects itself. */
+/** Authorization of a client at a protected server. */
 
 import { inspect } from "node:util";
 import { type AskedOptions, Numbered, textOf } from "./asked.js";
@@ -8,7 +8,7 @@ import { keepUp, letEnd } from "./host.js";
 import { checkShapes, optionsToEngine, type Shape, typeOf } from "./options.js";
 import { type StoreRequest, storing, type TokenStore } from "./store.js";
 
-/** What an assertion or a token is wanted for. */
+/** The purpose of an assertion or a token. */
 export interface Wanted {
   /** The authorization server's issuer, which is the assertion's audience. Empty where no server is asked. */
   readonly issuer: string;
@@ -27,18 +27,18 @@ export type Secrets = (wanted: Wanted, options: AskedOptions) => string | Promis
 export interface Identity {
   /** Its token endpoint, an https URL. */
   readonly tokenEndpoint: string;
-  /** What this program is known as there. */
+  /** The client id of this program there. */
   readonly clientId: string;
   /** Its secret there, if it has one. */
   readonly clientSecret?: string | undefined;
-  /** What it has said of the user, an ID token; or {@link ClientAuth.assertion}, a function, gives it. */
+  /** The ID token it has issued for the user; or {@link ClientAuth.assertion}, a function, gives it. */
   readonly token?: string | undefined;
   /** The token's type. Default `urn:ietf:params:oauth:token-type:id_token`. */
   readonly tokenType?: string | undefined;
 }
 
 /**
- * How a client gets its access tokens. All optional: with nothing given it discovers everything, registers the program
+ * Options for a client's access tokens. All optional: with nothing given it discovers everything, registers the program
  * where that is possible, and lets the user log in with the browser. The combinations that make sense:
  *
  * ```ts
@@ -58,8 +58,8 @@ export interface Identity {
  */
 export interface ClientAuth {
   /**
-   * How tokens are got: a user logs in, the program is let in as itself, a workload's JWT is the grant, an identity
-   * provider answers for the user. Default: by what else is given, and a user's login otherwise.
+   * The way tokens are obtained: a user logs in, the program is let in as itself, a workload's JWT is the grant, an
+   * identity provider answers for the user. Default: by what else is given, and a user's login otherwise.
    */
   readonly grant?: "authorization_code" | "client_credentials" | "jwt_bearer" | "id_jag" | undefined;
   /**
@@ -86,13 +86,16 @@ export interface ClientAuth {
   readonly clientMetadataUrl?: string | undefined;
   /** The program's name for people, where it registers itself. Default: the client's own name. */
   readonly clientName?: string | undefined;
-  /** Where to read about the program. */
+  /** The URL of a page about the program. */
   readonly clientUri?: string | undefined;
-  /** What it registers as (OpenID Connect). Default: `native` where the browser comes back to this machine, else `web`. */
+  /**
+   * The type the program registers as (OpenID Connect). Default: `native` where the browser comes back to this machine,
+   * else `web`.
+   */
   readonly applicationType?: "native" | "web" | undefined;
   /**
-   * Whose login it is, where one program has several users: what one has is not shown for another. Default: that of the
-   * program's one user.
+   * The user of the login, where one program has several: the login of one is not used for another. Default: that of
+   * the program's one user.
    */
   readonly user?: string | undefined;
   /** Scopes that are always asked for, besides what the server wants. Default: none. */
@@ -130,8 +133,8 @@ export interface ClientAuth {
    */
   readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
   /**
-   * Where the browser comes back to, when not to a port that is opened for it: an https URL, or an http one of this machine,
-   * without a fragment. With `callback`.
+   * The URL the browser comes back to, when that is not a port that is opened for it: an https URL, or an http one of
+   * this machine, without a fragment. With `callback`.
    */
   readonly redirectUri?: string | undefined;
   /**
@@ -142,7 +145,7 @@ export interface ClientAuth {
     | ((redirectUri: string, options: AskedOptions) => string | URL | PromiseLike<string | URL>)
     | undefined;
   /**
-   * Where logins are kept. `file`: files that only the user can read and all programs of the user share, in
+   * The place where logins are kept. `file`: files that only the user can read and all programs of the user share, in
    * `$XDG_DATA_HOME/tricorn/logins`, else `~/.local/share/tricorn/logins`; on macOS below `~/Library/Application Support`,
    * on Windows below `%LOCALAPPDATA%`. `keychain`: the same files, sealed with a key of the system's keychain, which may ask
    * the user; unsealed where no keychain gives a key, which is said on standard error. `memory`: for this client, or the
@@ -153,15 +156,15 @@ export interface ClientAuth {
   readonly store?: "file" | "memory" | "keychain" | { readonly directory: string } | TokenStore | undefined;
 }
 
-/** What was asked, answered and decided in a login. No secrets are in it. */
+/** One step of a login: asked, answered, decided. No secrets are in it. */
 export interface AuthStep {
-  /** What was wanted: `resource metadata`, `authorization server metadata`, `registration`, `token`, … */
+  /** The subject of the step: `resource metadata`, `authorization server metadata`, `registration`, `token`, … */
   readonly step: string;
-  /** Where, without what may be secret in it. */
+  /** The URL that was asked, without what may be secret in it. */
   readonly url?: string | undefined;
   /** The HTTP status, if there was an answer. */
   readonly status?: number | undefined;
-  /** What followed from it. */
+  /** The outcome: what was decided. */
   readonly decision: string;
 }
 

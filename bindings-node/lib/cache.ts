@@ -1,21 +1,22 @@
-/** How long answers keep (revision 2026-07-28): what servers say of it, and what clients make of that. */
+/** Lifetime of cached answers (revision 2026-07-28): hints of servers, and their use by clients. */
 
 import { Numbered } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
 import { checkShapes, type Shape, typeOf } from "./options.js";
 
-/** How long what is answered keeps, and for whom. What is left out is said by what is more general. */
+/** Lifetime and audience of an answer in caches. What is left out is taken from the more general option. */
 export interface CacheHints {
   /** Milliseconds for which it keeps after it was received. Default 0: not at all. */
   readonly ttl?: number | undefined;
-  /** For whom: `public` is everybody, also under other authorization. Default `private`. */
+  /** The audience: `public` is everybody, also under other authorization. Default `private`. */
   readonly scope?: "public" | "private" | undefined;
 }
 
 /**
- * How long what a server answers keeps, and for whom: `ttl` and `scope` for everything, others for a part. What is read,
- * and a list of which a function gives a part, may depend on who asks: they are private unless `scope` is said of them.
+ * Lifetime and audience of a server's answers in caches: `ttl` and `scope` for everything, others for a part. What is
+ * read, and a list of which a function gives a part, may depend on who asks: they are private unless `scope` is said of
+ * them.
  */
 export interface ServerCache extends CacheHints {
   /** `server/discover`. */
@@ -28,11 +29,11 @@ export interface ServerCache extends CacheHints {
   readonly resources?: CacheHints | undefined;
   /** The list of resource templates. */
   readonly resourceTemplates?: CacheHints | undefined;
-  /** What is read, where neither the resource nor the result says it. */
+  /** Contents of resources, where neither the resource nor the result says it. */
   readonly read?: CacheHints | undefined;
 }
 
-/** What a client keeps of its server's answers, as long as these say that they keep. All optional. */
+/** Options of a client's cache of its server's answers, which keeps them as long as they say. All optional. */
 export interface ClientCache {
   /** True if anything is kept. Default true. */
   readonly enabled?: boolean | undefined;
@@ -41,7 +42,7 @@ export interface ClientCache {
   /** Bytes of them. Default 16 MiB. */
   readonly maxBytes?: number | undefined;
   /**
-   * When the server cannot be asked, gives the last answer although it is no longer fresh, with `tricorn/stale` in its
+   * Gives the last answer when the server cannot be asked, although it is no longer fresh, with `tricorn/stale` in its
    * `_meta`. Default false.
    */
   readonly staleOnError?: boolean | undefined;
@@ -63,8 +64,8 @@ export interface ClientCache {
 }
 
 /**
- * Where the clients of several processes keep answers together, such as a Redis: texts under keys. Those of one HTTP server
- * get what the others have kept, private answers only under the same authorization. With the package `redis`:
+ * A store that the clients of several processes share for answers, such as a Redis: texts under keys. Those of one HTTP
+ * server get what the others have kept, private answers only under the same authorization. With the package `redis`:
  *
  * ```ts
  * const store: CacheStore = {
@@ -87,7 +88,7 @@ export interface ClientCache {
  * where it is given, hears what was thrown each time, under the name `cache`, and {@link CacheUsage.failures} counts it.
  */
 export interface CacheStore {
-  /** What is kept under each of these keys, in their order, at most 16; null or undefined where that is nothing. */
+  /** Returns the texts kept under these keys, in their order, at most 16; null or undefined where there is nothing. */
   get(keys: readonly string[]): Found | PromiseLike<Found>;
   /** Keeps this text instead of the one before. After `ttl` milliseconds nobody needs it any more. */
   set(key: string, text: string, ttl: number): unknown;
@@ -97,7 +98,7 @@ export interface CacheStore {
 
 type Found = readonly (string | null | undefined)[];
 
-/** What was kept of a server's answers, and what that was good for. */
+/** The state of a client's cache of its server's answers, and its use. */
 export interface CacheUsage {
   /** Answers that are kept in memory; 0 with a {@link CacheStore}, of which that is not known. */
   readonly entries: number;
@@ -109,11 +110,11 @@ export interface CacheUsage {
   readonly misses: number;
   /** Requests that were answered with one that was no longer fresh, because the server could not be asked. */
   readonly stale: number;
-  /** How often a {@link CacheStore} has failed, did not answer in time, or gave what nobody has put there. */
+  /** Failures of a {@link CacheStore}: it threw, did not answer in time, or gave what nobody has put there. */
   readonly failures: number;
 }
 
-/** What the engine asks of a store. */
+/** A request of the engine to a store. */
 interface Asking {
   readonly op: "get" | "set" | "delete";
   readonly keys: readonly string[];

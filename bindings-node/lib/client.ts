@@ -142,7 +142,7 @@ export class Client {
     return this.#info.era;
   }
 
-  /** How the server is reached; `memory` is one in this process. */
+  /** The transport to the server; `memory` is a server in this process. */
   get transport(): "stdio" | "http" | "memory" {
     return this.#info.transport;
   }
@@ -152,18 +152,18 @@ export class Client {
     return this.#info.serverInfo;
   }
 
-  /** What the server can do, as in the protocol; empty when it declared nothing. */
+  /** The server's capabilities, as in the protocol; empty when it declared nothing. */
   get capabilities(): ServerCapabilities {
     return this.#info.capabilities ?? {};
   }
 
-  /** How to use the server, for the model. */
+  /** Instructions for using the server, for the model. */
   get instructions(): string | undefined {
     return this.#info.instructions;
   }
 
   /**
-   * What the server answered when the connection was opened, as it came, `_meta` and unknown members included: the
+   * The server's answer when the connection was opened, as it came, `_meta` and unknown members included: the
    * result of `initialize`, in modern revisions that of `server/discover`.
    */
   get initializeResult(): Readonly<Record<string, unknown>> {
@@ -379,7 +379,8 @@ export class Client {
   }
 
   /**
-   * What {@link ClientOptions.roots}, a function, gives has changed: tells the server, as {@link setRoots} does by itself.
+   * Tells the server that what {@link ClientOptions.roots}, a function, gives has changed, as {@link setRoots} does by
+   * itself.
    * @throws {MisuseError} when the client was connected without roots
    * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
    */
@@ -443,8 +444,8 @@ export class Client {
   }
 
   /**
-   * What was asked, answered and decided in the last logins, oldest first: 128 steps at most, without secrets. Clients of one
-   * group share it. What {@link connect} throws has it, too: {@link TricornError.authTrace}.
+   * Returns the steps of the last logins (asked, answered, decided), oldest first: 128 at most, without secrets.
+   * Clients of one group share it. What {@link connect} throws has it, too: {@link TricornError.authTrace}.
    */
   authTrace(): AuthStep[] {
     return JSON.parse(this.#native.authTrace()) as AuthStep[];

@@ -12,7 +12,7 @@ export type Completion =
   | CompleteResult
   | {
       readonly values: readonly string[];
-      /** How many there are. Default: as many as `values` has. */
+      /** The number of all values. Default: as many as `values` has. */
       readonly total?: number | undefined;
       /** True if there are more. Default: when `total` says so. */
       readonly hasMore?: boolean | undefined;
@@ -30,7 +30,7 @@ export type Completer<State = unknown> = (
   ctx: Context<State>,
 ) => Completion | Promise<Completion>;
 
-/** What suggests values for one argument: a function, or all values that there are. */
+/** A source of suggestions for one argument: a function, or all values that there are. */
 export type Completes<State = unknown> = Completer<State> | readonly string[];
 
 /** Suggests values for every argument that has no function of its own. */
@@ -39,7 +39,7 @@ export type Fallback<State = unknown> = (
   ctx: Context<State>,
 ) => Completion | Promise<Completion>;
 
-/** What a client gets: at most a hundred values, best first. */
+/** Suggestions that a client gets: at most a hundred values, best first. */
 export type Suggestions = CompleteResult["completion"] & Whole;
 
 /** The completion functions by argument, ready to be registered. */

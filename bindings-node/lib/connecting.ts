@@ -1,4 +1,4 @@
-/** What can be said when connecting, and what becomes of it. */
+/** Options of a connection, and the making of clients from them. */
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "./addon.js";
@@ -21,16 +21,16 @@ import type { TaskOptions } from "./tasks.js";
 import type { TraceSource } from "./trace.js";
 import type { ClientCapabilities, Icon, Implementation, ServerCapabilities } from "./types.js";
 
-/** What a client does for its server and hears of it, as one object: see {@link ClientOptions.policy}. */
+/** Handlers and listeners of a client as one object: see {@link ClientOptions.policy}. */
 export interface Policy extends Answers, Listeners, Pick<ClientOptions, "onClose" | "onStderr"> {}
 
-/** What else a server of a group may have for itself. */
+/** Further options that a server of a group may have for itself. */
 type OfServer = "policy" | "middleware" | "traceContext" | "onError";
 
-/** What is the same for all servers of a group. Said, as what a function returns may have more than its type. */
+/** Options that all servers of a group share. Said, as what a function returns may have more than its type. */
 type OfGroup = { readonly [Name in Exclude<keyof ClientOptions, keyof Policy | OfServer>]?: never };
 
-/** What one server of a group may have for itself: what answers and hears it. The rest is the group's. */
+/** Options of one server of a group: its handlers and listeners. The rest is the group's. */
 export interface ServerPolicy extends Policy, Pick<ClientOptions, OfServer>, OfGroup {}
 
 /** All optional. Durations are milliseconds, sizes bytes. */
@@ -46,9 +46,9 @@ export interface ClientOptions extends Answers, Listeners {
   readonly version?: string | undefined;
   /** A name for people. */
   readonly title?: string | undefined;
-  /** What the program is, for people. */
+  /** A description of the program, for people. */
   readonly description?: string | undefined;
-  /** Where to read about it. */
+  /** The URL of a page to read about it. */
   readonly websiteUrl?: string | undefined;
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[] | undefined;
@@ -75,7 +75,7 @@ export interface ClientOptions extends Answers, Listeners {
   /** Requests awaiting an answer at once, further ones wait their turn; at least 1. Default 256. */
   readonly maxInFlight?: number | undefined;
   /**
-   * How it gets past a server that protects itself (https, or http on this machine): true finds out everything, and lets
+   * Authorization at a protected server (https, or http on this machine): true finds out everything, and lets
    * the user log in when the server asks for it. `headers` must not have an `Authorization` then. Default: only `headers`
    * are sent.
    */
@@ -107,7 +107,7 @@ export interface ClientOptions extends Answers, Listeners {
   readonly cert?: string | undefined;
   /** The private key that it belongs to: PEM, or the path of a file with that. Default: it is in `cert`. */
   readonly key?: string | undefined;
-  /** How long a server that was started gets to end by itself. Default 2 seconds. */
+  /** Time that a server that was started has to end by itself. Default 2 seconds. */
   readonly shutdownGrace?: number | undefined;
   /** Time without a message of the server after which it is asked for a sign of life. Default 0: never. */
   readonly pingInterval?: number | undefined;
@@ -118,7 +118,7 @@ export interface ClientOptions extends Answers, Listeners {
    * has a method `traceContext`, as that of `tricorn/otel` has; else nothing.
    */
   readonly traceContext?: TraceSource | undefined;
-  /** What stands around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
+  /** Middleware around every request that is sent: functions, or `logging()`, `rateLimit(5)`, …; outermost first. */
   readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[] | undefined;
   /**
    * Runs sampling and elicitation as tasks, where the server wants that (revision 2025-11-25, experimental). In 2026-07-28
@@ -126,7 +126,7 @@ export interface ClientOptions extends Answers, Listeners {
    * followed to their end. Default: no tasks.
    */
   readonly tasks?: boolean | TaskOptions | undefined;
-  /** What is kept of the server's answers. Default: what they say may be; false is nothing. */
+  /** The cache of the server's answers. Default: those are kept that say they may be; false keeps none. */
   readonly cache?: boolean | ClientCache | undefined;
   /**
    * Extensions of the protocol to declare, each with its settings: `{ "com.example/search": {} }`. What belongs to them may
@@ -155,7 +155,7 @@ export interface ClientOptions extends Answers, Listeners {
   readonly variables?: Readonly<Record<string, string>> | undefined;
   /** Capabilities to declare, as in the protocol. */
   readonly capabilities?: ClientCapabilities | undefined;
-  /** Which entry of an `mcp.json`; not needed when there is only one. */
+  /** The entry of an `mcp.json` to use; not needed when there is only one. */
   readonly server?: string | undefined;
   /** Hears why the connection ended, when it was not by {@link Client.close}. */
   readonly onClose?: ((reason: string) => void) | undefined;
@@ -242,7 +242,7 @@ export function engineOptions(options: ClientOptions): { readonly engine: string
 export interface Made {
   readonly engine: Addon.Client;
   readonly onStderr?: ((line: string) => void) | undefined;
-  /** What the client has to keep: the engine refers to it weakly. */
+  /** Objects that the client has to keep: the engine refers to them weakly. */
   readonly kept?: readonly object[] | undefined;
 }
 

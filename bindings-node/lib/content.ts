@@ -1,4 +1,4 @@
-/** What handlers can answer besides plain values. */
+/** Answers of handlers besides plain values. */
 
 import { MisuseError } from "./errors.js";
 import { typeOf } from "./options.js";
@@ -17,7 +17,7 @@ import type {
 
 /** Options of every content block. */
 export interface ContentOptions {
-  /** Whom it is for, how much it matters, when it changed. */
+  /** The audience, the importance, and the time of the last change. */
   readonly annotations?: Annotations | undefined;
   /** The block's `_meta`. */
   readonly meta?: MetaObject | undefined;
@@ -80,7 +80,7 @@ export function resourceLink(link: Omit<ResourceLink, "type" | "_meta">, options
   return block({ type: "resource_link", ...link }, options);
 }
 
-/** What the user says, text or a block: in a prompt, or in a conversation with a model. */
+/** Makes a message of the user, text or a block: in a prompt, or in a conversation with a model. */
 export function user(text: string): { role: "user"; content: TextContent };
 export function user<Block extends ContentBlock | SamplingMessageContentBlock>(
   content: Block,
@@ -89,7 +89,7 @@ export function user(content: string | object): object {
   return said("user", content);
 }
 
-/** What the model says, text or a block: in a prompt, or in a conversation with a model. */
+/** Makes a message of the model, text or a block: in a prompt, or in a conversation with a model. */
 export function assistant(text: string): { role: "assistant"; content: TextContent };
 export function assistant<Block extends ContentBlock | SamplingMessageContentBlock>(
   content: Block,

@@ -1,4 +1,4 @@
-/** What a handler may know about its call, and do during it. */
+/** The running call as its handler sees it. */
 
 import type { CreateMessageResult, Elicited, SampleMessage, SampleOptions } from "./ask.js";
 import { deprecated } from "./deprecation.js";
@@ -26,11 +26,11 @@ import { stringify } from "./unicode.js";
 // biome-ignore lint/suspicious/noExplicitAny: see above.
 export type AnyState = any;
 
-/** What any web framework may give with a request: functions say which they want. */
+/** Data of any web framework for a request: functions say which they want. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
 export type AnyHost = any;
 
-/** What came of a round that a handler asked by hand. */
+/** Answers to a round of questions that a handler asked by hand. */
 interface Given {
   readonly inputResponses: { readonly [key: string]: unknown };
   readonly state?: unknown;
@@ -47,7 +47,7 @@ interface Given {
 export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   readonly #key: number;
   readonly #home: Home;
-  /** What the server's lifespan started, or its option `state`. */
+  /** The value that the server's lifespan started, or its option `state`. */
   readonly state: State;
   /**
    * The web framework's own data of the request, for a mounted server: the `context` given with it to `fetch` or
@@ -67,7 +67,8 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   }
 
   /**
-   * Who sent the request, where the server has `auth`; undefined where it has not, and over other transports than HTTP.
+   * The principal that sent the request, where the server has `auth`; undefined where it has not, and over other
+   * transports than HTTP.
    *
    * @throws {Error} when the call has finished and this is the first time anybody asks for its request
    */
@@ -75,7 +76,7 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
     return this.request.principal;
   }
 
-  /** What this client has that others have not: tools, resources and prompts of its session alone. */
+  /** The session of this client: tools, resources and prompts for it alone. */
   get session(): Session<State> {
     return this.#home.session?.(this.#key) as Session<State>;
   }
@@ -300,7 +301,7 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   }
 
   /**
-   * What came back for the questions of this handler's own {@link InputRequired} in the last round: by its keys, results
+   * Answers to the questions of this handler's own {@link InputRequired} in the last round: by its keys, results
    * as the client sent them, unchecked. Empty in the first round; what is missing or wrong is to be asked again.
    *
    * @throws {RpcError} (-32602) when the request's state is not this server's: let it pass
@@ -311,7 +312,7 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   }
 
   /**
-   * What this handler kept with its own {@link InputRequired} in the last round; undefined when there is nothing.
+   * State that this handler kept with its own {@link InputRequired} in the last round; undefined when there is nothing.
    *
    * @throws as {@link inputResponses}
    */

@@ -1,6 +1,8 @@
-/** What the specification has deprecated warns where programs use it, as Node's own API does. All of it works on. */
+/** Warnings where programs use what the specification has deprecated, as Node's own API does. All of it works on. */
 
-/** What each is called, since when it is deprecated, and what to use; `tests/deprecated.toml` has the same. */
+/**
+ * Deprecated features: the name, since when it is deprecated, and what to use; `tests/deprecated.toml` has the same.
+ */
 const FEATURES = {
   roots: ["roots (SEP-2577)", "2026-07-28", "use tool arguments, resource URIs or configuration"],
   sampling: ["sampling (SEP-2577)", "2026-07-28", "call the API of a model's provider"],

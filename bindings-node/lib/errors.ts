@@ -4,7 +4,7 @@ import type { AuthStep } from "./auth.js";
 import type { Question } from "./question.js";
 import { printable, stringify } from "./unicode.js";
 
-/** Who is at fault; the same names in every language. */
+/** Kinds of error, by the side at fault; the same names in every language. */
 export type ErrorKind =
   | "rpc"
   | "peer_misbehaved"
@@ -24,9 +24,9 @@ export type ErrorKind =
  */
 export let traceOf: (error: unknown, trace: () => readonly AuthStep[]) => void;
 
-/** What all errors of the engine have in common. Catch a subclass, or look at {@link kind}. */
+/** The base of all errors of the engine. Catch a subclass, or look at {@link kind}. */
 export class TricornError extends Error {
-  /** Who is at fault. */
+  /** The kind, which tells the side at fault. */
   readonly kind: ErrorKind;
   #authTrace: readonly AuthStep[] = [];
 
@@ -57,8 +57,8 @@ export class TricornError extends Error {
   }
 
   /**
-   * Of the error because of which a client with `auth` did not connect: what was asked, answered and decided in its logins,
-   * without secrets. Empty otherwise.
+   * Steps of the logins that kept a client with `auth` from connecting, on the error that says so: what was asked,
+   * answered and decided, without secrets. Empty otherwise.
    */
   get authTrace(): readonly AuthStep[] {
     return this.#authTrace;
@@ -129,7 +129,7 @@ export interface UrlElicitation {
   readonly elicitationId: string;
   /** The page. */
   readonly url: string;
-  /** Why, for the user. */
+  /** The reason, for the user. */
   readonly message: string;
 }
 
@@ -249,9 +249,9 @@ export class MisuseError extends TricornError {
  * ```
  */
 export class InputRequired extends TricornError {
-  /** What the client is asked, by the handler's own keys. */
+  /** Questions for the client, by the handler's own keys. */
   readonly questions: Readonly<Record<string, Question>>;
-  /** What the handler keeps for its next run; undefined: nothing. */
+  /** State that the handler keeps for its next run; undefined: nothing. */
   readonly state: unknown;
 
   /**
@@ -291,13 +291,13 @@ const classes = {
   misuse: MisuseError,
 } as const;
 
-/** How an engine error crosses: the kind, and for JSON-RPC errors the code and the data. */
+/** An engine error as it crosses: the kind, and for JSON-RPC errors the code and the data. */
 export interface ErrorRecord {
   readonly kind: ErrorKind;
   readonly message: string;
   readonly code?: number | undefined;
   readonly data?: unknown;
-  /** Of a question that was not sent: its number. */
+  /** The number of a question that was not sent. */
   readonly refusal?: number | undefined;
   readonly answer?: boolean | undefined;
 }
@@ -319,7 +319,7 @@ export function ofAnswer(error: unknown): string | undefined {
   return `the question was answered with error ${error.code}: ${error.message}`;
 }
 
-/** How far causes are followed. */
+/** Number of causes that are followed. */
 const MAX_CAUSES = 16;
 
 /**
@@ -341,7 +341,7 @@ export function refusalOf(error: unknown): number | undefined {
 const OPTIONS =
   /\b(?:client_(?:id|secret|metadata_url|name|uri)|private_key|signing_algorithm|key_id|application_type|login_timeout|no_browser|redirect_(?:port|uri))\b/g;
 
-/** What the engine says of options, in their names here; what others have said, which is quoted, stays. */
+/** Renames options in a text of the engine to their names here; what others have said, which is quoted, stays. */
 function namedHere(message: string): string {
   return outsideQuotes(message, (part) => part.replace(OPTIONS, camel));
 }

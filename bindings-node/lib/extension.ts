@@ -10,7 +10,7 @@ import { checkNames, checkTypes } from "./options.js";
 import { checkSchema, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Arguments } from "./tool.js";
 
-/** What holds for a request of an extension. All optional. */
+/** Options of a request of an extension. All optional. */
 export interface MethodOptions<Input extends Schema | undefined = undefined> {
   /** It may be sent again when nobody knows whether it was carried out. Default false. */
   readonly idempotent?: boolean | undefined;
@@ -64,7 +64,7 @@ export let registered: (
 export class Extension<State = unknown> {
   /** Its identifier, with a prefix: `com.example/search`. */
   readonly id: string;
-  /** What clients are told with it. */
+  /** The settings that clients are told with it. */
   readonly settings: Readonly<Record<string, unknown>>;
   readonly #methods: Row[] = [];
   readonly #notifications: { readonly method: string; readonly member: string }[] = [];

@@ -17,8 +17,8 @@ interface Made {
 }
 
 /**
- * What {@link Context.elicit} asks the user to fill in, checked when it is made: what no client could show stops the
- * program where the form is written, and not the first user that would see it.
+ * A form that {@link Context.elicit} asks the user to fill in, checked when it is made: what no client could show stops
+ * the program where the form is written, and not the first user that would see it.
  *
  * ```ts
  * const booking = new Form(z.object({ name: z.string(), seats: z.int().default(2) }));
@@ -93,7 +93,7 @@ function formOf(schema: Schema): Made {
   };
 }
 
-/** Of a union nothing but that is known. */
+/** Drops `type` from a union. */
 function single(json: JsonSchema): unknown {
   const { type, ...rest } = json;
   return "anyOf" in rest || "oneOf" in rest ? rest : json;
@@ -102,7 +102,7 @@ function single(json: JsonSchema): unknown {
 const FORMATS = new Set<unknown>(["email", "uri", "date", "date-time"]);
 
 /**
- * What a form may say of a property. Libraries say more: that is checked when the answer is here.
+ * Returns what a form may say of a property. Libraries say more: that is checked when the answer is here.
  * What is no field of a form stays as it is, for the engine to refuse.
  */
 function field(property: unknown, root: Json): unknown {

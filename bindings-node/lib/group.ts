@@ -37,7 +37,7 @@ export interface GroupOptions extends Omit<ClientOptions, "server"> {
   readonly connectTimeout?: number | undefined;
   /** True if the server's name comes before a name that several servers have (`clash`, the default) or before all. */
   readonly prefix?: "clash" | "always" | undefined;
-  /** What answers and hears the server of this name, in place of the same members of the options. */
+  /** Returns handlers and listeners of the server of this name, in place of the same members of the options. */
   readonly forServer?: ((name: string) => ServerPolicy) | undefined;
 }
 
@@ -54,11 +54,11 @@ export interface Entry<T> {
   readonly definition: T;
 }
 
-/** What the servers of a group list of one kind. */
+/** Entries of one kind from the servers of a group. */
 export interface Listing<T> {
   /** In the servers' order, then in each server's own. */
   readonly entries: readonly Entry<T>[];
-  /** Why the lists of some servers are missing, by the server's name. */
+  /** Errors of the servers whose lists are missing, by the server's name. */
   readonly failures: ReadonlyMap<string, TricornError>;
 }
 
@@ -138,7 +138,7 @@ export class ClientGroup {
     return this.#engine.names();
   }
 
-  /** Why servers are not connected, by name: they could not be reached, or their connection has ended. */
+  /** Errors of servers that are not connected, by name: they could not be reached, or their connection has ended. */
   get failures(): ReadonlyMap<string, TricornError> {
     const failures = failuresOf(JSON.parse(this.#engine.failures()) as Failures);
     for (const [name, error] of failures) this.#trace(name, error);
@@ -181,7 +181,7 @@ export class ClientGroup {
     }
   }
 
-  /** What all servers list of one kind, with those that failed to. */
+  /** Lists all entries of one kind, with the servers that failed to list theirs. */
   async list<K extends Kind>(kind: K, options: RequestOptions = {}): Promise<Listing<Definitions[K]>> {
     checkNames(`${kind}s`, options, REQUEST_OPTIONS);
     const start = (op: number): void => this.#engine.list(op, kind, engineRequest(options));
@@ -360,7 +360,7 @@ export class ClientGroup {
     this.#seat(name, (source) => ({ engine: this.#engine.add(name, source, wire), onStderr: stderr }));
   }
 
-  /** What answers and hears this server. */
+  /** Returns the handlers and listeners of this server. */
   #heard(name: string): ClientOptions {
     const { forServer } = this.#options;
     // Where one server's stderr is heard, all of them are read here.
@@ -383,7 +383,7 @@ export class ClientGroup {
     return entries.map(({ server, name, definition }) => ({ ...definition, ...(renamed && { name }), server }));
   }
 
-  /** Whose client is to be asked, and for what. */
+  /** Finds the client to ask, and the name to ask it for. */
   async #route(
     kind: Kind,
     name: string,
@@ -397,7 +397,7 @@ export class ClientGroup {
   }
 }
 
-/** What hosts keep their servers under, and what a target has, and not a table of them. */
+/** Keys under which hosts keep their servers, and those of a single target, which a table of targets has not. */
 const ROOTS = ["mcpServers", "servers", "mcp", "mcp.servers", "context_servers"];
 const ENTRY = ["command", "url", "serverUrl", "httpUrl", "transport", "file", "text", "type"];
 

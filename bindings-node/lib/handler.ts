@@ -1,4 +1,4 @@
-/** What all functions of the user have in common: how they are run, how they fail. */
+/** The common base of all functions of the user: how they are run, how they fail. */
 
 import type { AsyncResource } from "node:async_hooks";
 import type { CacheHints } from "./cache.js";
@@ -28,13 +28,16 @@ import { stringify } from "./unicode.js";
 // biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
 export type AnyFunction = (args: any, ctx: any) => unknown;
 
-/** What the handlers of a server or a client share. */
+/** State that the handlers of a server or a client share. */
 export interface Home {
-  /** Where the server was made, or connecting began: what `AsyncLocalStorage` held there, it holds in what no request causes. */
+  /**
+   * The scope in which the server was made, or connecting began: what `AsyncLocalStorage` held there, it holds in what
+   * no request causes.
+   */
   scope: AsyncResource | undefined;
   /** Handlers that have not settled yet. */
   running: number;
-  /** What the functions share: {@link Context.state}. */
+  /** The value that the functions share: {@link Context.state}. */
   state?: unknown;
   /** Makes {@link Context.session}. */
   session?: (key: number) => unknown;
@@ -42,7 +45,7 @@ export interface Home {
   mounted?: boolean;
   /** Settles when that has been stopped; undefined where there is nothing to stop. */
   life?: { readonly stopped: Promise<void> } | undefined;
-  /** What starts or stops that. */
+  /** The start or stop of the lifespan that is under way. */
   ending?: Promise<void>;
   /** True if a function of the user stands around requests. */
   around?: boolean;
@@ -52,7 +55,7 @@ export interface Home {
   readonly onError: (error: unknown, name: string, subject: string) => void;
 }
 
-/** What is for nobody but this program to hear: it may be anything. */
+/** A value that only this program hears of: it may be anything. */
 export interface Untold {
   readonly error: unknown;
 }
@@ -109,7 +112,7 @@ export abstract class Runner implements Handler {
     }
   }
 
-  /** What the function gets as its second argument. */
+  /** Makes the function's second argument. */
   protected context(key: number, host: unknown): RequestContext {
     return new Context(key, this.#home, host);
   }
@@ -215,7 +218,7 @@ export class Whose extends Runner {
   }
 }
 
-/** What stderr shows when nobody asked to hear of errors. */
+/** Writes errors to stderr when nobody asked to hear of them. */
 export function logError(error: unknown, _name: string, subject: string): void {
   say(`${subject} failed:`, error);
 }
@@ -257,7 +260,7 @@ export function validated(
   };
 }
 
-/** What is wrong with the arguments of anything but a tool. */
+/** Makes the error for wrong arguments of anything but a tool. */
 export function invalidParams(message: string): RpcError {
   return new RpcError(-32602, message);
 }
@@ -266,12 +269,15 @@ export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T
   return typeof (value as PromiseLike<T> | null | undefined)?.then === "function";
 }
 
-/** What became of a question to the peer is no secret: nobody there, no answer, or one that does not fit. */
+/**
+ * True for the outcome of a question to the peer, which is no secret: nobody there, no answer, or one that does not
+ * fit.
+ */
 function isAboutQuestion(error: unknown): error is Error {
   return error instanceof TimeoutError || error instanceof PeerMisbehavedError;
 }
 
-/** What the peer learns of an error that is none of its business. */
+/** Returns the part of an error that the peer learns when the rest is none of its business. */
 export function typeName(error: unknown): string {
   try {
     if (!(error instanceof Error)) return typeof error;

@@ -1,20 +1,20 @@
-/** What a client hears of its connection, and who it tells. */
+/** Events of a client's connection, and the listeners they go to. */
 
 import { heard, type Listeners } from "./answering.js";
 import type { Connected } from "./connecting.js";
 import { warn } from "./host.js";
 import type { ClientEvent, RequestRecord } from "./middleware.js";
 
-/** Who hears besides the listeners. */
+/** Listeners for events, besides the client's own. */
 interface Ears {
   readonly logs: readonly ((record: RequestRecord) => void)[];
   readonly onStderr: ((line: string) => void) | undefined;
-  /** What is known of the server. */
+  /** Returns what is known of the server. */
   readonly known: () => Connected | undefined;
   readonly closed: (reason: string) => void;
 }
 
-/** What a server need not say of itself. */
+/** Members that a server need not send. */
 const UNSAID = { serverInfo: undefined, instructions: undefined };
 
 /** Tells everybody what the engine tells of a client. */

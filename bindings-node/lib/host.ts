@@ -17,11 +17,11 @@ export interface Handler {
   run(params: unknown, key: number, origin: Origin | undefined): void;
 }
 
-/** What is known here of an operation: what the engine calls for it runs inside of that. */
+/** Facts of an operation: what the engine calls for it runs inside of that. */
 export interface Origin {
-  /** Where it was started: what `AsyncLocalStorage` held there, it holds in what it causes. */
+  /** The scope in which it was started: what `AsyncLocalStorage` held there, it holds in what it causes. */
   readonly scope: AsyncResource;
-  /** What the web framework gave with a request. */
+  /** Data of the web framework for a request. */
   readonly host: unknown;
 }
 
@@ -30,7 +30,7 @@ export interface Cancellable {
   cancel(reason: string | null): void;
 }
 
-/** What an operation hears before it settles: progress, or the events that name it. */
+/** A listener of an operation before it settles, for progress or the events that name it. */
 export type OpListener = (name: string, params: never) => void;
 
 interface Op {
@@ -66,13 +66,13 @@ const calls = new Map<number, Cancellable>();
 const ops = new Map<number, Op>();
 const sources = new Map<number, Source>();
 
-/** Who hears of something, and where they said so. */
+/** A listener of something, and the scope in which it was added. */
 interface Source {
   readonly hear: (name: string, params: never) => void;
   readonly scope: AsyncResource;
 }
 
-/** What operations were started in, until they are over and nothing runs for them any more. */
+/** Scopes in which operations were started, until they are over and nothing runs for them any more. */
 const origins = new Map<number, Origin>();
 /** Operations that are over, or about to be, for which something still runs. */
 const lasting = new Set<number>();
@@ -319,12 +319,15 @@ function tell(listener: OpListener, name: string, params: unknown): void {
   listener(name, params as never);
 }
 
-/** What is known of the operation that caused something. */
+/** Returns the origin of the operation that caused something. */
 function originOf(op: number | undefined): Origin | undefined {
   return op === undefined ? undefined : origins.get(op);
 }
 
-/** What middleware of this program threw, until it gets to who waits for it: by a name that nobody else can know. */
+/**
+ * Values that middleware of this program threw, until they get to who waits for them: by a name that nobody else can
+ * know.
+ */
 const thrown = new Map<string, unknown>();
 
 /** The most of them; whoever gave up waiting leaves one behind. */
@@ -338,7 +341,7 @@ export function thrownHere(error: unknown): string {
   return JSON.stringify({ thrown: name });
 }
 
-/** Why an operation failed. */
+/** Returns the error of an operation that failed. */
 function outcome(record: ErrorRecord): unknown {
   const { thrown: name } = (record.data ?? {}) as { readonly thrown?: unknown };
   if (typeof name !== "string" || !thrown.has(name)) return received(errorFrom(record));
@@ -347,7 +350,7 @@ function outcome(record: ErrorRecord): unknown {
   return error;
 }
 
-/** What a function of the user throws is an uncaught exception, but never the end of the batch. */
+/** Makes an error that a function of the user throws an uncaught exception, but never the end of the batch. */
 function uncaught(error: unknown): void {
   setImmediate(() => {
     throw error;
@@ -369,7 +372,7 @@ export function isMainThread(): boolean {
   return process.getBuiltinModule("node:worker_threads").isMainThread;
 }
 
-/** What is between the engine and JavaScript at present. */
+/** Gauges of what is between the engine and JavaScript at present. */
 export interface BridgeMetrics {
   /** Deliveries that JavaScript has not taken yet. */
   readonly queued: number;
@@ -381,7 +384,7 @@ export interface BridgeMetrics {
   readonly dropped: number;
 }
 
-/** What is going on between the engine and JavaScript: all zero once everything has settled. */
+/** Returns gauges of what is between the engine and JavaScript: all zero once everything has settled. */
 export function bridgeMetrics(): BridgeMetrics {
   return JSON.parse(bridge.metrics()) as BridgeMetrics;
 }

@@ -7,7 +7,7 @@ import { bodyOf, fetchedBody, givenBody, type NodeRequest } from "./body.js";
 import { say, wait } from "./host.js";
 import { stringify } from "./unicode.js";
 
-/** What may reach an endpoint. All optional. */
+/** Limits of what may reach an endpoint. All optional. */
 export interface MountOptions {
   /** Host names accepted in the Host header. Default: the loopback names. */
   readonly allowedHosts?: readonly string[] | undefined;
@@ -40,7 +40,7 @@ export interface MountOptions {
   readonly maxConnections?: number | undefined;
 }
 
-/** Where to listen, and what may reach it. All optional. */
+/** The address to listen on, and limits of what may reach it. All optional. */
 export interface HttpOptions extends MountOptions {
   /**
    * Default 127.0.0.1. `unix:/run/mcp.sock` is a Unix socket, which has no port: its file has the
@@ -69,13 +69,13 @@ export interface HttpOptions extends MountOptions {
    */
   readonly trustedProxies?: readonly string[];
   /**
-   * Where the stream of HTTP+SSE is. Default `/sse`.
+   * The path of the stream of HTTP+SSE. Default `/sse`.
    *
    * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
    */
   readonly ssePath?: string | undefined;
   /**
-   * Where its messages are posted. Default `/messages`.
+   * The path to which its messages are posted. Default `/messages`.
    *
    * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
    */
@@ -92,9 +92,9 @@ export interface Listener extends AsyncDisposable {
   readonly close: () => Promise<void>;
 }
 
-/** What may be given with a request. */
+/** Values that may be given with a request. */
 export interface ExchangeOptions {
-  /** What the web framework knows of it, such as who is signed in: `ctx.host` of all functions that run for it. */
+  /** Data of the web framework for it, such as who is signed in: `ctx.host` of all functions that run for it. */
   readonly context?: unknown;
   /** Its body, where that was read before: text, bytes, or what was parsed of it. */
   readonly body?: unknown;
@@ -111,7 +111,7 @@ export type NodeListener = (
 export interface ResourceMetadata {
   /** The path of its URL, from the root of the host. */
   readonly path: string;
-  /** What is there: JSON, of the media type `application/json`. */
+  /** The document: JSON, of the media type `application/json`. */
   readonly text: string;
   /** Answers a request for it, whatever its path is. */
   readonly fetch: (request: Request) => Promise<Response>;
@@ -126,8 +126,8 @@ export interface HttpMount {
   /** The same for `node:http`. Mount it before what reads bodies, or leave the body in `request.body`. */
   readonly listener: NodeListener;
   /**
-   * Of a server with `auth` that says its `resource`. Both functions above answer requests for its path themselves, when
-   * these reach them; what is mounted below a prefix has to have it at the root, too:
+   * The metadata of a server with `auth` that says its `resource`. Both functions above answer requests for its path
+   * themselves, when these reach them; what is mounted below a prefix has to have it at the root, too:
    *
    * ```ts
    * app.use("/mcp", mount.listener);
@@ -142,7 +142,7 @@ interface Head {
   readonly headers: readonly (readonly [string, string])[];
 }
 
-/** Where the answer to an exchange goes. `written` asks for the next chunk: not before this one is off. */
+/** The receiver of the answer to an exchange. `written` asks for the next chunk: not before this one is off. */
 interface Sink {
   head(head: Head): void;
   chunk(text: string, written: () => void): void;
@@ -262,7 +262,7 @@ async function answerFetch(
   });
 }
 
-/** What was read before, else what `read` reads. */
+/** Returns the body that was read before, else what `read` reads. */
 function bodyGiven(
   given: ExchangeOptions | undefined,
   read: () => Promise<Uint8Array>,

@@ -1,4 +1,4 @@
-/** What is known of the request behind a call. */
+/** Facts of the request behind a call. */
 
 import { bridge } from "./host.js";
 import { type Principal, principalFrom, type WirePrincipal } from "./principal.js";
@@ -22,9 +22,9 @@ export interface RequestInfo {
   readonly protocolVersion: string;
   /** `legacy`: opened by `initialize`. `modern`: stateless, everything is in the request. */
   readonly era: "legacy" | "modern";
-  /** Who is calling, when the client said so. */
+  /** The client's name and version, when the client said so. */
   readonly clientInfo: Implementation | undefined;
-  /** What the client can do; see {@link Context.require}. */
+  /** The client's capabilities; see {@link Context.require}. */
   readonly clientCapabilities: ClientCapabilities;
   /** The request's `_meta`; empty when it has none. */
   readonly meta: MetaObject;
@@ -36,11 +36,11 @@ export interface RequestInfo {
   readonly logLevel: LoggingLevel | undefined;
   /** The task that the call has run as from its beginning. */
   readonly taskId: string | undefined;
-  /** How the request came; `memory` is a client in this process. */
+  /** The transport that the request came over; `memory` is a client in this process. */
   readonly transport: "stdio" | "http" | "memory";
   /** The `Mcp-Session-Id` of a legacy HTTP client. */
   readonly sessionId: string | undefined;
-  /** Who sent it, where the server has `auth`; see {@link Context.principal}. */
+  /** The principal that sent it, where the server has `auth`; see {@link Context.principal}. */
   readonly principal: Principal | undefined;
   /** The HTTP headers, names in lower case, repeated ones joined by `, `; empty on other transports. */
   readonly headers: { readonly [name: string]: string };
@@ -48,7 +48,7 @@ export interface RequestInfo {
   readonly raw: { readonly [name: string]: unknown };
 }
 
-/** How the engine tells it: members without a value are left out. */
+/** The request as the engine tells it: members without a value are left out. */
 type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "principal" | "raw">> &
   Pick<RequestInfo, "method" | "protocolVersion" | "era" | "transport"> & {
     readonly requestId: RequestId;
@@ -56,7 +56,7 @@ type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "principal" | "raw">> &
     readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
   };
 
-/** What the engine knows of call `key`. */
+/** Returns what the engine knows of call `key`. */
 export function infoOf(key: number): RequestInfo {
   const text = bridge.context(key);
   if (text === null) throw new Error("the call has finished: read ctx.request while it runs");

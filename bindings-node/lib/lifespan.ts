@@ -1,4 +1,4 @@
-/** What a server has from its first use to its last: a pool of connections, a cache. */
+/** Resources of a server from its first use to its last: a pool of connections, a cache. */
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type * as Addon from "./addon.js";
@@ -23,7 +23,7 @@ export interface Lifespan<State> {
   readonly stop?: ((state: State) => unknown) | undefined;
 }
 
-/** What runs as one end of a lifespan, until it has. */
+/** Marks what runs as one end of a lifespan, until it has ended. */
 const within = new AsyncLocalStorage<{ home: Home | undefined }>();
 
 /** True if the lifespan of that server is what calls this: nothing that waits for it may be waited for. */

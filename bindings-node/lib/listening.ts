@@ -28,7 +28,7 @@ export interface ResourceUpdated {
 /** A task has changed; of what is not taken yet the last of each is there. */
 export interface TaskChanged {
   readonly type: "taskChanged";
-  /** How it is, with all that the server says of it: also `result`, `error` or `inputRequests`. */
+  /** Its state, with all that the server says of it: also `result`, `error` or `inputRequests`. */
   readonly task: Task & Readonly<Record<string, unknown>>;
 }
 
@@ -44,7 +44,7 @@ export interface ExtensionNotification {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** What is listened to: at least one of these. */
+/** Options of listening: at least one of these. */
 export interface ListenOptions {
   /** Changes of the list of tools. Default false. */
   readonly tools?: boolean | undefined;
@@ -55,8 +55,8 @@ export interface ListenOptions {
   /** Changes of the resources with these URIs, and of what is a part of them. Default: of none. */
   readonly uris?: readonly (string | URL)[] | undefined;
   /**
-   * How these tasks are, by id or as handles: the client's option `tasks`; in 2025-11-25 where the server tells of them.
-   * Default: of none.
+   * Changes of these tasks, by id or as handles: the client's option `tasks`; in 2025-11-25 where the server tells of
+   * them. Default: of none.
    */
   readonly tasks?: readonly (string | TaskHandle)[] | undefined;
   /**
@@ -69,7 +69,7 @@ export interface ListenOptions {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** What a server tells of, of all that was asked for. */
+/** The changes that a server reports, of all that was asked for. */
 export interface Honoured {
   /** Changes of the list of tools. */
   readonly tools: boolean;
@@ -81,7 +81,9 @@ export interface Honoured {
   readonly uris: readonly string[];
   /** Changes of the tasks with these ids. */
   readonly tasks: readonly string[];
-  /** What extensions tell of, by the member of the filter: true is everything, a list what is about these keys. */
+  /**
+   * Changes that extensions report, by the member of the filter: true is everything, a list what is about these keys.
+   */
   readonly extensions: Readonly<Record<string, true | readonly string[]>>;
 }
 
@@ -89,7 +91,7 @@ export interface Honoured {
 interface Told {
   readonly method: string;
   readonly uri?: string | undefined;
-  /** Of a task, and of an extension's notification. */
+  /** The params of a task's change, and of an extension's notification. */
   readonly params?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -216,9 +218,9 @@ export class Listening implements AsyncIterableIterator<Change>, AsyncDisposable
   }
 
   /**
-   * What the server tells of, once it has said so: changes from then on are not missed. It may be less than what was asked
-   * for, as resources that the server does not know are left out. Fails as the loop does, and with `CancelledError` when that
-   * is left before.
+   * The changes that the server reports, once it has said so: changes from then on are not missed. It may be less than
+   * what was asked for, as resources that the server does not know are left out. Fails as the loop does, and with
+   * `CancelledError` when that is left before.
    */
   get honoured(): Promise<Honoured> {
     return this.#listener.honoured;
@@ -271,7 +273,7 @@ const FILTER = { tools: true, prompts: true, resources: true, uris: true, tasks:
 /** The filter of the protocol, with the member of the tasks' extension. */
 type Filter = SubscriptionFilter & { taskIds?: string[] };
 
-/** What is asked for, as the protocol has it. */
+/** Returns the filter that is asked for, as the protocol has it. */
 function filterOf(asked: Omit<ListenOptions, "signal">): object {
   checkNames("listen", asked, FILTER);
   const { tools = false, prompts = false, resources = false, uris = [], tasks = [], extensions = {} } = asked;

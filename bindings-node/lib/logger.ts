@@ -5,7 +5,7 @@ import type { LoggingLevel } from "./types.js";
 import { stringify } from "./unicode.js";
 
 /**
- * What is logged: any JSON value, an error, or text with what its `%s`, `%d`, `%j` stand for, as `console` has it.
+ * Logs any JSON value, an error, or text with what its `%s`, `%d`, `%j` stand for, as `console` has it.
  * An object before the text, as pino has it, comes along with the text as its member `msg`.
  */
 export type Log = (...what: readonly unknown[]) => void;
@@ -43,7 +43,7 @@ const LEVELS: { readonly [Method in Exclude<keyof Logger, "child">]: LoggingLeve
   emergency: "emergency",
 };
 
-/** What a logger adds to every message. */
+/** Parts of every message that a logger adds. */
 interface Part {
   readonly name?: string | undefined;
   readonly members?: Readonly<Record<string, unknown>> | undefined;
@@ -75,7 +75,7 @@ function within(members: Part["members"], data: unknown): unknown {
   return data instanceof Error ? { ...members, error: data } : { ...members, ...data };
 }
 
-/** What is logged as JSON text: errors without their stack, and what is no JSON as Node shows it. */
+/** Returns a logged value as JSON text: errors without their stack, and what is no JSON as Node shows it. */
 export function loggable(data: unknown): string {
   try {
     return stringify(data, (_key, value: unknown) => (value instanceof Error ? told(value) : value)) ?? "null";

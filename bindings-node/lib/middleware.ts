@@ -1,4 +1,4 @@
-/** What stands around every request: a server's on their way to a handler, a client's on their way out. */
+/** Middleware around every request: a server's on their way to a handler, a client's on their way out. */
 
 import type { CacheUsage } from "./cache.js";
 import type { AnyState, Context } from "./context.js";
@@ -83,11 +83,11 @@ export class BuiltinMiddleware {
   }
 }
 
-/** What became of one request. */
+/** A record of one finished request. */
 export interface RequestRecord {
   /** Its method, such as `tools/call`. */
   readonly method: string;
-  /** What it was about: the tool's or prompt's name, or the resource's URI. */
+  /** The subject of the request: the tool's or prompt's name, or the resource's URI. */
   readonly name?: string | undefined;
   /** Seconds until its answer. */
   readonly seconds: number;
@@ -97,7 +97,7 @@ export interface RequestRecord {
   readonly cancelled: boolean;
 }
 
-/** What takes records: pino and its like, or `console`. */
+/** A receiver of records: pino and its like, or `console`. */
 export interface RecordLogger {
   /** Hears of requests that were answered, or cancelled. */
   info(record: RequestRecord, text: string): void;
@@ -131,11 +131,11 @@ function line({ method, name, seconds, error, cancelled }: RequestRecord): strin
   return `${about} ${(seconds * 1000).toFixed(1)} ms ${outcome}`;
 }
 
-/** How long the requests of one method took. */
+/** Times of the requests of one method. */
 export interface MethodTiming {
   /** Finished requests. */
   readonly count: number;
-  /** Of them, those answered with an error or cancelled. */
+  /** Requests among them that were answered with an error or cancelled. */
   readonly failed: number;
   /** The time of all of them together, in seconds. */
   readonly seconds: number;
@@ -147,13 +147,13 @@ export interface MethodTiming {
 export interface ClientMetrics {
   /** Requests that wait for an answer. */
   readonly awaited: number;
-  /** What was kept of the server's answers, and what that was good for. */
+  /** The state of the cache of the server's answers, and its use. */
   readonly cache: CacheUsage;
-  /** What the middleware {@link timing} counted, by method. */
+  /** Counts of the middleware {@link timing}, by method. */
   readonly timing?: Readonly<Record<string, MethodTiming>> | undefined;
 }
 
-/** What the engine tells a client. */
+/** An event that the engine sends to a client. */
 export type ClientEvent = RequestRecord & {
   readonly params: { readonly taskId?: string | undefined } | undefined;
   readonly line: string;
@@ -279,7 +279,7 @@ async function around<C extends RequestContext>(
   }
 }
 
-/** What a server and a client of the engine have in common here. */
+/** The methods that a server and a client of the engine have in common here. */
 interface Wrapped {
   addMiddleware(handler: number): void;
   addBuiltin(options: string): void;

@@ -9,7 +9,7 @@ import platforms from "./platforms.json" with { type: "json" };
 export const VARIABLE = "TRICORN_ADDON";
 
 /**
- * Why there is no compiled module.
+ * Explains why there is no compiled module.
  *
  * @param names the platforms that one may be for
  * @param failures what came of looking for it
@@ -48,7 +48,7 @@ export function missing(load: NodeJS.Require, names: readonly string[], failures
   return notInstalled(load, name, from.folder);
 }
 
-/** Why the package for this platform is not there. */
+/** Explains why the package for this platform is not there. */
 function notInstalled(load: NodeJS.Require, name: string, folder: string): string {
   const others = platforms.map((one) => one.name).filter((one) => one !== name && isThere(load, one));
   const lock = lockAbove(folder);

@@ -1,4 +1,4 @@
-/** What is offered to clients, of a whole server or in one session. */
+/** Tools, resources and prompts offered to clients, of a whole server or in one session. */
 
 import type { CacheHints } from "./cache.js";
 import { type Completes, completersOf } from "./completion.js";
@@ -21,7 +21,7 @@ import {
 import { judged, type Schema, toJsonSchema, withSchemas } from "./schema.js";
 import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tool.js";
 
-/** Where things are added. */
+/** A place to which things are added. */
 export interface Place {
   /** `more` makes the options beside the definition, once its completion functions are registered. */
   add(
@@ -190,7 +190,7 @@ export abstract class Offer<State> {
   }
 }
 
-/** What the engine is told beside a definition. */
+/** Options that the engine gets beside a definition. */
 interface Added {
   readonly enabled?: boolean | undefined;
   readonly replace?: boolean | undefined;

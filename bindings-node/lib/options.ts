@@ -86,7 +86,7 @@ function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** How long what keeps, as the engine takes it. */
+/** Returns cache hints as the engine takes them. */
 function cache(value: unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   const members = Object.entries(value).filter(([, member]) => member !== undefined);
@@ -103,7 +103,7 @@ function tasks(value: boolean | object): unknown {
   return typeof value === "object" ? toWire(value) : value;
 }
 
-/** What the engine says of an option that it does not know: what may have been meant, or all there are. */
+/** The engine's text for an option that it does not know, with a suggestion or with all that there are. */
 const UNKNOWN = /unknown option "(.*)", (?:did you mean "(.*)"\?|expected one of (.*))/;
 
 /**
@@ -144,7 +144,7 @@ export function checkFunctions(options: object, names: readonly string[]): void 
   if (wrong) throw new MisuseError(`${wrong}: expected a function`);
 }
 
-/** What an argument has to be: its name, the value, the type, and whether it may be left out. */
+/** Requirements of an argument: its name, the value, the type, and whether it may be left out. */
 type Typed = readonly [name: string, value: unknown, type: "string" | "number" | "boolean", optional?: "optional"];
 
 /**
@@ -173,7 +173,7 @@ export function checkNames(what: string, options: object, known: Readonly<Record
   }
 }
 
-/** What an option has to be; `any` is checked elsewhere. */
+/** The required type of an option; `any` is checked elsewhere. */
 export type Shape = "string" | "number" | "boolean" | "function" | "object" | "list of strings" | "any";
 
 /**
@@ -203,21 +203,21 @@ function isOf(shape: Shape, value: unknown): boolean {
   return typeof value === shape;
 }
 
-/** What kind of value it is, in words that tell nothing else of it. */
+/** Returns the kind of a value, in words that tell nothing else of it. */
 export function typeOf(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }
 
-/** What was meant, if something known has half in common with the name; else what there is. */
+/** Suggests a name, if something known has half in common with it; else all that there are. */
 function hint(name: string, known: readonly string[]): string {
   const [nearest = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
   const isNear = distance(name, nearest) <= Math.ceil(Math.max(name.length, nearest.length) / 2);
   return isNear ? `did you mean "${nearest}"?` : `expected one of ${known.join(", ")}`;
 }
 
-/** How many letters have to be added, removed or replaced. */
+/** Counts the letters that have to be added, removed or replaced. */
 function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (const [line, letter] of [...from].entries()) {

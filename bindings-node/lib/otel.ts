@@ -33,7 +33,7 @@ import type { Middleware, MiddlewareRequest } from "./middleware.js";
 import type { RequestContext } from "./request-context.js";
 import type { TraceContext } from "./trace.js";
 
-/** What the conventions want, in seconds. */
+/** Bounds of the histograms that the conventions want, in seconds. */
 const BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];
 
 /** The most characters of a name, a URI, an id or a message: the peer chooses them, and spans keep them. */
@@ -42,7 +42,7 @@ const LONGEST = 1000;
 /** More baggage is not sent, as nobody has to take it. */
 const MOST_BAGGAGE = 8192;
 
-/** What may be said to {@link telemetry}. */
+/** Options of {@link telemetry}. */
 export interface TelemetryOptions {
   /** Default: the global one. */
   readonly tracerProvider?: TracerProvider | undefined;
@@ -192,7 +192,7 @@ function nameOf(request: MiddlewareRequest): string {
   return name === undefined ? request.method : `${request.method} ${name}`;
 }
 
-/** What metrics and spans have. */
+/** Returns the attributes of metrics and spans. */
 function measurable(request: MiddlewareRequest, { request: known }: RequestContext): Attributes {
   const found: Attributes = { "mcp.method.name": request.method, "mcp.protocol.version": known.protocolVersion };
   const name = target(request);
@@ -205,7 +205,7 @@ function measurable(request: MiddlewareRequest, { request: known }: RequestConte
   return found;
 }
 
-/** What spans have besides. */
+/** Returns the further attributes of spans. */
 function more(request: MiddlewareRequest, { request: known }: RequestContext, serves: boolean): Attributes {
   const found: Attributes = {};
   const uri = text(request, "uri");
@@ -222,7 +222,7 @@ interface Failure {
   readonly message?: string | undefined;
 }
 
-/** How a request failed that ended with this; undefined when it goes on with the client's answer. */
+/** Returns the failure of a request that ended with this error; undefined when it goes on with the client's answer. */
 function failed(error: unknown, context: RequestContext, serves: boolean): Failure | undefined {
   if (error instanceof InputRequired) return undefined;
   if (error instanceof RpcError) {

@@ -8,7 +8,7 @@ import type { MetaObject, Prompt, Resource, ResourceTemplate, Task, Tool } from 
 export interface ToolPage {
   /** In the server's order. */
   readonly tools: readonly Tool[];
-  /** Where the next page starts; undefined on the last. */
+  /** The cursor of the next page; undefined on the last. */
   readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
   readonly _meta?: MetaObject | undefined;
@@ -18,7 +18,7 @@ export interface ToolPage {
 export interface ResourcePage {
   /** In the server's order. */
   readonly resources: readonly Resource[];
-  /** Where the next page starts; undefined on the last. */
+  /** The cursor of the next page; undefined on the last. */
   readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
   readonly _meta?: MetaObject | undefined;
@@ -28,7 +28,7 @@ export interface ResourcePage {
 export interface ResourceTemplatePage {
   /** In the server's order. */
   readonly resourceTemplates: readonly ResourceTemplate[];
-  /** Where the next page starts; undefined on the last. */
+  /** The cursor of the next page; undefined on the last. */
   readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
   readonly _meta?: MetaObject | undefined;
@@ -38,7 +38,7 @@ export interface ResourceTemplatePage {
 export interface PromptPage {
   /** In the server's order. */
   readonly prompts: readonly Prompt[];
-  /** Where the next page starts; undefined on the last. */
+  /** The cursor of the next page; undefined on the last. */
   readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
   readonly _meta?: MetaObject | undefined;
@@ -48,13 +48,13 @@ export interface PromptPage {
 export interface TaskPage {
   /** In the server's order. */
   readonly tasks: readonly Task[];
-  /** Where the next page starts; undefined on the last. */
+  /** The cursor of the next page; undefined on the last. */
   readonly nextCursor?: string | undefined;
   /** The result's own. Members that are not named here are kept, too. */
   readonly _meta?: MetaObject | undefined;
 }
 
-/** What the lists hold, by method. */
+/** Pages of the lists, by method. */
 export interface Lists {
   readonly "tools/list": ToolPage;
   readonly "resources/list": ResourcePage;
@@ -89,7 +89,7 @@ const MAX_PAGES = 1000;
 /** The members of a message's object. */
 export type Members = Record<string, unknown>;
 
-/** What sends a request. */
+/** A function that sends a request. */
 type Send = (method: string, params: Readonly<Members>) => Promise<Members>;
 
 /** The requests of a client with these options. */

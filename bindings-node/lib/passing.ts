@@ -7,7 +7,7 @@ import type { RequestContext } from "./request-context.js";
 /** A request in a function of middleware. */
 export interface Passing {
   readonly context: RequestContext;
-  /** Where it went on: what `AsyncLocalStorage` held there, it holds inside. */
+  /** The scope in which it went on: what `AsyncLocalStorage` held there, it holds inside. */
   scope?: AsyncResource;
 }
 

@@ -14,7 +14,7 @@ export function here(): string {
   return pathToFileURL(typeof __filename === "string" ? __filename : (process.argv[1] ?? "index.js")).href;
 }
 
-/** Of what this file is a part. */
+/** The place of this file: a bundle, the sources, or an installed package. */
 export type Home =
   | { readonly kind: "bundle"; readonly file: string }
   /** The sources, of which the compiled module is built. */
@@ -22,7 +22,7 @@ export type Home =
   /** The package as a package manager has put it into node_modules. */
   | { readonly kind: "installed"; readonly folder: string };
 
-/** Of what this file is a part. Only asked where something is wrong: it reads files. */
+/** Finds the place of this file. Only asked where something is wrong: it reads files. */
 export function home(): Home {
   const url = here();
   if (!url.startsWith("file:")) return { kind: "bundle", file: url };

@@ -1,20 +1,22 @@
-/** Who sent a request. */
+/** The sender of a request. */
 
 import { inspect } from "node:util";
 import { MisuseError } from "./errors.js";
 import { checkFinite, checkNames, typeOf } from "./options.js";
 
-/** What is known of a principal besides its name. All optional. */
+/** Details of a principal besides its name. All optional. */
 export interface PrincipalDetails {
-  /** Who issued the token (`iss`). */
+  /** The issuer of the token (`iss`). */
   readonly issuer?: string | undefined;
   /** The client that the token was issued to (`client_id`). */
   readonly clientId?: string | undefined;
-  /** What the token was granted. Default: nothing. */
+  /** The scopes that the token was granted. Default: none. */
   readonly scopes?: readonly string[] | undefined;
   /** All that is said of it, as in a token. Not the token itself. Default: nothing. */
   readonly claims?: Readonly<Record<string, unknown>> | undefined;
-  /** When the token expires: seconds since 1970, as `exp` has them, or a `Date`. Default: nobody says so. */
+  /**
+   * The time at which the token expires: seconds since 1970, as `exp` has them, or a `Date`. Default: nobody says so.
+   */
   readonly expiresAt?: number | Date | undefined;
 }
 
@@ -26,7 +28,7 @@ const DETAILS: Readonly<Record<keyof PrincipalDetails, true>> = {
   expiresAt: true,
 };
 
-/** What the engine says, which has checked it. */
+/** Details from the engine, which has checked them. */
 class Told implements PrincipalDetails {
   readonly issuer: string | undefined;
   readonly clientId: string | undefined;
@@ -43,7 +45,7 @@ class Told implements PrincipalDetails {
   }
 }
 
-/** How the engine tells it. */
+/** A principal as the engine tells it. */
 export interface WirePrincipal {
   readonly subject: string;
   readonly issuer?: string | null | undefined;
@@ -55,14 +57,14 @@ export interface WirePrincipal {
 }
 
 /**
- * What the engine knows of who sent a request.
+ * Makes a principal of what the engine knows of the sender of a request.
  *
  * @internal
  */
 export let principalFrom: (wire: WirePrincipal) => Principal;
 
 /**
- * Who sent a request, as its access token says: found out by the server's `auth` before anything runs, and
+ * The sender of a request, as its access token says: found out by the server's `auth` before anything runs, and
  * {@link Context.principal} of the handler. A `verifier` makes one.
  *
  * Sessions, tasks and the state between rounds of questions belong to the issuer and the subject: a new token of the same
@@ -71,13 +73,13 @@ export let principalFrom: (wire: WirePrincipal) => Principal;
 export class Principal {
   /** The token's `sub`: a user, or a client that acts for itself. Where a token has none it is the client's id. */
   readonly subject: string;
-  /** Who issued the token (`iss`). */
+  /** The issuer of the token (`iss`). */
   readonly issuer: string | undefined;
   /** The client that the token was issued to (`client_id`). */
   readonly clientId: string | undefined;
-  /** What the token was granted. {@link hasScope} knows what follows from it, too. */
+  /** The scopes that the token was granted. {@link hasScope} knows what follows from them, too. */
   readonly scopes: readonly string[];
-  /** When the token expires, in seconds since 1970. Undefined: nobody says so. */
+  /** The time at which the token expires, in seconds since 1970. Undefined: nobody says so. */
   readonly expiresAt: number | undefined;
   /** They hold what is nobody's business: neither the console nor JSON shows them. */
   readonly #claims: Readonly<Record<string, unknown>>;
@@ -135,7 +137,7 @@ function check(subject: unknown, details: unknown): void {
   if (expiresAt !== undefined) checkTime(expiresAt);
 }
 
-/** What it was is not said: a token may have been put there. */
+/** Makes the error for a wrong detail without its value: a token may have been put there. */
 function wrong(name: string, expected: string, got: unknown, fix: string): MisuseError {
   return new MisuseError(`Principal: ${name}: expected ${expected}, got ${typeOf(got)}; ${fix}`);
 }

@@ -13,9 +13,9 @@ import type { Arguments } from "./tool.js";
 import type { ContentBlock, GetPromptResult, Icon, MetaObject, PromptArgument } from "./types.js";
 import { stringify } from "./unicode.js";
 
-/** What a prompt is, beside its name and its function. All optional. */
+/** Options of a prompt, beside its name and its function. All optional. */
 export interface PromptOptions<Input extends Schema | undefined = undefined, State = unknown> {
-  /** What it is for. */
+  /** A description of its purpose. */
   readonly description?: string | undefined;
   /** A name for people. */
   readonly title?: string | undefined;
@@ -32,9 +32,9 @@ export interface PromptOptions<Input extends Schema | undefined = undefined, Sta
   /** The prompt's `_meta`. */
   readonly meta?: MetaObject | undefined;
   /**
-   * What the caller's access token needs, all of them: who lacks one neither sees it in a list nor may use it, which is
-   * nobody's over HTTP where the server has no `auth`. In one process and over standard streams nobody is asked. Default:
-   * nothing beyond what every request needs.
+   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
+   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
+   * asked. Default: nothing beyond what every request needs.
    */
   readonly scopes?: readonly string[] | undefined;
   /** False hides it until {@link Server.setEnabled}. Default true. */
@@ -49,7 +49,7 @@ export type Message =
   | ContentBlock
   | { readonly role: "user" | "assistant"; readonly content: string | ContentBlock };
 
-/** What a prompt may return: text, one or more messages, a whole result, or what has to be asked first. */
+/** A prompt's return value: text, one or more messages, a whole result, or what has to be asked first. */
 export type PromptValue = Message | readonly Message[] | GetPromptResult | InputRequired;
 
 /** The function's first argument: without a schema, text. */

@@ -1,4 +1,4 @@
-/** How a server protects itself: whose access tokens it takes. */
+/** Protection of a server: the access tokens that it takes. */
 
 import { type AskedOptions, Numbered } from "./asked.js";
 import type { WireAuth } from "./auth.js";
@@ -7,7 +7,7 @@ import type { Home } from "./handler.js";
 import { checkShapes, optionsToEngine, type Shape } from "./options.js";
 import { Principal } from "./principal.js";
 
-/** What a protected server says of itself, and what tokens have to say. All optional. */
+/** Metadata of a protected server, and requirements of its tokens. All optional. */
 export interface Protection {
   /**
    * The server's own URL, as its clients write it: `https://mcp.example.com/mcp`, with `https` also where a proxy ends
@@ -28,13 +28,13 @@ export interface Protection {
    * ones.
    */
   readonly scopesSupported?: readonly string[] | undefined;
-  /** Whoever was granted a scope has these narrower ones, too: `{ admin: ["read", "write"] }`. Default: none has others. */
+  /** Narrower scopes that come with a granted one: `{ admin: ["read", "write"] }`. Default: none comes with others. */
   readonly scopeImplies?: Readonly<Record<string, readonly string[]>> | undefined;
   /** The issuers that clients may get tokens from, as the metadata lists them. Default: the issuer. */
   readonly authorizationServers?: readonly string[] | undefined;
   /** The server's name for people, in the metadata. Default: none. */
   readonly resourceName?: string | undefined;
-  /** Where developers can read about the server, an http or https URL in the metadata. Default: none. */
+  /** The page for developers about the server, an http or https URL in the metadata. Default: none. */
   readonly resourceDocumentation?: string | undefined;
   /**
    * Milliseconds by which the clocks of issuer and server may differ, in whole seconds, 10 minutes at most. Default one
@@ -57,7 +57,7 @@ export interface IssuerProtection extends Protection {
    * http one of this machine.
    */
   readonly issuer: string;
-  /** Where the issuer's keys are, for one that publishes no metadata. Default: where its metadata says. */
+  /** The URL of the issuer's keys, for one that publishes no metadata. Default: where its metadata says. */
   readonly jwksUri?: string | undefined;
   readonly introspection?: undefined | undefined;
   readonly verifier?: undefined | undefined;
@@ -94,8 +94,9 @@ export type Verifier = (
 ) => Principal | null | undefined | PromiseLike<Principal | null | undefined>;
 
 /**
- * Whose access tokens a server takes over HTTP: it is an OAuth 2.1 resource server then, and each of its requests needs a
- * token in its `Authorization` header. Exactly one of `issuer`, `introspection` and `verifier` says what a token is worth.
+ * Validation of access tokens over HTTP: the server is an OAuth 2.1 resource server then, and each of its requests
+ * needs a token in its `Authorization` header. Exactly one of `issuer`, `introspection` and `verifier` says what a
+ * token is worth.
  *
  * ```ts
  * const app = new Server("notes", {

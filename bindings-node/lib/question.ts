@@ -100,7 +100,7 @@ export class Question<out T = unknown> {
   }
 }
 
-/** What comes of each of several questions, in their order. */
+/** The outcomes of several questions, in their order. */
 export type Asked<Questions extends readonly Question[]> = {
   -readonly [N in keyof Questions]: Questions[N] extends Question<infer T> ? T : never;
 };

@@ -1,6 +1,6 @@
 /** Errors that came from a peer, and to whom: those of other connections are not for the client of a call. */
 
-/** What a peer sent, or what became of a request to it, and the call that it belongs to. */
+/** Errors that a peer sent, or of requests to it, with the calls that they belong to. */
 const owners = new WeakMap<object, number | undefined>();
 
 /** Marks an error as one that came from a peer, whoever asked. */

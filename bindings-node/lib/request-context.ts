@@ -1,4 +1,4 @@
-/** What a handler of either side knows of its request. */
+/** The request as a handler of either side sees it. */
 
 import { bridge } from "./host.js";
 import { infoOf, type RequestInfo } from "./info.js";
@@ -8,7 +8,7 @@ import type { TraceContext } from "./trace.js";
 /** @internal */
 export let keyOf: (context: RequestContext) => number;
 
-/** What a handler of either side knows of its request. Good for this one call. */
+/** The request as a handler of either side sees it. Good for this one call. */
 export class RequestContext {
   readonly #key: number;
   #request: RequestInfo | undefined;
@@ -70,7 +70,7 @@ export class RequestContext {
     this.trace = trace;
   }
 
-  /** What middleware and the handler of one request share, by any key. */
+  /** Values that middleware and the handler of one request share, by any key. */
   get values(): Map<unknown, unknown> {
     this.#values ??= this.around?.values ?? new Map<unknown, unknown>();
     return this.#values;

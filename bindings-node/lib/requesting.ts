@@ -8,17 +8,17 @@ import { checkSignal } from "./signals.js";
 import type { TraceContext } from "./trace.js";
 import type { MetaObject } from "./types.js";
 
-/** How far a call is. */
+/** The progress of a call. */
 export interface Progress {
   /** Grows with every report. */
   readonly progress: number;
-  /** Where progress ends, when the peer knows. */
+  /** The value at which progress ends, when the peer knows. */
   readonly total?: number | undefined;
-  /** What the peer is doing, for people. */
+  /** A message of the peer about what it is doing, for people. */
   readonly message?: string | undefined;
 }
 
-/** What holds for one request. All optional. */
+/** Options of one request. All optional. */
 export interface RequestOptions {
   /**
    * Milliseconds without an answer or progress; null or 0: no limit. Default: the client's; of a server that asks its
@@ -38,7 +38,7 @@ export interface RequestOptions {
    */
   readonly task?: true | { readonly ttl?: number | undefined } | undefined;
   /**
-   * What it has to do with the answers that a client keeps: `refresh` asks the server and keeps its answer, `bypass` asks
+   * Use of the answers that a client keeps: `refresh` asks the server and keeps its answer, `bypass` asks
    * and leaves what is kept as it is. Default: `default`.
    */
   readonly cache?: "default" | "refresh" | "bypass" | undefined;
@@ -71,7 +71,7 @@ export const REQUEST_OPTIONS: Readonly<Record<keyof RequestOptions, true>> = {
   onProgress: true,
 };
 
-/** What holds for one request with a `_meta` of the caller's. All optional. */
+/** Options of one request with a `_meta` of the caller's. All optional. */
 export interface CallOptions extends RequestOptions {
   /** The request's `_meta`. */
   readonly meta?: MetaObject | undefined;
@@ -91,9 +91,9 @@ export function checkRequest(method: string, options: object): void {
   checkNames(method, options, CALLS.has(method) ? { ...REQUEST_OPTIONS, meta: true } : REQUEST_OPTIONS);
 }
 
-/** When a look at a task is answered, if not at once. */
+/** The moment at which a look at a task is answered, if not at once. */
 export interface Looks {
-  /** When the task is finished; of its result, however often the way there breaks off. */
+  /** Waits until the task is finished; for its result, however often the way there breaks off. */
   readonly wait?: true | undefined;
   /** At its next change, of those that have this number, beginning with how it is; its questions are answered until the end. */
   readonly follow?: number | undefined;

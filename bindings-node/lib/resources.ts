@@ -15,7 +15,7 @@ import type { Arguments } from "./tool.js";
 import type { Annotations, Icon, MetaObject } from "./types.js";
 import { stringify } from "./unicode.js";
 
-/** What a resource or a template is, beside its URI and its function. All optional. */
+/** Options of a resource or a template, beside its URI and its function. All optional. */
 export interface ResourceOptions<
   Input extends Schema | undefined = undefined,
   Names extends string = string,
@@ -25,29 +25,29 @@ export interface ResourceOptions<
   readonly name?: string | undefined;
   /** A name for people. */
   readonly title?: string | undefined;
-  /** What it is, for the model. */
+  /** A description for the model. */
   readonly description?: string | undefined;
-  /** What kind of contents: `text/plain`, `image/png`, … */
+  /** The MIME type of the contents: `text/plain`, `image/png`, … */
   readonly mimeType?: string | undefined;
   /** Bytes, when known. Not of a template. */
   readonly size?: number | undefined;
-  /** Whom it is for, how much it matters, when it changed. */
+  /** The audience, the importance, and the time of the last change. */
   readonly annotations?: Annotations | undefined;
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[] | undefined;
   /** The resource's `_meta`. */
   readonly meta?: MetaObject | undefined;
   /**
-   * What the caller's access token needs, all of them: who lacks one neither sees it in a list nor may use it, which is
-   * nobody's over HTTP where the server has no `auth`. In one process and over standard streams nobody is asked. Default:
-   * nothing beyond what every request needs.
+   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
+   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
+   * asked. Default: nothing beyond what every request needs.
    */
   readonly scopes?: readonly string[] | undefined;
   /** False hides it until {@link Server.setEnabled}. Default true. */
   readonly enabled?: boolean | undefined;
   /** True puts it in the place of what has this URI, if there is something; hidden when that is, unless `enabled` says otherwise. Default false. */
   readonly replace?: boolean | undefined;
-  /** How long what is read keeps, and for whom. Default: what the server's option `cache` says. */
+  /** Lifetime and audience of what is read, in caches. Default: what the server's option `cache` says. */
   readonly cache?: CacheHints | undefined;
   /** The variables of a template: they come as text, and what the schema wants otherwise is converted. Default: text. */
   readonly input?: Input | undefined;
@@ -76,7 +76,7 @@ export type ResourceValue =
   | readonly unknown[]
   | { readonly [member: string]: unknown };
 
-/** What the function of a resource gets: the variables of a template, else the URI. */
+/** Arguments of the function of a resource: the variables of a template, else the URI. */
 export type ResourceArguments<Uri extends string, Input> = [Input] extends [Schema]
   ? Arguments<Input>
   : string extends Uri

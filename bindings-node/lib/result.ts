@@ -1,4 +1,4 @@
-/** What a client gets from a tool or a resource. */
+/** Results that a client gets from a tool or a resource. */
 
 import { PeerMisbehavedError, ToolError } from "./errors.js";
 import { received } from "./received.js";
@@ -6,7 +6,7 @@ import { describe, type Infer, type StandardSchema } from "./schema.js";
 import type { BlobResourceContents, ContentBlock, MetaObject, TextResourceContents } from "./types.js";
 
 /**
- * What a tool answered. A tool that failed answers too: look at {@link isError}.
+ * The answer of a tool. A tool that failed answers too: look at {@link isError}.
  *
  * The bare object of the schema, which is {@link raw}, has the same name in `tricorn/types`.
  */
@@ -102,7 +102,7 @@ function isWrapper(value: unknown): value is { readonly result: unknown } {
 }
 
 /**
- * What a resource holds.
+ * The contents of a resource.
  *
  * The bare object of the schema, which is {@link raw}, has the same name in `tricorn/types`.
  */
@@ -132,7 +132,7 @@ export class ReadResourceResult {
     return found && Buffer.from(found.blob, "base64");
   }
 
-  /** What kind the first contents are, when the server says so. */
+  /** The MIME type of the first contents, when the server says so. */
   get mimeType(): string | undefined {
     return this.contents[0]?.mimeType;
   }

@@ -1,11 +1,11 @@
-/** What a program that is a server has to see to: its command line, its signals, its end. */
+/** Duties of a program that is a server: its command line, its signals, its end. */
 
 import { isHeard, POLITE } from "./ending.js";
 import { MisuseError } from "./errors.js";
 import { addon, isMainThread } from "./host.js";
 import type { HttpOptions } from "./http.js";
 
-/** What the command line says about HTTP: an address, true for the default one, or false. */
+/** Returns what the command line says about HTTP: an address, true for the default one, or false. */
 export function askedFor(args: readonly string[]): boolean | string {
   const place = args.findIndex((arg) => arg === "--http" || arg.startsWith("--http="));
   const arg = args[place];

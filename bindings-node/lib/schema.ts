@@ -8,7 +8,7 @@ import { typeOf } from "./options.js";
 import { here } from "./place.js";
 import { stringify } from "./unicode.js";
 
-/** What went wrong with one value. */
+/** A fault of one value. */
 export interface StandardIssue {
   /** For people. */
   readonly message: string;
@@ -16,7 +16,7 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What a check came to: the value after defaults and transforms, or what is wrong with it. */
+/** The outcome of a check: the value after defaults and transforms, or what is wrong with it. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
@@ -55,11 +55,11 @@ export function jsonSchema<T>(schema: Readonly<Record<string, unknown>>): JsonSc
 /** Either kind of schema. */
 export type Schema = StandardSchema | JsonSchema;
 
-/** What a handler receives for a schema: the validated value, after defaults and transforms. */
+/** The value that a handler receives for a schema: validated, after defaults and transforms. */
 export type Infer<S> =
   S extends StandardSchema<infer _Input, infer Output> ? Output : S extends JsonSchema<infer T> ? T : never;
 
-/** What callers write for a schema: before defaults and transforms. */
+/** The value that callers write for a schema: before defaults and transforms. */
 export type InferInput<S> =
   S extends StandardSchema<infer Input, infer _Output> ? Input : S extends JsonSchema<infer T> ? T : never;
 
@@ -264,7 +264,7 @@ interface Refusal {
   readonly issues: readonly StandardIssue[];
 }
 
-/** What another JSON Schema would not help. */
+/** A fault of a schema that another JSON Schema would not help. */
 class Helpless extends Error {}
 
 function convert(schema: StandardSchema, direction: Direction, subject: string, option: string): Json {

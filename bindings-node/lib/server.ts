@@ -193,7 +193,7 @@ export class Server<State = unknown> extends Offer<State> {
   }
 
   /**
-   * Where what is not registered comes from: lists that change by themselves, or another server.
+   * Sets the source of what is not registered: lists that change by themselves, or another server.
    *
    * ```ts
    * app.setSource("tool", {

@@ -1,4 +1,4 @@
-/** What can be said of a server, and what it says of itself. */
+/** Options and gauges of a server. */
 
 import type { ServerCache } from "./cache.js";
 import type { AnyState } from "./context.js";
@@ -18,20 +18,20 @@ export interface ServerOptions<State = unknown> {
   readonly version?: string | undefined;
   /** A name for people. */
   readonly title?: string | undefined;
-  /** What the server is, for people. */
+  /** A description of the server, for people. */
   readonly description?: string | undefined;
-  /** Where to read about it. */
+  /** The URL of a page to read about it. */
   readonly websiteUrl?: string | undefined;
   /** Pictures for people, best first. */
   readonly icons?: readonly Icon[] | undefined;
-  /** How to use this server, for the model. */
+  /** Instructions for using this server, for the model. */
   readonly instructions?: string | undefined;
   /**
    * Speak only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without (`modern`).
    * Default: all of them.
    */
   readonly revision?: string | undefined;
-  /** Whose access tokens it takes over HTTP; elsewhere there are none. Default: everybody may ask. */
+  /** Validation of access tokens over HTTP; elsewhere there are none. Default: everybody may ask. */
   readonly auth?: ServerAuth | undefined;
   /** Entries per page of a list. Default 250. */
   readonly pageSize?: number | undefined;
@@ -59,10 +59,10 @@ export interface ServerOptions<State = unknown> {
   /** Milliseconds after which a client that does not answer that is taken for lost, and its session ends. Default 20 seconds. */
   readonly pingTimeout?: number | undefined;
   /**
-   * What is declared to clients besides what there is. Names: though there is none of it yet, for what is added later or
-   * in sessions, as what a client was not told of as it connected it never asks for; tools are always declared. An object
-   * can also declare `experimental` and capabilities that this library knows nothing of: `{ prompts: {}, experimental: {
-   * ours: {} } }`. Default: nothing.
+   * Capabilities declared to clients besides those of what is registered. Names: though there is none of it yet, for
+   * what is added later or in sessions, as what a client was not told of as it connected it never asks for; tools are
+   * always declared. An object can also declare `experimental` and capabilities that this library knows nothing of:
+   * `{ prompts: {}, experimental: { ours: {} } }`. Default: nothing.
    */
   readonly capabilities?:
     | readonly ("completions" | "prompts" | "resources")[]
@@ -87,9 +87,12 @@ export interface ServerOptions<State = unknown> {
   readonly requestStateTtl?: number | undefined;
   /** The longest such state. It holds the answers so far. Default 16 KiB. */
   readonly maxRequestStateBytes?: number | undefined;
-  /** How long clients may keep what is answered, and for whom: `{ ttl: 60_000, tools: { scope: "public" } }`. Default: not at all. */
+  /**
+   * Lifetime and audience of answers in clients' caches: `{ ttl: 60_000, tools: { scope: "public" } }`. Default: they
+   * are not to be cached.
+   */
   readonly cache?: ServerCache | undefined;
-  /** What the functions share, `ctx.state`, as long as the server is used. */
+  /** Start and stop of the value that the functions share, `ctx.state`, as long as the server is used. */
   readonly lifespan?: Lifespan<State> | undefined;
   /** `ctx.state` where nothing has to be started or stopped. */
   readonly state?: State | undefined;
@@ -119,7 +122,7 @@ export interface Metrics {
   readonly memory: number;
   /** Tasks kept, finished or not. */
   readonly tasks: number;
-  /** What the middleware {@link timing} counted, by method. */
+  /** Counts of the middleware {@link timing}, by method. */
   readonly timing?: Readonly<Record<string, MethodTiming>> | undefined;
   /** Calls that JavaScript has not answered, of all servers and clients of this program. */
   readonly bridge_calls: number;
@@ -131,7 +134,7 @@ export interface Metrics {
   readonly bridge_dropped: number;
 }
 
-/** What is told of a server while it lives. */
+/** Listeners of a server while it lives. */
 export interface Heard {
   readonly logs: ((record: RequestRecord) => void)[];
   /** Weakly: what it has of the user's may refer to the server. */

@@ -1,4 +1,4 @@
-/** What the client of one session has that others have not. */
+/** Tools, resources and prompts for the client of one session. */
 
 import { native } from "./errors.js";
 import type { Home } from "./handler.js";

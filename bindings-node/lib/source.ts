@@ -1,4 +1,4 @@
-/** What is not registered: where lists and answers come from that only the program knows. */
+/** Sources of what is not registered: lists and answers that only the program knows. */
 
 import type { Context } from "./context.js";
 import { type AnyFunction, type Home, Runner, Values } from "./handler.js";

@@ -1,8 +1,8 @@
-/** Where logins are kept: stores of the program's own. */
+/** Stores of logins: those of the program's own. */
 
 import { MisuseError } from "./errors.js";
 
-/** Whose login it is, and for what: tokens of one issuer are never shown to another, nor those for one server to another. */
+/** The key of a login: tokens of one issuer are never shown to another, nor those for one server to another. */
 export interface TokenKey {
   /** The authorization server's issuer identifier, as its metadata spells it. */
   readonly issuer: string;
@@ -14,19 +14,19 @@ export interface TokenKey {
 export interface StoredLogin {
   /** The issuer of its key. */
   readonly issuer: string;
-  /** What was saved. */
+  /** The text that was saved. */
   readonly login: string;
 }
 
 /**
- * Where logins are kept, each as one text of at most 256 KiB: tokens, the registration, the key that tokens are bound to.
+ * A store of logins, each one text of at most 256 KiB: tokens, the registration, the key that tokens are bound to.
  * It is secret, and its meaning is the client's business. Each function has a minute.
  *
  * A refresh token is used up by being used, so that one at a time changes a login: in this program that is seen to, also
  * among clients that share a store. A store that other programs share needs {@link reserve}.
  */
 export interface TokenStore {
-  /** What is kept under this key; null or undefined when there is nothing. */
+  /** Returns the login that is kept under this key; null or undefined when there is none. */
   load(key: TokenKey): Later<string | null | undefined>;
   /** All that is kept for a server, whatever the issuer. A client asks for it before it knows the issuer. */
   find(server: string): Later<readonly StoredLogin[]>;
@@ -43,7 +43,7 @@ export interface TokenStore {
 
 type Later<T> = T | PromiseLike<T>;
 
-/** What the engine asks of a store. */
+/** A request of the engine to a store. */
 export interface StoreRequest {
   readonly op: "load" | "find" | "save" | "remove" | "reserve" | "release";
   readonly issuer: string;

@@ -1,4 +1,4 @@
-/** What a client can connect to. */
+/** Targets that a client can connect to. */
 
 import { inspect } from "node:util";
 import type { AnyState } from "./context.js";
@@ -24,7 +24,7 @@ export interface CommandTarget {
   readonly env?: Readonly<Record<string, string | null>> | undefined;
   /** Default: this program's working directory. */
   readonly cwd?: string | undefined;
-  /** Where its stderr goes: to ours (default), nowhere, or line by line to a function. */
+  /** The destination of its stderr: ours (default), nowhere, or line by line a function. */
   readonly stderr?: "inherit" | "discard" | ((line: string) => void) | undefined;
 }
 
@@ -47,7 +47,7 @@ interface Resolved {
   readonly stderr?: ((line: string) => void) | undefined;
 }
 
-/** What the engine shall connect to, and who listens to a program's stderr; `heard`: the client's options do. */
+/** Returns what the engine connects to, and who listens to a program's stderr; `heard`: the client's options do. */
 export function resolve(
   target: Exclude<Target, Server<AnyState>>,
   server: string | undefined,

@@ -7,7 +7,7 @@ import type { Looks, RequestOptions } from "./requesting.js";
 import { CallToolResult } from "./result.js";
 import type { Task } from "./types.js";
 
-/** What a side that runs requests as tasks will bear. All optional; times are milliseconds. */
+/** Limits of a side that runs requests as tasks. All optional; times are milliseconds. */
 export interface TaskOptions {
   /**
    * Tasks kept, of all sessions. The longest finished make room; when all are being worked on, a request that is to become
@@ -18,11 +18,11 @@ export interface TaskOptions {
   readonly maxSessionTasks?: number | undefined;
   /** Bytes of all results kept; the longest finished tasks make room. Default 16 MiB. */
   readonly maxTaskBytes?: number | undefined;
-  /** How long a task lives, from its creation, when its request does not say. Default one hour. */
+  /** Lifetime of a task, from its creation, when its request does not say. Default one hour. */
   readonly taskTtl?: number | undefined;
   /** The longest that a task lives; after that it is stopped, and gone with its result. Default one day. */
   readonly maxTaskTtl?: number | undefined;
-  /** How often whoever waits should look. Default one second. */
+  /** Interval at which a client should look. Default one second. */
   readonly taskPollInterval?: number | undefined;
 }
 
@@ -42,7 +42,7 @@ export class TaskHandle<T = unknown> {
   /** Its id: {@link Client.task} comes back to it with this, for as long as the session lives. */
   readonly id: string;
   /**
-   * What the server answered the call with, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
+   * The server's answer to the call, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
    * model meanwhile (`io.modelcontextprotocol/model-immediate-response`). Undefined of what {@link Client.task} gives.
    */
   readonly created: Readonly<Record<string, unknown>> | undefined;
@@ -63,7 +63,7 @@ export class TaskHandle<T = unknown> {
   }
 
   /**
-   * How it is.
+   * Returns its state.
    *
    * @throws {RpcError} with -32602 when it has expired, here and below
    */
@@ -80,8 +80,9 @@ export class TaskHandle<T = unknown> {
   }
 
   /**
-   * How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once when
-   * the server tells of a change; a question of the task is answered meanwhile. The options are for each look.
+   * Yields its state now, and each change that is noticed until it is finished. Looks as often as the server says, and
+   * at once when the server tells of a change; a question of the task is answered meanwhile. The options are for each
+   * look.
    */
   async *changes(options?: RequestOptions): AsyncGenerator<Task, void, undefined> {
     const follow = nextNumber();

@@ -24,9 +24,9 @@ import type { TaskSupport } from "./tasks.js";
 import type { Icon, MetaObject, ToolAnnotations } from "./types.js";
 import { stringify } from "./unicode.js";
 
-/** What a tool is, beside its name and its handler. All optional. */
+/** Options of a tool, beside its name and its handler. All optional. */
 export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
-  /** What the tool does, for the model. */
+  /** A description of what the tool does, for the model. */
   readonly description?: string | undefined;
   /** A name for people. */
   readonly title?: string | undefined;
@@ -53,9 +53,9 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   /** The tool's `_meta`. */
   readonly meta?: MetaObject | undefined;
   /**
-   * What the caller's access token needs, all of them: who lacks one neither sees it in a list nor may use it, which is
-   * nobody's over HTTP where the server has no `auth`. In one process and over standard streams nobody is asked. Default:
-   * nothing beyond what every request needs.
+   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
+   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
+   * asked. Default: nothing beyond what every request needs.
    */
   readonly scopes?: readonly string[] | undefined;
   /** False hides it until {@link Server.setEnabled}. Default true. */
@@ -71,7 +71,7 @@ export type Arguments<Input> = [Input] extends [Schema]
     : Infer<Input>
   : Record<string, unknown>;
 
-/** What a handler may return for an output schema: without one, anything that is JSON. */
+/** A handler's return value for an output schema: without one, anything that is JSON. */
 export type Returns<Output> = [Output] extends [Schema]
   ? Infer<Output> | InferInput<Output> | CompleteResult | InputRequired
   : unknown;

@@ -9,9 +9,9 @@ import type { RequestOptions } from "./requesting.js";
 export interface TraceContext {
   /** `version-traceid-parentid-flags`, such as `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`. */
   readonly traceparent?: string | undefined;
-  /** What tracing systems keep beside it, `key=value,…`; only with a `traceparent`. */
+  /** Data of tracing systems beside it, `key=value,…`; only with a `traceparent`. */
   readonly tracestate?: string | undefined;
-  /** What the program gave the trace on its way, `key=value,…`, percent-encoded; 8,192 bytes at most. */
+  /** Data that the program gave the trace on its way, `key=value,…`, percent-encoded; 8,192 bytes at most. */
   readonly baggage?: string | undefined;
 }
 
@@ -22,8 +22,8 @@ export type TraceSource = () => TraceContext | undefined;
 export type Traced = <Options extends RequestOptions>(options: Options) => Options;
 
 /**
- * What gives the requests of a client their trace, unless they say one: its option says which, else the first of its
- * middleware that knows. A request does not fail for want of it.
+ * Returns the function that gives the requests of a client their trace, unless they say one: its option, else the first
+ * of its middleware that knows. A request does not fail for want of it.
  */
 export function tracing(
   given: TraceSource | undefined,

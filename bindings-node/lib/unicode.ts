@@ -1,6 +1,6 @@
 /** Texts that every receiver can read. */
 
-/** What a backslash begins in JSON text: a whole character in two escapes, half of one, anything else. */
+/** The escapes of JSON text: a whole character in two of them, half of one, anything else. */
 const ESCAPES = /\\(?:ud[89ab]..\\ud[c-f]..|ud[89a-f]..|.)/g;
 
 /**

@@ -66,7 +66,7 @@ impl Client {
         self.inner.connect(op as u64);
     }
 
-    /// What [`request`] wants; why, says [`Bridge::handle`].
+    /// Makes the handle that [`request`] wants; [`Bridge::handle`] says why.
     #[napi(catch_unwind)]
     pub fn handle(&self) -> ClientHandle {
         External::new(self.inner.clone())

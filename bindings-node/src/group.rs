@@ -58,7 +58,7 @@ impl ClientGroup {
         self.inner.remove(op as u64, &name);
     }
 
-    /// Why servers are not connected, as JSON.
+    /// Errors of the servers that are not connected, as JSON.
     #[napi(catch_unwind)]
     pub fn failures(&self) -> String {
         self.inner.failures().get().to_owned()

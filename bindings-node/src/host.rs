@@ -46,14 +46,14 @@ impl Bridge {
         Ok(Self { inner: tricorn::bridge::Bridge::new(Wake(wake)) })
     }
 
-    /// What the functions of this module want, which run for every call: reaching behind an instance
+    /// Makes the handle that the functions of this module want, which run for every call: reaching behind an instance
     /// of a class costs Node-API several times as much as all they do.
     #[napi(catch_unwind)]
     pub fn handle(&self) -> BridgeHandle {
         External::new(self.inner.clone())
     }
 
-    /// What is known about the request behind call `key`, as JSON; null when it has finished.
+    /// Facts about the request behind call `key`, as JSON; null when it has finished.
     #[napi(catch_unwind)]
     pub fn context(&self, key: i64) -> Option<String> {
         self.inner.context(key as u64).map(|context| context.get().to_owned())
@@ -82,7 +82,7 @@ impl Bridge {
         self.inner.complete(key as u64, Answer::InputRequired(raw(json)))
     }
 
-    /// What came of the last round of call `key` that its handler asked by hand: `{"inputResponses", "state"?}`.
+    /// Answers to the last round of call `key` that its handler asked by hand: `{"inputResponses", "state"?}`.
     #[napi(catch_unwind)]
     pub fn input(&self, key: i64) -> Result<Option<String>> {
         Ok(self.inner.input(key as u64).map_err(raise)?.map(|input| input.get().to_owned()))

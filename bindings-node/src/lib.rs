@@ -65,7 +65,7 @@ pub fn write_stderr(text: String) {
     tricorn::bridge::write_stderr(&text);
 }
 
-/// Whether a client may load an icon's `src`.
+/// Returns true when a client may load an icon's `src`.
 #[napi(catch_unwind)]
 pub fn is_safe_icon(src: String) -> bool {
     tricorn::bridge::is_safe_icon(&src)

@@ -11,7 +11,7 @@ function signatures(lines) {
   return lines.map((line) => line.trim()).sort();
 }
 
-/** What the compiler of the addon wrote down about it. */
+/** Returns the signatures that the compiler of the addon wrote down about it. */
 function compiled() {
   const found = [];
   for (const line of read("../dist/addon.exports.jsonl").split("\n").filter(Boolean)) {
@@ -30,7 +30,7 @@ const flat = (code) =>
     .replaceAll(/,\s+\)/g, ")")
     .replaceAll(/,\s+/g, ", ");
 
-/** What `lib/addon.d.ts` says. */
+/** Returns the signatures in `lib/addon.d.ts`. */
 function written() {
   const code = read("../lib/addon.d.ts").replaceAll(/\/\*\*[\s\S]*?\*\//g, "");
   const found = [...code.matchAll(/^export declare (function [^;]*);$/gm)].map(([, signature]) => flat(signature));

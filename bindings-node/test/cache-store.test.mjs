@@ -17,7 +17,7 @@ import { folderStore } from "./programs/reads.mjs";
 const MODERN = { revision: "2026-07-28" };
 const PROGRAM = fileURLToPath(new URL("programs/reads.mjs", import.meta.url));
 
-/** What processes share, as far as it does what it is told. */
+/** A store that processes share, as far as it does what it is told. */
 class Kept {
   kept = new Map();
   asked = 0;

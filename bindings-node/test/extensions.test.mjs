@@ -82,7 +82,7 @@ async function next(changes) {
 
 const told = (params, method = FOUND) => ({ type: "extensionNotification", method, params });
 
-/** What belongs to the revision, and not to the extension. */
+/** Returns the members of a result that belong to the extension, and not to the revision. */
 function bare({ resultType, _meta, ...result }) {
   return result;
 }

@@ -4,7 +4,7 @@ import { createHash, generateKeyPairSync, randomUUID, sign } from "node:crypto";
 import { createServer } from "node:http";
 import { AuthError, Principal, Server } from "tricorn";
 
-/** What a browser of a user does who is logged in: goes wherever it is sent. */
+/** Acts as the browser of a user who is logged in: goes wherever it is sent. */
 export async function browse(url) {
   const answer = await fetch(url);
   await answer.text();
@@ -25,9 +25,9 @@ async function form(request) {
 const encoded = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
 
 export class OAuth {
-  /** What was asked, `authorize` with the scopes, `token` with the grant. */
+  /** Requests that came: `authorize` with the scopes, `token` with the grant. */
   asked = [];
-  /** What the answer to a request for a token waits for, when it is of this grant. */
+  /** Functions, by grant, whose promises the answer to a request for a token waits for. */
   slow = {};
   #clients = new Map();
   #codes = new Map();
@@ -47,7 +47,7 @@ export class OAuth {
     return oauth;
   }
 
-  /** How often something was asked. */
+  /** Counts the requests that begin with `what`. */
   count(what) {
     return this.asked.filter((one) => one.startsWith(what)).length;
   }
@@ -196,7 +196,7 @@ export class Kept {
   }
 }
 
-/** What the server that `guarded` has made says of who asks. */
+/** Returns what the server that `guarded` has made says of who asks. */
 export async function tell(client) {
   return (await client.callTool("who")).text;
 }

@@ -40,7 +40,7 @@ class Told {
     return found[0];
   }
 
-  /** How often each combination of attributes was measured. */
+  /** Counts the measurements of each combination of attributes. */
   async measured(name) {
     await this.#reader.forceFlush();
     const all = this.#metrics
@@ -103,7 +103,7 @@ async function listening(app) {
   return { url, close };
 }
 
-/** What a test does between one client and one server, over each transport, in each era. */
+/** Runs a test between one client and one server, over each transport, in each era. */
 async function everywhere(run) {
   for (const revision of ["2025-11-25", "2026-07-28"]) {
     for (const transport of ["memory", "http"]) {

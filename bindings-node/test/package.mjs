@@ -25,7 +25,7 @@ function beside() {
   return name && join(dist, name);
 }
 
-/** Of the packages that a platform could have, the one that is installed. */
+/** Finds the installed package among those that a platform could have. */
 function own() {
   const { platform, arch } = process;
   return ["-gnu", "-musl", "-msvc", ""]

@@ -36,7 +36,7 @@ export async function both(server, test, options = {}) {
   for (const revision of ["2026-07-28", legacy.revision]) await withClient(server, test, { ...options, revision });
 }
 
-/** What `ask` comes to in a tool, seen from outside. */
+/** Returns the outcome of `ask` in a tool, seen from outside. */
 export async function asking(ask, options) {
   let outcome;
   const app = new Server("asking").tool("ask", async (_, ctx) => {

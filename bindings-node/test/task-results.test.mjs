@@ -7,10 +7,10 @@ import { CancelledError, connect, RpcError, Server, TimeoutError } from "tricorn
 import { bridgeMetrics } from "tricorn/testing";
 import { deferred, legacy, within } from "./program.mjs";
 
-/** How a task's result is asked for. */
+/** Methods that ask for a task's result. */
 const LOOKS = { [legacy.revision]: "tasks/result", "2026-07-28": "tasks/get" };
 
-/** What is between a client and its server, which breaks off the next request of the method that `cuts` says. */
+/** Makes a proxy between a client and its server, which breaks off the next request of the method that `cuts` says. */
 async function between(t, url) {
   const made = { cuts: undefined, cut: deferred(), seen: [] };
   const front = createServer(async (request, response) => {

@@ -27,7 +27,7 @@ function filled(app = new Server("s")) {
 
 const sampling = (_, ctx) => seen(ctx);
 
-/** What a tool says, as JSON. */
+/** Returns what a tool says, as JSON. */
 async function said(client, name, options) {
   const result = await client.callTool(name, {}, options);
   assert.ok(!result.isError, result.text);

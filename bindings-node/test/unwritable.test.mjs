@@ -26,7 +26,7 @@ const awkward = {
 };
 const getters = Object.defineProperty(new Error("x"), "name", { get: () => assert.fail("looked at") });
 
-/** What is thrown, and what `onError` hears of it. */
+/** Thrown values, and what `onError` hears of them. */
 const unsent = {
   bigint: [() => new RpcError(4242, "m", { b: [1n] }), /"b\[0\]": a bigint is not JSON/],
   circle: [() => new RpcError(4242, "m", { circle }), /"circle.me": it holds itself/],

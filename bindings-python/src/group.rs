@@ -71,7 +71,7 @@ impl ClientGroup {
         self.operation(py, |group| group.remove(op, name))
     }
 
-    /// Why servers are not connected, as a JSON object.
+    /// Errors of the servers that are not connected, as a JSON object.
     fn failures<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         guarded(|| Ok(PyBytes::new(py, self.inner.get()?.failures().bytes())))
     }

@@ -15,7 +15,7 @@ use crate::error;
 use crate::local::{Local, guarded};
 use crate::wake::Wake;
 
-/// How many batches one `poll` hands over before the event loop gets its turn again.
+/// Batches that one `poll` hands over before the event loop gets its turn again.
 const ROUNDS: usize = 2;
 
 /// The kinds of error that have no code.
@@ -59,7 +59,7 @@ pub(crate) fn json(text: &Bound<'_, PyAny>) -> PyResult<RawJson> {
     Err(PyTypeError::new_err("JSON text must be bytes or str"))
 }
 
-/// What Python calls for each kind of delivery.
+/// Functions of Python for each kind of delivery.
 struct Callbacks<'a, 'py> {
     table: &'a Bound<'py, PyAny>,
     cancel: &'a Bound<'py, PyAny>,
@@ -174,7 +174,7 @@ impl Bridge {
         Ok(())
     }
 
-    /// What the event loop calls when the descriptor is readable: takes the wake-up back and does what `poll` does;
+    /// Called by the event loop when the descriptor is readable: takes the wake-up back and does what `poll` does;
     /// calls `again()` when there may be more.
     #[expect(clippy::too_many_arguments, reason = "one callback per kind of delivery")]
     fn ready(
@@ -293,7 +293,7 @@ impl Bridge {
         self.answer(key, Answer::InputRequired(required))
     }
 
-    /// What came of the last round of a running call that its handler asked by hand: `{"inputResponses", "state"?}`; None
+    /// Answers to the last round of a running call that its handler asked by hand: `{"inputResponses", "state"?}`; None
     /// when the call is over.
     fn input<'py>(&self, py: Python<'py>, key: u64) -> PyResult<Option<Bound<'py, PyBytes>>> {
         guarded(|| Ok(error::checked(self.inner.get()?.input(key))?.map(|input| PyBytes::new(py, input.bytes()))))

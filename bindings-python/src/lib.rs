@@ -40,7 +40,7 @@ fn unknown_option(what: &str, name: &str, known: Vec<String>) -> PyResult<()> {
     Err(error::raise(&tricorn::bridge::unknown_option(what, name, &known)))
 }
 
-/// Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
+/// Returns true when a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
 ///
 /// It says nothing of the rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no
 /// scripts in an SVG.

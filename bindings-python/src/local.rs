@@ -1,4 +1,4 @@
-//! What belongs to one process: an engine object is useless, and dangerous to drop, in a child made by `fork()`.
+//! Values of one process: an engine object is useless, and dangerous to drop, in a child made by `fork()`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
@@ -18,7 +18,7 @@ pub(crate) fn forked() {
     FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
-/// How many forks lie between this process and the one that began.
+/// Number of forks between this process and the first one.
 #[pyfunction]
 pub(crate) fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)

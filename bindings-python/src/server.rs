@@ -46,13 +46,13 @@ impl Server {
         guarded(|| checked(self.inner.get()?.set_enabled(kind, name, yes)))
     }
 
-    /// Where what is not registered comes from.
+    /// Sets the handlers that list and get what is not registered.
     #[pyo3(signature = (kind, list=None, get=None))]
     fn set_source(&self, kind: &str, list: Option<u32>, get: Option<u32>) -> PyResult<()> {
         guarded(|| checked(self.inner.get()?.set_source(kind, list, get)))
     }
 
-    /// Who completes what nothing else does (`complete`), or hears of subscriptions (`subscribe`).
+    /// Sets the handler that completes what nothing else does (`complete`), or hears of subscriptions (`subscribe`).
     fn set_hook(&self, name: &str, handler: u32) -> PyResult<()> {
         guarded(|| checked(self.inner.get()?.set_hook(name, handler)))
     }
@@ -70,7 +70,7 @@ impl Server {
         guarded(|| checked(self.inner.get()?.add_builtin(options)))
     }
 
-    /// What starts the server before its first use, and what stops it after the last.
+    /// Sets the handlers that start the server before its first use, and stop it after the last.
     fn set_lifespan(&self, start: u32, stop: u32) -> PyResult<()> {
         guarded(|| {
             self.inner.get()?.set_lifespan(start, stop);

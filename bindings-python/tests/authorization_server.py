@@ -52,22 +52,23 @@ def signed(claims: dict[str, Any], kid: str = "1") -> str:
 
 
 class AuthorizationServer:
-    """What it has seen and issued; its tokens are RS256 JWTs for the `resource` that was asked for."""
+    """An authorization server that records what it sees and issues; its tokens are RS256 JWTs for the requested
+    `resource`."""
 
     def __init__(self) -> None:
         self.subject = "ada"
         self.registered: list[dict[str, Any]] = []
         self.forms: list[dict[str, str]] = []
-        """What was posted to the token endpoint."""
+        """Forms that were posted to the token endpoint."""
         self.authorized: list[dict[str, str]] = []
-        """What the login page was asked with."""
+        """Queries of the login page."""
         self.introspected: list[dict[str, str]] = []
         self.audience = ""
         """For whom the token `opaque` is."""
         self.short = 0
-        """How many of the next access tokens are to be renewed before they are used again."""
+        """Number of the next access tokens that are to be renewed before they are used again."""
         self.tokens: dict[str, Principal] = {}
-        """What was issued and holds: for servers that ask for each token."""
+        """Tokens that were issued and hold: for servers that ask for each token."""
         self.slow = threading.Event()
         """Set: a refresh is answered when `answers` is set, although the refresh token is used up before."""
         self.waits = threading.Event()

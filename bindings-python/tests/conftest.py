@@ -1,4 +1,4 @@
-"""What several test files need: a server to fill, and programs run as processes, with every wait bounded."""
+"""Fixtures of several test files: a server to fill, and programs run as processes, with every wait bounded."""
 
 from __future__ import annotations
 
@@ -253,7 +253,7 @@ def command(server_file: Path) -> list[str]:
 
 
 class Heard:
-    """What a child says on standard error, to wait for in coroutines and threads."""
+    """Lines of a child on standard error, to wait for in coroutines and threads."""
 
     def __init__(self) -> None:
         self.lines: queue.Queue[str] = queue.Queue()
@@ -297,7 +297,7 @@ class User:
 
 @pytest.fixture
 def failures(app: Server) -> list[Exception]:
-    """What the server's `on_error` hears."""
+    """Errors that the server's `on_error` hears."""
     heard: list[Exception] = []
     app._host.on_error = lambda error, _: heard.append(error)
     return heard

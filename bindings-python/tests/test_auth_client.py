@@ -344,7 +344,7 @@ async def test_a_function_gives_tokens(simple: Server) -> None:
 
 
 class LibraryError(Exception):
-    """Of a library that says no more than this."""
+    """An error of a library that says no more than this."""
 
 
 def caused_by(cause: Exception) -> Exception:

@@ -45,7 +45,7 @@ def app(authority: AuthorizationServer) -> Server:
 
 
 class LibraryError(Exception):
-    """Of a library that says no more than this."""
+    """An error of a library that says no more than this."""
 
 
 class GroupError(Exception):

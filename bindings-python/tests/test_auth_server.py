@@ -210,7 +210,7 @@ async def test_the_authorization_server_is_asked(authority: AuthorizationServer)
 
 
 class LibraryError(Exception):
-    """Of a library that says no more than this."""
+    """An error of a library that says no more than this."""
 
 
 def because_of(cause: Exception) -> None:

@@ -1,4 +1,4 @@
-"""What a client keeps in a store of the program's own."""
+"""Answers that a client keeps in a store of the program's own."""
 
 from __future__ import annotations
 

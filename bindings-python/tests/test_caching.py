@@ -1,4 +1,4 @@
-"""How long answers keep (2026-07-28): what a server says of it, and what a client makes of that."""
+"""Lifetime of cached answers (2026-07-28): hints of a server, and their use by a client."""
 
 from __future__ import annotations
 

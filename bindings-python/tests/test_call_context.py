@@ -122,7 +122,7 @@ class Login:
 
 
 class Thing:
-    """What a request has, such as a session of the database."""
+    """An object that belongs to a request, such as a session of the database."""
 
 
 def modern(method: str, params: dict[str, Any], id: int = 1) -> dict[str, Any]:  # noqa: A002

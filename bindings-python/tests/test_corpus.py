@@ -27,7 +27,7 @@ def exact(text: bytes | str) -> Any:
 
 
 def fits(value: Any, expected: Any, *, closed: bool = False) -> bool:
-    """Whether a decoded value has the type; `closed`: and no key that the type does not name."""
+    """Returns True when a decoded value has the type; `closed`: and no key that the type does not name."""
     if isinstance(expected, str):
         return fits(value, getattr(types, expected), closed=closed)
     if expected is Any:

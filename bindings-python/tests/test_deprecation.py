@@ -1,4 +1,4 @@
-"""What the specification deprecated is marked, warns where it is used, and works on."""
+"""Deprecated parts of the specification are marked, warn where they are used, and work on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What programs do that is not in any guide: options that depend on settings, copies, loops of others, odd numbers."""
+"""Uses that are not in any guide: options that depend on settings, copies, loops of others, odd numbers."""
 
 from __future__ import annotations
 

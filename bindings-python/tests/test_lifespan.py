@@ -1,4 +1,4 @@
-"""What a server has from its first use to its last, and what handlers get of it."""
+"""Resources of a server from its first use to its last, and what handlers get of them."""
 
 from __future__ import annotations
 

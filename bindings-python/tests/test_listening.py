@@ -60,7 +60,7 @@ async def following(changes: AsyncListening) -> Change | None:
 
 
 class Heard:
-    """What a callback is told, to wait for."""
+    """A callback whose values can be waited for."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Any] = asyncio.Queue()
@@ -353,7 +353,7 @@ async def test_there_are_so_many_listeners(max_listeners: int | None) -> None:
 
 
 class Notes:
-    """What somebody wrote when 2025-11-25 was the newest revision."""
+    """A class that somebody wrote when 2025-11-25 was the newest revision."""
 
     def __init__(self) -> None:
         self.lists, self.uris, self.all = Heard(), Heard(), Heard()
@@ -421,7 +421,7 @@ async def test_the_clients_of_a_group(revision: str) -> None:
 
 
 class Wire:
-    """What is between a client and a server's port, until it is cut."""
+    """A connection between a client and a server's port, until it is cut."""
 
     def __init__(self, url: str) -> None:
         self.port = int(url.rpartition(":")[2].partition("/")[0])

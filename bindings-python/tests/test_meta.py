@@ -1,4 +1,4 @@
-"""Whatever a peer says besides what is known reaches the program, and what a program says besides goes out."""
+"""Unknown members of a peer's messages reach the program, and those that a program adds go out."""
 
 from __future__ import annotations
 

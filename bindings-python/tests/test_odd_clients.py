@@ -199,7 +199,7 @@ async def test_a_client_that_leaves_is_missed_behind_middleware() -> None:
 
 
 async def test_a_body_that_is_gone_is_named() -> None:
-    """What reads the stream leaves nothing: an empty body would blame the client."""
+    """A reader of the stream leaves nothing: an empty body would blame the client."""
     web = applications.Starlette(routes=Server("read").asgi().routes(), middleware=[reading("stream")])
     body = json.dumps(INITIALIZE).encode()
     sent = Exchange(web, "POST", {"content-length": str(len(body))}, body, path="/mcp")

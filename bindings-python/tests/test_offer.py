@@ -1,4 +1,5 @@
-"""What a server offers while it runs: changes, visibility, sources, subscriptions; and what clients hear of it."""
+"""Features that a server changes while it runs: lists, visibility, sources, subscriptions; and what clients hear of it.
+it."""
 
 from __future__ import annotations
 
@@ -105,7 +106,7 @@ def test_the_synchronous_client_has_the_same(revision: str) -> None:
 
 
 class Heard:
-    """What a client is told, to wait for."""
+    """A callback whose values can be waited for."""
 
     def __init__(self) -> None:
         self.queue: asyncio.Queue[Any] = asyncio.Queue()

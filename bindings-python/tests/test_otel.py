@@ -62,7 +62,7 @@ class Told:
         return span
 
     def measured(self, name: str) -> list[tuple[dict[str, Any], int]]:
-        """How often each combination of attributes was measured."""
+        """Returns the number of measurements of each combination of attributes."""
         data: Any = self.reader.get_metrics_data()
         every = [metric for one in data.resource_metrics for scope in one.scope_metrics for metric in scope.metrics]
         (metric,) = [metric for metric in every if metric.name == name]

@@ -1,4 +1,4 @@
-"""What imperfect peers send: what does no harm is overlooked, anything else is an error that names the member."""
+"""Messages of imperfect peers: harmless mistakes are overlooked, anything else is an error that names the member."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a request is, as a function of the server says: states between rounds, and tasks."""
+"""Owners of requests, as a function of the server says: states between rounds, and tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one client's session has besides what the server offers to all."""
+"""Tools, resources and prompts of one client's session, besides what the server offers to all."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Caller:
         return question
 
     async def text(self, task: str) -> str:
-        """What came of the task."""
+        """Returns the text of the task's result."""
         done = await self.until(task, "completed")
         assert "inputRequests" not in done
         text: str = done["result"]["content"][0]["text"]

@@ -1,4 +1,4 @@
-"""Where logins are kept: a store of the program's own."""
+"""Stores of logins: one of the program's own."""
 
 from __future__ import annotations
 
@@ -276,7 +276,7 @@ async def settled(client: AsyncClient) -> None:
 
 
 async def is_kept(url: str, authority: AuthorizationServer, auth: ClientAuth) -> None:
-    """What the refresh has brought opens the server: the refresh token before it is used up."""
+    """Checks that the login that the refresh has brought opens the server: the refresh token before it is used up."""
     authority.slow.clear()
     async with connect(url, auth=auth) as client:
         assert (await client.call_tool("who")).text == "ada"

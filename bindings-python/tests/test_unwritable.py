@@ -1,4 +1,4 @@
-"""What cannot be written as JSON: every request is answered all the same, and the place is named."""
+"""Values that cannot be written as JSON: every request is answered all the same, and the place is named."""
 
 from __future__ import annotations
 

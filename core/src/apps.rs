@@ -1,5 +1,5 @@
-//! MCP Apps, the extension `io.modelcontextprotocol/ui`: tools with a user interface of their own, which the host shows.
-//! What a tool answers has to make sense without it, too: not every client shows one.
+//! MCP Apps, the extension `io.modelcontextprotocol/ui`: tools with a user interface of their own, which the host
+//! shows. A tool's answer has to make sense without it, too: not every client shows one.
 //!
 //! ```
 //! use tricorn::apps::{self, ResourceUi, ToolUi};
@@ -37,13 +37,13 @@ pub fn extension() -> Extension {
     Extension::new(EXTENSION)
 }
 
-/// What a client declares that shows user interfaces of these MIME types, as a rule [`MIME_TYPE`].
+/// Returns the settings of a client that shows user interfaces of these MIME types, as a rule [`MIME_TYPE`].
 #[must_use]
 pub fn client_settings(mime_types: &[&str]) -> Value {
     json!({"mimeTypes": mime_types})
 }
 
-/// True if the client of this request shows user interfaces: it declares the extension with [`MIME_TYPE`].
+/// Returns true if the client of this request shows user interfaces: it declares the extension with [`MIME_TYPE`].
 #[must_use]
 pub fn is_supported(cx: &Context) -> bool {
     supports(cx, MIME_TYPE)
@@ -62,7 +62,7 @@ pub fn supports(cx: &Context, mime_type: &str) -> bool {
     settings.is_some_and(|settings| settings.mime_types.iter().any(|one| one == mime_type))
 }
 
-/// Who may call a tool.
+/// Callers that a tool is meant for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -78,10 +78,10 @@ pub enum Visibility {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolUi {
-    /// Where it is, a `ui://` URI; without one the tool has none, and only `visibility` counts.
+    /// Its address, a `ui://` URI; without one the tool has none, and only `visibility` counts.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub resource_uri: Option<String>,
-    /// Who may call the tool. Default: both.
+    /// Callers that the tool is meant for. Default: both.
     #[serde(default = "everybody")]
     pub visibility: Vec<Visibility>,
 }
@@ -137,13 +137,13 @@ impl ToolUi {
         }
     }
 
-    /// True if a host may tell the model of a listed tool. Not when its visibility is no list.
+    /// Returns true if a host may tell the model of a listed tool. Not when its visibility is no list.
     #[must_use]
     pub fn is_visible_to_model(tool: &Map<String, Value>) -> bool {
         names(tool, Visibility::Model)
     }
 
-    /// True if a host may let a user interface call a listed tool. Not when its visibility is no list.
+    /// Returns true if a host may let a user interface call a listed tool. Not when its visibility is no list.
     #[must_use]
     pub fn is_callable_by_app(tool: &Map<String, Value>) -> bool {
         names(tool, Visibility::App)
@@ -154,7 +154,7 @@ fn names(tool: &Map<String, Value>, whom: Visibility) -> bool {
     visibility(tool).is_some_and(|given| given.contains(&whom))
 }
 
-/// Who may call a listed tool, as far as we know them; `None` when what it says is no list.
+/// Returns the known callers of a listed tool; `None` when its `visibility` is no list.
 fn visibility(tool: &Map<String, Value>) -> Option<Vec<Visibility>> {
     let Some(given) = tool.get("_meta").and_then(|meta| meta.get("ui")?.get("visibility")) else {
         return Some(everybody());
@@ -162,7 +162,7 @@ fn visibility(tool: &Map<String, Value>) -> Option<Vec<Visibility>> {
     Some(given.as_array()?.iter().filter_map(|whom| Visibility::deserialize(whom).ok()).collect())
 }
 
-/// How a host is to show a user interface: `_meta.ui` of a resource's contents.
+/// Display of a user interface by a host: `_meta.ui` of a resource's contents.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -177,7 +177,7 @@ pub struct ResourceUi {
     prefers_border: Option<bool>,
 }
 
-/// What a user interface would like to use; the host may refuse.
+/// Permission that a user interface would like to have; the host may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -186,7 +186,7 @@ pub enum Permission {
     Camera,
     /// The microphone.
     Microphone,
-    /// Where the user is.
+    /// The user's location.
     Geolocation,
     /// Writing to the clipboard.
     ClipboardWrite,
@@ -244,7 +244,7 @@ impl ResourceUi {
         self
     }
 
-    /// True if a border around it is wanted.
+    /// Asks for a border around it, or for none.
     #[must_use]
     pub fn prefers_border(mut self, yes: bool) -> Self {
         self.prefers_border = Some(yes);

@@ -25,7 +25,7 @@ const LEAST: usize = 64 << 20;
 /// The budget where nobody says how much memory there is.
 const UNKNOWN: usize = 1 << 30;
 
-/// How long nobody is asked to give something up, after nobody could.
+/// Time without further attempts to reclaim memory, after nobody could give anything up.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Somebody whose bytes count together: a client of a server, or a server of a client.
@@ -83,7 +83,7 @@ struct State {
 #[derive(Default)]
 struct Idle {
     all: Vec<Weak<dyn Reclaim>>,
-    /// When nobody could give up anything.
+    /// Time of the last attempt in which nobody could give up anything.
     in_vain: Option<Instant>,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn used() -> usize {
     PROCESS.used.load(Ordering::Relaxed)
 }
 
-/// True if this owner has so much that it gets no more work done, although what is idle was given up for it.
+/// Returns true if this owner has so much that it gets no more work done, although what is idle was given up for it.
 pub(crate) fn is_spent(owner: Owner) -> bool {
     PROCESS.is_spent(owner) && (!PROCESS.make_room(STEP) || PROCESS.is_spent(owner))
 }
@@ -154,7 +154,7 @@ impl Budget {
         self.used.store(state.used, Ordering::Relaxed);
     }
 
-    /// True if this owner has more than is left for others.
+    /// Returns true if this owner has more than is left for others.
     fn is_spent(&self, owner: Owner) -> bool {
         let max = self.max();
         // Nobody has then more than is left.

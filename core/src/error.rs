@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::jsonrpc::{ErrorObject, RawJson, code};
 use crate::report::Printable;
 
-/// What went wrong, and at whose fault.
+/// Kind of an error: the thing that went wrong, and the side at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -76,11 +76,11 @@ struct Inner {
     token: Option<u64>,
     /// The request may have been carried out: what is missing is its answer.
     lost: bool,
-    /// What answered would not do it, and trying again changes nothing.
+    /// The answering side would not do it, and trying again changes nothing.
     refused: bool,
     /// Something answered, and said that it failed: of the method that was asked for this may say nothing.
     failed_there: bool,
-    /// Of a question that was not sent: its number among all that this process refused.
+    /// Number of a question that was not sent, among all that this process refused.
     refusal: Option<u64>,
 }
 
@@ -156,7 +156,7 @@ impl Error {
         self
     }
 
-    /// What a client got, and not what a handler says to its own peer.
+    /// Marks an error that a client of ours got, as opposed to one that a handler addresses to its own peer.
     #[must_use]
     pub(crate) fn received(mut self) -> Self {
         self.0.received = true;
@@ -174,7 +174,8 @@ impl Error {
         self
     }
 
-    /// True if the peer answered a question of a handler with it: it says nothing of the request that the handler is for.
+    /// Returns true if the peer answered a question of a handler with it: it says nothing of the request that the
+    /// handler is for.
     #[must_use]
     pub fn is_answer(&self) -> bool {
         self.0.answer
@@ -186,7 +187,7 @@ impl Error {
         Some(format!("the question was answered with error {code}: {}", self.0.message))
     }
 
-    /// Of a stream that broke off: with which access token it was opened.
+    /// Records the access token that a stream was opened with before it broke off.
     #[cfg(feature = "http")]
     #[must_use]
     pub(crate) fn with_token(mut self, token: Option<u64>) -> Self {
@@ -253,7 +254,7 @@ impl Error {
         self
     }
 
-    /// Who is at fault.
+    /// Returns the kind of the error, which tells the side at fault.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.0.kind

@@ -56,18 +56,18 @@ pub use transport::http;
 
 pub use error::{Error, ErrorKind, Result};
 
-/// What stands around every request of a server, or of a client: your own, and what most programs need.
+/// Middleware around every request of a server or of a client: your own, and the kinds that most programs need.
 pub mod middleware {
     #[cfg(feature = "runtime")]
     pub use crate::call::ConcurrencyLimit;
     pub use crate::call::{Logging, MethodTiming, Middleware, Next, RateLimit, Request, RequestRecord, Timing};
 }
 
-/// What most programs need: `use tricorn::prelude::*;`
+/// Names that most programs need: `use tricorn::prelude::*;`
 ///
 /// The derives `Deserialize`, `Serialize` and `JsonSchema` need the crates `serde` and `schemars` beside this one.
 pub mod prelude {
-    /// What `main` returns from [`Server::run`](crate::Server::run).
+    /// Result of `main` that [`Server::run`](crate::Server::run) returns.
     pub use std::process::ExitCode;
 
     pub use schemars::JsonSchema;

@@ -38,14 +38,14 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     })
 }
 
-/// How much of a name has to be there to be its beginning.
+/// Shortest text that counts as the beginning of a name.
 const SHORTEST: usize = 4;
 
 /// The refusal of an option that does not exist, with the nearest one that does, or else all of them.
 pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
     let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
     let begun = known.iter().find(|k| name.len() >= SHORTEST && k.starts_with(name));
-    // What has less than half in common was not meant.
+    // A name with less than half in common was not meant.
     let meant = begun.or_else(|| (far <= nearest.len().max(name.len()).div_ceil(2)).then_some(&nearest));
     let hint = match meant {
         Some(meant) => format!("did you mean {meant:?}?"),
@@ -66,7 +66,7 @@ const FROM_ONE: [&str; 8] = [
     "page_size",
 ];
 
-/// What serde says of a value, where its types mean something to whoever wrote that.
+/// Words serde's message about a value, where its types mean something to the author of the option.
 fn in_words(error: &serde_json::Error, name: &str, value: &Value) -> String {
     let text = error.to_string();
     let kind = text.rsplit_once("expected ").map_or("", |(_, kind)| kind);

@@ -35,15 +35,15 @@ const BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0
 /// have them; of servers and clients.
 ///
 /// - A server's span (kind `SERVER`) has the parent that the request's `_meta` names, and is current while its handler
-///   runs. What the handler asks the client belongs to it.
-/// - A client's span (kind `CLIENT`) has the parent that is current where the request is made, and goes out in `_meta` with
-///   the current baggage. What is said there by hand stays.
+///   runs. The handler's questions to the client belong to it.
+/// - A client's span (kind `CLIENT`) has the parent that is current where the request is made, and goes out in `_meta`
+///   with the current baggage. Members that are set there by hand stay.
 /// - The span is called by method and tool or prompt, such as `tools/call add`; a request that fails, and a tool's result
 ///   with `isError`, has the status error.
 /// - Durations are in the histograms `mcp.server.operation.duration` and `mcp.client.operation.duration`.
 ///
-/// As the outermost middleware it measures what the others do, too. What `initialize` and `server/discover` do before a
-/// client is connected is no span of it.
+/// As the outermost middleware it measures what the others do, too. `initialize` and `server/discover`, before a client
+/// is connected, are no spans of it.
 #[derive(Clone)]
 pub struct Telemetry(Arc<Instruments>);
 
@@ -114,7 +114,7 @@ impl Middleware for Telemetry {
             .with_links(link.into_iter().collect());
         let span = self.0.tracer.build_with_context(builder, &parent);
         let spans = parent.with_span(span);
-        // What the handler sees, and asks with, is this span and not its parent; a client says what was not said by hand.
+        // The handler sees, and asks with, this span and not its parent; a client says what was not said by hand.
         let context = context.with_state(OtelScope(spans.clone()));
         let context = match carried::trace_context(&spans) {
             Some(trace) => context.with_state(trace),

@@ -1,4 +1,4 @@
-//! What the engine says on standard error, which may be closed, full or unread, and what it does with user code that
+//! Messages of the engine on standard error, which may be closed, full or unread, and its handling of user code that
 //! panics.
 
 use std::fmt;
@@ -64,12 +64,12 @@ mod place {
 
     use crate::streams::Out;
 
-    /// Whoever reads standard error may take so long, once, before what is said is dropped.
+    /// Time that the reader of standard error may take, once, before messages are dropped.
     const PATIENCE: Duration = Duration::from_millis(50);
 
     /// Set while nobody reads it.
     static STUCK: AtomicBool = AtomicBool::new(false);
-    /// How many bytes were dropped meanwhile.
+    /// Number of bytes that were dropped meanwhile.
     static DROPPED: AtomicUsize = AtomicUsize::new(0);
     /// A line has lost its end.
     static CUT: AtomicBool = AtomicBool::new(false);
@@ -78,8 +78,8 @@ mod place {
         pass_on(bytes, PATIENCE);
     }
 
-    /// Writes to standard error, for which nobody ever waits longer than `patience`. What it does not take is dropped
-    /// and counted; when it takes something again it is told how much that was.
+    /// Writes to standard error, for which nobody ever waits longer than `patience`. The rest is dropped and counted;
+    /// when it takes something again it is told how much that was.
     pub(crate) fn pass_on(bytes: &[u8], patience: Duration) {
         let Some(out) = Out::standard_error() else { return };
         if STUCK.load(Ordering::Relaxed) {

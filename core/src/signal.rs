@@ -58,7 +58,7 @@ impl Signal {
 /// See [`Signal::wait`].
 pub(crate) struct Wait<'a> {
     signal: &'a Signal,
-    /// Under which key, and with which waker, the signal knows of this wait.
+    /// Key under which the signal knows of this wait, and its waker.
     registered: Option<(u64, Waker)>,
 }
 

@@ -59,7 +59,7 @@ impl Told {
         found[0].clone()
     }
 
-    /// How often each combination of attributes was measured.
+    /// Returns the number of measurements for each combination of attributes.
     fn measured(&self, name: &str) -> Vec<(Value, u64)> {
         self.meters.force_flush().unwrap();
         let all = self.metrics.get_finished_metrics().unwrap();
@@ -122,7 +122,7 @@ fn handlers(told: &Told) -> Handlers {
     Handlers::new().sampling(std::sync::Arc::new(Model)).middleware(told.telemetry())
 }
 
-/// What a test does between one client and one server, over each transport, in each era.
+/// Runs a test between one client and one server, over each transport, in each era.
 async fn everywhere(test: impl AsyncFn(&Client, &Told, &Told)) {
     for revision in ERAS {
         let options = ClientOptions::new().revision(revision);

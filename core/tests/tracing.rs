@@ -1,4 +1,4 @@
-//! What a handler logs with `tracing` reaches the client of its call.
+//! Tests of a handler's logs by `tracing`, which reach the client of its call.
 #![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -76,7 +76,7 @@ class Line:
         self.socket: socket.socket | None = None
         self.asked = 0
         self.since = 0.0
-        """When the call went out whose answer has not come; 0 when it waits for none."""
+        """The time when the call went out whose answer has not come; 0 when it waits for none."""
         self.buffer = b""
 
 

@@ -23,7 +23,7 @@ from sampler import LANGS, MIB, Sampler, columns, end_politely, raise_limit, say
 
 HOSTILE = "127.66.6.6"
 RATIO = 3.0
-"""What a flood may do to the slowest hundredth of others' calls."""
+"""Greatest factor by which a flood may slow down the slowest hundredth of others' calls."""
 ROOM = 1000
 """Sockets that the server may have besides those of the crowd."""
 SPARE = 500
@@ -66,7 +66,7 @@ def check(given: argparse.Namespace) -> int:
 
 
 def prefer() -> None:
-    """Whoever measures goes first, where that is allowed."""
+    """Raises the priority of the process that measures, where that is allowed."""
     with contextlib.suppress(OSError):
         os.nice(-10)
 
@@ -107,7 +107,7 @@ class Process:
 
 
 def part(values: list[float], share: float) -> float:
-    """Of ordered values the one that this share of them is not above."""
+    """Returns the quantile `share` of ordered values; 0 without values."""
     return values[min(len(values) - 1, int(len(values) * share))] if values else 0.0
 
 
@@ -209,7 +209,7 @@ def play(lang: str, given: argparse.Namespace, files: int) -> Json:
 
 
 def table(lines: list[Json]) -> str:
-    """What people read: milliseconds and MiB."""
+    """Returns the table that people read: milliseconds and MiB."""
     times = ["p50", "p99", "max"]
     rows = [["server", "phase", "answers", *times, "errors", "CPU", "MiB", "descriptors", "lag p99", "lag max"]]
     for line in lines:

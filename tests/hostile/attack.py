@@ -118,7 +118,7 @@ class Sock:
         return bool(piece)
 
     def until(self, mark: bytes, limit: float = WAIT) -> bytes | None:
-        """What comes up to this mark, which is taken away."""
+        """Reads up to this mark, which is taken away; None when it does not come in time."""
         end = Stopwatch(limit)
         while mark not in self.buffer:
             if end.over or not self.fill(end.left):
@@ -197,7 +197,7 @@ class Sock:
 
 
 class ServerAttack:
-    """What a row for a server has in hand."""
+    """State and actions of a row that attacks a server."""
 
     def __init__(self, victim: HttpServer | StdioServer, transport: str) -> None:
         self.victim, self.transport = victim, transport
@@ -495,7 +495,7 @@ Answer = Any
 
 
 class ClientAttack:
-    """What a row for a client has in hand: a server that does as the row's script says."""
+    """State and actions of a row that attacks a client: a server that does as the row's script says."""
 
     def __init__(self, victim: Client, transport: str) -> None:
         self.victim, self.transport = victim, transport
@@ -631,7 +631,7 @@ class ClientAttack:
         exchange.done(found)
 
     def usual(self, message: Json) -> Json:
-        """What a polite server says."""
+        """Returns the answer of a polite server."""
         method = message["method"]
         facts = {"name": "hostile", "version": "1"}
         able = {

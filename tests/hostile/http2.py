@@ -91,7 +91,7 @@ class Http2:
         self.streams: dict[int, Stream] = {}
         self.goaway: int | None = None
         self.acks = self.pongs = 0
-        """Of our settings and our pings."""
+        """Acknowledgements of our settings and our pings."""
         self.room, self.first = 65535, 65535
         """Bytes of a body that the server takes of all streams, and of each at first."""
         self.heard = False
@@ -101,7 +101,7 @@ class Http2:
         self.queue: collections.deque[memoryview] = collections.deque()
         """Bytes that are still to be sent."""
         self.number = -1
-        """Of the last stream."""
+        """The number of the last stream."""
         if self.sock.socket is not None:
             chosen = getattr(self.sock.socket, "selected_alpn_protocol", lambda: "no TLS")()
             if chosen != "h2":

@@ -77,7 +77,7 @@ class Bench:
         return made
 
     def warm(self, victim: Any, row: Row) -> None:
-        """What is done for the first time is not the attacker's doing."""
+        """Warms the victim up: what is done for the first time is not the attacker's doing."""
         if isinstance(victim, Client):
             for transport in ("stdio", HTTP):
                 for size in (1, 3, 3):

@@ -35,7 +35,7 @@ export type Names = Tool["name"];
 new Server(1);
 `;
 
-/** How modules are found, for which version of TypeScript, and the kind of the program. */
+/** Combinations of a version of TypeScript, the way modules are found, and the kind of the program. */
 const WAYS = [
   ["5", "commonjs", "node10", "commonjs"],
   ["5", "node16", "node16", "commonjs"],

@@ -39,7 +39,7 @@ from mix import (
 STALLED = 12
 """Connections of a process that are open and not read, at most: the oldest goes."""
 SMALL = 4096
-"""What the system takes for one of them, in bytes."""
+"""Bytes that the system takes for one of them."""
 Json = dict[str, Any]
 
 

@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 def meta(**capabilities: Any) -> Json:
-    """What each request of the modern revision says of its client."""
+    """Returns the `_meta` of a request of the modern revision, which describes its client."""
     return {
         "io.modelcontextprotocol/protocolVersion": MODERN,
         "io.modelcontextprotocol/clientInfo": {"name": "soak", "version": "1"},
@@ -38,7 +38,7 @@ class Call:
     """The progress that may come before it."""
     capabilities: Json = field(default_factory=dict)
     news: bool = False
-    """What waits for a stream in the session may come with the answer."""
+    """True when what waits for a stream in the session may come with the answer."""
 
     def message(self, number: Any, modern: bool) -> Json:
         params = self.params
@@ -296,7 +296,7 @@ class Dice:
 
 
 def judge(call: Call, number: Any, messages: list[Json]) -> str:
-    """What is wrong with the messages that came for a request; nothing if they are right."""
+    """Returns what is wrong with the messages that came for a request; nothing if they are right."""
     answers = [m for m in messages if "result" in m or "error" in m]
     if len(answers) != 1:
         return f"{len(answers)} answers"
@@ -326,7 +326,7 @@ def judge(call: Call, number: Any, messages: list[Json]) -> str:
 
 
 class Tally:
-    """How it went."""
+    """Counts of calls and failures."""
 
     def __init__(self, calls: int, seconds: float, clock: Callable[[], float]) -> None:
         self.most, self.clock = calls, clock

@@ -130,7 +130,7 @@ class Load:
         self.tally = pipe.tally = Tally(calls, seconds, time.monotonic)
         self.asked = 0
         self.held: list[tuple[Any, int]] = []
-        """What is cancelled after so many calls."""
+        """Requests to cancel, each after so many calls."""
 
     def run(self) -> Json:
         pipe = self.pipe

@@ -77,11 +77,11 @@ class Victim:
         raise NotImplementedError
 
     def gauges(self) -> Json | None:
-        """What the program counts itself; `None` when it does not answer."""
+        """Returns the program's own counts; `None` when it does not answer."""
         raise NotImplementedError
 
     def busy(self) -> list[str]:
-        """What is still there of those that have gone."""
+        """Returns what is left of connections and calls that have gone."""
         gauges = self.gauges()
         if gauges is None:
             return ["it does not answer"]
@@ -246,7 +246,7 @@ def soak(lang: str, side: str, transport: str, given: argparse.Namespace, calls:
 
 
 def table(lines: list[Json]) -> str:
-    """What people read."""
+    """Returns the table that people read."""
     head = ["program", "calls", "seconds", "calls/s", "MiB", "descriptors", "threads", "rest", "verdict"]
     rows = [head]
     for line in lines:

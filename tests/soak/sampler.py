@@ -1,4 +1,4 @@
-"""What both harnesses do with processes besides starting them."""
+"""Helpers of both harnesses for processes, besides starting them."""
 
 import contextlib
 import os

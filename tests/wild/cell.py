@@ -199,7 +199,7 @@ def marked(cell: str) -> list[int]:
 
 
 def left_over(cell: str) -> list[str]:
-    """What lives on after the time that it had; it is ended."""
+    """Ends the processes that live on after the time that they had; returns their command lines."""
     end = time.monotonic() + LEFT
     for pid in marked(cell):
         with contextlib.suppress(OSError):

@@ -18,7 +18,7 @@ use std::time::Duration;
 const BUILD: Duration = Duration::from_secs(20 * 60);
 const REVISIONS: [&str; 2] = ["2025-11-25", "2026-07-28"];
 
-/// What to measure.
+/// Selection of the measurements.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
     /// call-add, echo-1k, echo-64k, echo-1m, list, async, features (read, read-template, prompt, sample, elicit), cold,
@@ -33,7 +33,7 @@ pub(crate) struct Options {
     /// Only this revision
     #[arg(long)]
     revision: Option<String>,
-    /// How often each target is measured
+    /// Number of measurements of each target
     #[arg(long, default_value_t = 5)]
     rounds: usize,
     /// Seconds of one measurement
@@ -47,7 +47,7 @@ pub(crate) struct Options {
     out: Option<PathBuf>,
 }
 
-/// Whether every measurement was valid. A missed target is reported, it does not fail the task.
+/// Returns true if every measurement was valid. A missed target is reported, it does not fail the task.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let points = plan::points(&options.scenarios)?;
     let langs = Lang::list(&options.langs)?;
@@ -105,7 +105,7 @@ impl Tools {
         }
     }
 
-    /// What clients are measured against.
+    /// Returns the command of the server that clients are measured against.
     fn peer(&self, transport: &str) -> String {
         let port = if transport == "http" { " --port {port}" } else { "" };
         format!("{} --transport {transport} --impl raw{port}", self.floor.display())

@@ -19,11 +19,11 @@ use std::time::Duration;
 
 /// The dated legs of the suite.
 pub(crate) const REVISIONS: [&str; 4] = ["2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
-/// What the suite itself allows a scenario, and what it gets before it is killed.
+/// Time that the suite itself allows a scenario, and the time after which it is killed.
 const SOFT: Duration = Duration::from_secs(30);
 const HARD: Duration = Duration::from_secs(90);
 
-/// Which side of the suite.
+/// Side of the suite.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Role {
     Server,
@@ -39,7 +39,7 @@ impl Role {
     }
 }
 
-/// What to run.
+/// Selection of scenarios to run.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) lang: Lang,
@@ -61,7 +61,7 @@ struct Run {
 }
 
 impl Plan {
-    /// Whether the filter leaves this scenario in.
+    /// Returns true if the filter leaves this scenario in.
     fn wants(&self, scenario: &str) -> bool {
         self.filter.as_ref().is_none_or(|f| scenario.contains(f.as_str()))
     }
@@ -72,7 +72,7 @@ impl Plan {
     }
 }
 
-/// What a plan came to.
+/// Result of a plan.
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     /// Lines about what did not simply pass.
@@ -272,7 +272,7 @@ impl Suite {
     }
 }
 
-/// What stands in the lines `  - …` below the heading of the wanted side.
+/// Returns the lines `  - …` below the heading of the wanted side.
 fn section(text: &str, role: Role) -> impl Iterator<Item = &str> {
     let mut on = false;
     text.lines().filter_map(move |line| {

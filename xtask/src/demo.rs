@@ -12,7 +12,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// What a quickstart client prints.
+/// Line that a quickstart client prints.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Line {
@@ -23,7 +23,7 @@ struct Line {
     ms: f64,
 }
 
-/// Whether every cell worked.
+/// Runs all cells; true if every one worked.
 pub(crate) fn main() -> Result<bool> {
     tool::need(&Lang::ALL)?;
     let made = setup::languages(&Lang::ALL);
@@ -129,7 +129,7 @@ fn parse(stdout: &str) -> Result<Line> {
     }
 }
 
-/// What is not as asked for.
+/// Describes a line that is not as it should be.
 fn wrong(line: &Line, transport: &str, revision: &str) -> Option<String> {
     let era = if revision >= "2026" { "modern" } else { "legacy" };
     let good = line.protocol_version == revision && line.era == era && line.transport == transport && line.result == 3;

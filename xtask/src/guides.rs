@@ -13,15 +13,16 @@ const EXAMPLES: &str = "examples/guides";
 const PAGES: &str = "docs/guides";
 /// Programs that show nothing alone: `contract guides` runs them, with an authorization server, a browser and a proxy.
 const STAGED: [&str; 2] = ["log-in", "protected-server"];
-/// Of that proxy.
+/// Settings of that proxy.
 const SETTINGS: &str = "nginx.conf";
 /// For one program, which waits for nothing but itself.
 const LIMIT: Duration = Duration::from_secs(60);
 /// Lines of a difference that are shown.
 const SHOWN: usize = 4;
 
-/// What there is an example of in a language: every `TOPIC.txt`, which says what the example prints. What one language
-/// alone has is beside its programs, and so is what it prints otherwise, as words of a schema library of its own.
+/// Returns the topics with an example in a language: every `TOPIC.txt`, which has the output of the example. The files
+/// of one language alone are beside its programs, as are outputs that differ there, such as words of a schema library
+/// of its own.
 fn topics(lang: Lang) -> Result<BTreeMap<String, String>> {
     let mut found = BTreeMap::new();
     for folder in [EXAMPLES.to_owned(), format!("{EXAMPLES}/{lang}")] {
@@ -33,7 +34,7 @@ fn topics(lang: Lang) -> Result<BTreeMap<String, String>> {
     Ok(found)
 }
 
-/// Where a language's program is, by the language's habits of naming.
+/// Returns the path of a language's program, by the language's habits of naming.
 pub(crate) fn program(lang: Lang, topic: &str) -> String {
     let file = match lang {
         Lang::Rust => format!("src/{}.rs", topic.replace('-', "_")),
@@ -101,7 +102,7 @@ pub(crate) fn write() -> Result<usize> {
     Ok(changed)
 }
 
-/// What `cargo xtask tidy` holds against the guides.
+/// Returns the findings of `cargo xtask tidy` about the guides.
 pub(crate) fn stale() -> Result<Vec<String>> {
     let mut found = Vec::new();
     let mut shown = String::new();
@@ -145,7 +146,7 @@ fn dead_links(page: &str) -> Vec<String> {
         .collect()
 }
 
-/// What a heading is linked by.
+/// Returns the anchor of a heading.
 fn anchor(line: &str) -> Option<String> {
     let title = line.strip_prefix('#')?.trim_start_matches('#').strip_prefix(' ')?;
     let kept = title.to_lowercase().replace(' ', "-");

@@ -16,7 +16,7 @@ use party::{Party, Server};
 /// Negotiated newest first, and pinned to the last revision with a handshake.
 pub(crate) const ERAS: [(&str, Option<&str>); 2] = [("2026-07-28", None), ("2025-11-25", Some("2025-11-25"))];
 
-/// Where a pair meets: its name, the kind, and the revision that is pinned.
+/// Meeting of a pair: its name, the kind, and the revision that is pinned.
 struct Meeting {
     transport: &'static str,
     kind: Kind,
@@ -45,12 +45,12 @@ const MEETINGS: [Meeting; 6] = [
 /// Clients that run side by side: most of their time is the start of an interpreter.
 const LANES: usize = 2;
 
-/// What the whole run came to.
+/// Result of the whole run.
 #[derive(Default)]
 pub(crate) struct Outcome {
     pub(crate) counts: Counts,
     pub(crate) failures: Vec<String>,
-    /// Why pairs were left out, one line for all of one exception.
+    /// Reasons why pairs were left out, one line for all of one exception.
     pub(crate) skips: Vec<String>,
     pub(crate) tables: String,
 }
@@ -189,7 +189,7 @@ impl Outcome {
     }
 }
 
-/// What came of one pair.
+/// Result of one pair.
 #[derive(Default)]
 struct Cells {
     counts: Counts,
@@ -272,7 +272,7 @@ pub(crate) struct Published {
 }
 
 impl Published {
-    /// Why the answers are not as they have to be.
+    /// Returns the reason why the answers are not as they have to be.
     pub(crate) fn check(&self, said: &Said) -> Result<(), String> {
         self.expect.check(said)
     }

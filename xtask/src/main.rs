@@ -54,7 +54,7 @@ enum Task {
     Conformance {
         /// rust, python, node or swift
         lang: String,
-        /// Which of our programs
+        /// Side of our programs
         role: conformance::Role,
         /// 2025-03-26, 2025-06-18, 2025-11-25 or 2026-07-28 (all of these by default), or ext
         revision: Option<String>,
@@ -119,7 +119,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Whether everything the task looked at was as it should be.
+/// Runs a task; true if everything that it looked at was as it should be.
 fn run(task: Task) -> anyhow::Result<bool> {
     match task {
         Task::Setup { langs } => setup::run(&Lang::list(&langs)?).map(|()| true),

@@ -1,4 +1,4 @@
-//! Where things are. Everything made by a task lives under the target folder.
+//! Places of files. Everything made by a task lives under the target folder.
 
 use anyhow::{Result, bail};
 use std::fmt;

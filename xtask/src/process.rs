@@ -22,7 +22,7 @@ const GRACE: Duration = Duration::from_secs(2);
 /// More output than this is written to the log only.
 const KEEP_BYTES: usize = 32 << 20;
 
-/// How a process ended and what it said.
+/// Exit status and output of a process.
 #[derive(Debug, Default)]
 pub(crate) struct Done {
     /// The exit status; none when a signal ended it.

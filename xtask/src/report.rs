@@ -1,4 +1,4 @@
-//! What a person sees: one progress line on stderr, results on stdout, and the counts that end every task.
+//! Output for people: one progress line on stderr, results on stdout, and the counts that end every task.
 
 use std::fmt;
 use std::io::{IsTerminal, Write};

@@ -32,7 +32,7 @@ pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages_of, serve
 pub(crate) use swift::{command as swift_command, tests as swift_tests};
 pub(crate) use windows::{TARGET as WINDOWS, Windows, windows};
 
-/// What became of a language.
+/// State of a language after its setup.
 #[derive(Clone, Debug)]
 pub(crate) enum State {
     Ready,
@@ -53,7 +53,7 @@ impl Made {
         self.0.iter().find(|(l, _)| *l == lang).map(|(_, state)| state)
     }
 
-    /// Why a language is not there; none when it is.
+    /// Returns the reason why a language is not there; none when it is.
     pub(crate) fn why_not(&self, lang: Lang) -> Option<&str> {
         match self.state(lang) {
             Some(State::Ready) => None,

@@ -23,10 +23,10 @@ pub(crate) use steps::node_tests;
 /// Lines of a failed step that are shown; all of them are in its log.
 const SHOWN: usize = 30;
 
-/// What there is of the suite's extensions: scenarios whose names contain this.
+/// Parts of the suite's extensions that are run: scenarios whose names contain this.
 const EXTENDED: [(Role, &str); 2] = [(Role::Server, "tasks-"), (Role::Client, "auth/")];
 
-/// What to test.
+/// Selection of the tests.
 #[derive(clap::Args, Clone, Debug)]
 pub(crate) struct Options {
     /// rust, python, node, swift; all of them by default
@@ -39,7 +39,7 @@ pub(crate) struct Options {
     platforms: bool,
 }
 
-/// What happened so far.
+/// Results so far.
 struct Session {
     only: Option<String>,
     counts: Counts,
@@ -47,7 +47,7 @@ struct Session {
     failures: Vec<String>,
 }
 
-/// Whether nothing failed.
+/// Runs the tests; true if none failed.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let langs = Lang::list(&options.langs)?;
     let mut session =
@@ -263,8 +263,8 @@ fn windows() -> Job {
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }
 
-/// What is measured against a language's programs from outside, and does not build anything. Only the first language
-/// runs the scenarios that are expected to fail in all of them: that takes a minute, and tells what is stale.
+/// Returns the jobs that test a language's programs from outside, and do not build anything. Only the first language
+/// runs the scenarios that are expected to fail in all of them: that takes a minute, and shows which entries are stale.
 fn jobs(lang: Lang, first: bool) -> Vec<Job> {
     let steps = steps::contract(lang)
         .into_iter()
@@ -295,7 +295,7 @@ struct Finished {
     name: String,
     read: Read,
     took: Duration,
-    /// Where all of its output is, if it has any.
+    /// File with all of its output, if it has any.
     log: String,
 }
 
@@ -340,7 +340,7 @@ fn guides_of(lang: Lang) -> Result<Read> {
     Ok(Read { counts, failures, skips: Vec::new() })
 }
 
-/// Of the official suite what it has for the extensions that there are.
+/// Runs the official suite's scenarios for the extensions.
 fn suite_of_extensions(lang: Lang, role: Role, filter: &str) -> Result<Read> {
     let (legs, filter) = (vec![conformance::EXTENSIONS.to_owned()], Some(filter.to_owned()));
     read_suite(&Plan { lang, role, legs, filter, skip_expected: false })
@@ -364,7 +364,7 @@ impl Session {
         self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
     }
 
-    /// Whether to run a step now; one that is left out is counted.
+    /// Returns true if a step is to run now; one that is left out is counted.
     fn starts(&mut self, name: &str) -> bool {
         if !self.wants(name) {
             return false;
@@ -476,7 +476,7 @@ fn present(program: &std::path::Path, why: &str) -> Result<(), String> {
     if program.is_file() { Ok(()) } else { Err(why.to_owned()) }
 }
 
-/// Whether `cargo` has this subcommand.
+/// Returns true if `cargo` has this subcommand.
 fn cargo_has(subcommand: &str) -> bool {
     process::which(&format!("cargo-{subcommand}")).is_some()
         || tool::ask(tool::cargo(&[subcommand, "--version"])).is_some()

@@ -80,7 +80,7 @@ const RULES: [Rule; 16] = [
     }),
 ];
 
-/// Whether the tree is tidy; what is not, is said.
+/// Checks that the tree is tidy, and prints the findings.
 pub(crate) fn main() -> Result<bool> {
     let (counts, findings) = run()?;
     findings.iter().for_each(report::line);
@@ -103,7 +103,7 @@ pub(crate) fn run() -> Result<(Counts, Vec<String>)> {
     Ok((counts, findings))
 }
 
-/// What git has or would add; without git everything that is no product.
+/// Returns the files that git has or would add; without git everything that is no product.
 fn files() -> Result<Vec<Source>> {
     let mut command = tool::command("git");
     command.args(["ls-files", "--cached", "--others", "--exclude-standard"]);

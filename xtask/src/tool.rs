@@ -58,7 +58,7 @@ pub(crate) fn checker(program: &str) -> PathBuf {
     place::target("tools/node_modules/.bin").join(program)
 }
 
-/// Whether the command succeeds, and what it prints first.
+/// Runs a command; returns its output, without space around it, if it succeeds.
 pub(crate) fn ask(command: Command) -> Option<String> {
     let done = process::run_with(command, QUICK, None, |_| {}).ok()?;
     done.ok().then(|| done.stdout.trim().to_owned())

@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 /// Cells that run side by side: most of their time is the start of an interpreter.
 const LANES: usize = 2;
 
-/// What is run.
+/// Selection of the cells.
 #[derive(clap::Args)]
 pub(crate) struct Options {
     /// Only peers whose name contains one of these

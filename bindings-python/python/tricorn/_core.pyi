@@ -36,14 +36,14 @@ def unknown_option(what: str, name: str, known: list[str]) -> NoReturn:
     """Raises the refusal of an option of this package's own, in the engine's words."""
 
 def is_safe_icon(src: str) -> bool:
-    """Whether a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
+    """Returns True when a client may load an icon's `src`: an `https:` URL with a host, or `data:image/...`.
 
     It says nothing of the rest of a client's duties: no credentials, no redirects elsewhere, a limit of size, no
     scripts in an SVG.
     """
 
 def forks() -> int:
-    """How many forks lie between this process and the one that began."""
+    """Returns the number of forks between this process and the first one."""
 
 def give_back_streams() -> None:
     """Puts the standard streams back to where they were before a server spoke on them.

@@ -38,7 +38,7 @@ UI_MIME_TYPE = "text/html;profile=mcp-app"
 _RESOURCE_URI = "ui/resourceUri"
 
 Visibility = Literal["model", "app"]
-"""Who may call a tool: the model, the user interface."""
+"""A caller of a tool: the model, or the user interface."""
 _EVERYBODY: tuple[Visibility, ...] = ("model", "app")
 
 
@@ -48,9 +48,9 @@ def ui_extension() -> Extension:
 
 
 def ui_client_settings(mime_types: Sequence[str] = (UI_MIME_TYPE,)) -> dict[str, Any]:
-    """What a client that shows user interfaces declares: `extensions={UI_EXTENSION: ui_client_settings()}`.
+    """Returns the settings of a client that shows user interfaces.
 
-    `MisuseError` for no MIME type.
+    It declares them as `extensions={UI_EXTENSION: ui_client_settings()}`. `MisuseError` for no MIME type.
     """
     if not _is_texts(mime_types) or not mime_types:
         raise MisuseError(f"mime_types: expected a list of at least one MIME type, got {mime_types!r}")
@@ -58,7 +58,7 @@ def ui_client_settings(mime_types: Sequence[str] = (UI_MIME_TYPE,)) -> dict[str,
 
 
 def supports_ui(ctx: Context[Any], mime_type: str = UI_MIME_TYPE) -> bool:
-    """Whether the client of this request shows user interfaces of this MIME type."""
+    """Returns True when the client of this request shows user interfaces of this MIME type."""
     settings = ctx.extension(UI_EXTENSION)
     types: Any = None if settings is None else settings.get("mimeTypes")
     return isinstance(types, list) and mime_type in types
@@ -68,9 +68,9 @@ class ToolUi(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """The user interface of a tool: `_meta.ui` of its definition."""
 
     resource_uri: str | None = None
-    """Where it is, a `ui://` URI; None: the tool has none, and only `visibility` counts."""
+    """The address of the user interface, a `ui://` URI; None: the tool has none, and only `visibility` counts."""
     visibility: tuple[Visibility, ...] = _EVERYBODY
-    """Who may call the tool; both. Clients keep tools without `"model"` from the model."""
+    """The callers that may use the tool; both. Clients keep tools without `"model"` from the model."""
 
     def __post_init__(self) -> None:
         if self.resource_uri is not None and not self.resource_uri.startswith("ui://"):
@@ -84,16 +84,16 @@ class ToolUi(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class UiCsp(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Which origins a user interface may use; all that is not named is blocked by the host."""
+    """The origins that a user interface may use; all that is not named is blocked by the host."""
 
     connect_domains: tuple[str, ...] = ()
-    """Of requests."""
+    """Origins of requests."""
     resource_domains: tuple[str, ...] = ()
-    """Of images, scripts, styles, fonts and media."""
+    """Origins of images, scripts, styles, fonts and media."""
     frame_domains: tuple[str, ...] = ()
-    """Of frames."""
+    """Origins of frames."""
     base_uri_domains: tuple[str, ...] = ()
-    """Of base URIs."""
+    """Origins of base URIs."""
 
     def __post_init__(self) -> None:
         for name, origins in msgspec.structs.asdict(self).items():
@@ -102,7 +102,7 @@ class UiCsp(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class UiPermissions(msgspec.Struct, frozen=True):
-    """What a user interface would like to use; the host may refuse."""
+    """Permissions that a user interface would like to have; the host may refuse."""
 
     camera: bool = False
     microphone: bool = False
@@ -115,16 +115,16 @@ class UiPermissions(msgspec.Struct, frozen=True):
 
 
 class ResourceUi(msgspec.Struct, frozen=True):
-    """How a host is to show a user interface: `_meta.ui` of a resource's contents."""
+    """Display settings of a user interface for the host: `_meta.ui` of a resource's contents."""
 
     csp: UiCsp | None = None
     """The origins it may use; none."""
     permissions: UiPermissions | None = None
-    """What it would like to use; nothing."""
+    """The permissions it would like to have; none."""
     domain: str | None = None
     """The origin that it is to have, as the host names them; one of its own."""
     prefers_border: bool | None = None
-    """Whether a border around it is wanted; as the host likes."""
+    """True for a border around it, False for none; as the host likes."""
 
     def __post_init__(self) -> None:
         for name, kind, expected in (
@@ -239,7 +239,7 @@ def tool_ui(tool: Tool) -> ToolUi | None:
 
 
 def _visibility(tool: Tool) -> tuple[Visibility, ...] | None:
-    """Who may call it, as far as we know them; None when what it says is no list."""
+    """Returns the callers that may use the tool, those we know; None when its visibility is no list."""
     meta: Mapping[str, Any] = tool.raw.get("_meta") or {}
     ui: Any = meta.get("ui")
     given: Any = cast("dict[str, Any]", ui).get("visibility", _EVERYBODY) if isinstance(ui, dict) else _EVERYBODY
@@ -249,10 +249,10 @@ def _visibility(tool: Tool) -> tuple[Visibility, ...] | None:
 
 
 def visible_to_model(tool: Tool) -> bool:
-    """Whether a host may tell the model of this tool. Not when its visibility is no list."""
+    """Returns True when a host may tell the model of this tool; False when its visibility is no list."""
     return "model" in (_visibility(tool) or ())
 
 
 def callable_by_app(tool: Tool) -> bool:
-    """Whether a host may let a user interface call this tool. Not when its visibility is no list."""
+    """Returns True when a host may let a user interface call this tool; False when its visibility is no list."""
     return "app" in (_visibility(tool) or ())

@@ -34,7 +34,7 @@ LOOK = 0.2
 
 
 class Application:
-    """What `Server.asgi()` returns. It needs no lifespan: the first request finds the event loop by itself.
+    """The ASGI application that `Server.asgi()` returns. It needs no lifespan: the first request finds the event loop.
 
     It ends with the program that has mounted it. When that is told to end by a signal it has a handler for, as uvicorn
     and hypercorn have, streams end at once, running calls have 10 seconds, and the server's own `lifespan` is left. So
@@ -233,7 +233,7 @@ class Metadata:
     def __init__(self, application: Application, path: str, text: str) -> None:
         self._application = application
         self.path = path
-        """Where it has to be reached, from the root of the host."""
+        """The path at which it must be reachable, from the root of the host."""
         self.text = text
         """The document, for those who serve it themselves, as `application/json`."""
 

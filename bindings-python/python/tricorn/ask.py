@@ -1,4 +1,4 @@
-"""What a handler asks of its client, and what comes back: forms, pages to visit, messages of a model, roots."""
+"""Questions that a handler asks its client, and the answers: forms, pages to visit, messages of a model, roots."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Action = Literal["accept", "decline", "cancel"]
 
 
 class Elicited(Generic[T]):
-    """What the user did with a form or a page: `action`, and the form's `content` when it was accepted.
+    """The user's response to a form or a page: `action`, and the form's `content` when it was accepted.
 
     A handler gets it from `ctx.elicit`; a client's `elicitation` function may return one.
     """
@@ -32,7 +32,7 @@ class Elicited(Generic[T]):
         self.action: Action = action
         self.content: T | None = content
         self.raw: dict[str, Any] = {} if meta is None else {"_meta": meta}
-        """Of what a handler gets: the result object exactly as it is on the wire."""
+        """The result object that a handler gets, exactly as it is on the wire."""
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -72,7 +72,7 @@ class Root(msgspec.Struct, omit_defaults=True, rename={"meta": "_meta"}):
 
 
 class CreateMessageResult(WireResult):
-    """What the client's model wrote. A client's `sampling` function may return one, or just the text."""
+    """A message that the client's model wrote. A client's `sampling` function may return one, or just the text."""
 
     __slots__ = ()
     method = "sampling/createMessage"
@@ -112,7 +112,7 @@ class CreateMessageResult(WireResult):
 
     @property
     def role(self) -> str:
-        """Whose message it is; the model's is `"assistant"`."""
+        """The role of the message's author; the model's is `"assistant"`."""
         return cast(str, self.raw.get("role") or "assistant")
 
     @property
@@ -134,7 +134,7 @@ class ListRootsResult(list[Root]):
 
     @classmethod
     def from_wire(cls, wire: bytes) -> ListRootsResult:
-        """What a client answered."""
+        """Makes the result of what a client answered."""
         raw = decode(wire)
         roots = member("the result of roots/list", raw.get("roots"), list[Root])
         if roots is None:
@@ -160,7 +160,7 @@ _FORMATS = frozenset(("email", "uri", "date", "date-time"))
 
 
 class Form(Generic[T]):
-    """What `ctx.elicit` asks the user to fill in, checked when it is made.
+    """A form that `ctx.elicit` asks the user to fill in, checked when it is made.
 
     What no client could show stops the program where the form is written, and not the first user that would see it.
 
@@ -207,7 +207,7 @@ class Form(Generic[T]):
         return Form, (self._given,)
 
     def answer(self, wire: bytes) -> Elicited[T]:
-        """What the client answered, its content decoded."""
+        """Returns the client's answer, its content decoded."""
         result = decode(wire)
         action = result.get("action")
         answered: Elicited[T] = Elicited(action)
@@ -226,11 +226,11 @@ class Form(Generic[T]):
 
 
 class _UnfitError(Exception):
-    """Why an answer does not fit its form."""
+    """Raised when an answer does not fit its form; the text says why."""
 
 
 def _is_judged(schema: Any) -> bool:
-    """Whether a library judges the answer that has transforms, checks and words which a JSON Schema has not."""
+    """Returns True when pydantic judges the answer: it has transforms, checks and words that a JSON Schema has not."""
     if schema is None or isinstance(schema, Mapping):
         return False
     from . import judge

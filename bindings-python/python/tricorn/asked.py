@@ -31,7 +31,7 @@ from .threads import Threads
 Asked = Callable[[dict[str, Any]], Awaitable[object]]
 _LATE = (builtins.TimeoutError, asyncio.TimeoutError, futures.TimeoutError)
 _CAUSES = 64
-"""How many exceptions are looked at, to find what has caused one."""
+"""Number of exceptions examined to find the cause of one."""
 
 
 def entry(host: Host, name: str, asked: Asked, counted: bool = False) -> int:
@@ -72,7 +72,8 @@ def entry(host: Host, name: str, asked: Asked, counted: bool = False) -> int:
 
 
 def _said(error: BaseException) -> tuple[str, str]:
-    """What the engine is told: a text and a kind. The class may be the user's, whose members raise what they like."""
+    """Returns the text and the kind that the engine gets. The class may be the user's, whose members raise what they
+    like."""
     said, kind = type(error).__name__, AuthError.kind
     with suppress(Exception):
         kind = str(kind_of(error))
@@ -82,7 +83,7 @@ def _said(error: BaseException) -> tuple[str, str]:
 
 
 def kind_of(error: BaseException) -> str:
-    """What an exception means to the engine: nobody can tell now (`"timeout"`, `"transport"`), or else.
+    """Returns what an exception means to the engine: no answer for now (`"timeout"`, `"transport"`), or another kind.
 
     Libraries have exceptions of their own for a host that is not reached: they say by what they were caused. Of a group
     the first member that means something counts.
@@ -128,14 +129,14 @@ class Function:
         self._threads = threads
 
     async def __call__(self, value: object) -> Any:
-        """What the function gives."""
+        """Returns the result of the function."""
         if self._is_async:
             return await self._call(values=(value,))
         return await answered(self._threads, lambda: self._call(values=(value,)))
 
 
 async def method(threads: Threads, owner: object, name: str, *values: object) -> Any:
-    """What a method of the user's gives. Plain ones run in worker threads."""
+    """Returns the result of a method of the user's object. Plain methods run in worker threads."""
     call: Callable[..., Any] = getattr(owner, name)
     if inspect.iscoroutinefunction(call):
         return await call(*values)
@@ -143,7 +144,7 @@ async def method(threads: Threads, owner: object, name: str, *values: object) ->
 
 
 async def answered(threads: Threads, call: Callable[[], Any]) -> Any:
-    """What a plain function gives, which runs in a worker thread, or what is awaitable of it.
+    """Returns the result of a plain function, which runs in a worker thread, or of the awaitable that it returns.
 
     It cannot be interrupted: cancelled, it goes on, and the others get another thread in its place.
     """

@@ -1,4 +1,4 @@
-"""Where a client keeps its server's answers, if it is not the memory of this process."""
+"""Stores for the answers that a client caches, other than the memory of this process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _METHODS = ("get", "set", "delete")
 
 @runtime_checkable
 class CacheStore(Protocol):
-    """Where the clients of several processes keep answers together, such as a Redis: texts under keys.
+    """A store that the clients of several processes share for answers, such as a Redis: texts under keys.
 
     Those of one HTTP server get what the others have kept, private answers only under the same authorization. Methods
     may be plain, then they run in worker threads, or asynchronous. With `redis.asyncio` they are
@@ -45,7 +45,7 @@ class CacheStore(Protocol):
     """
 
     def get(self, keys: list[str], /) -> Iterable[str | bytes | None] | Awaitable[Iterable[str | bytes | None]]:
-        """What is kept under each of these keys, in their order, at most 16; None where that is nothing."""
+        """Returns the texts that are kept under these keys, in their order, at most 16; None where there is nothing."""
         ...
 
     def set(self, key: str, text: str, ttl: int, /) -> object:
@@ -72,7 +72,7 @@ def kept(host: Host, given: object, known: type) -> dict[str, Any]:
 
 
 def place(host: Host, store: object) -> dict[str, int]:
-    """Where answers are kept, as the engine takes it."""
+    """Returns the cache store as the engine takes it."""
     for name in _METHODS:
         if not callable(getattr(store, name, None)):
             kind = type(store).__qualname__

@@ -1,4 +1,4 @@
-"""What msgspec's schemas do not keep of a type: the order of choices, and, where wanted, that a text is a time."""
+"""Facts of a type that msgspec's schemas lose: the order of choices and, where wanted, that a text is a time."""
 
 from __future__ import annotations
 

@@ -67,16 +67,16 @@ arguments, the path of a host's `mcp.json`, or what such a file holds, `{"mcpSer
 
 
 class ClientCache(TypedDict, total=False):
-    """What a client keeps of its server's answers, as long as these say that they keep (2026-07-28)."""
+    """Options of a client's cache of its server's answers, which keeps them as long as they say (2026-07-28)."""
 
     enabled: bool
-    """Whether anything is kept; True."""
+    """Caches answers; True."""
     max_entries: int
     """Answers that are kept; 1,000. Those that were used longest ago make room."""
     max_bytes: int
     """Bytes of them; 16 MiB."""
     stale_on_error: bool
-    """When the server cannot be asked, gives the last answer although it is no longer fresh, with `tricorn/stale` in
+    """Gives the last answer when the server cannot be asked, although it is no longer fresh, with `tricorn/stale` in
     its `_meta`; no."""
     shared: bool
     """Keeps them together with other clients of this process that do: of one HTTP server, and private answers only
@@ -93,7 +93,7 @@ class ClientOptions(Identity, Handlers, total=False):
     """Options of a client; times in seconds."""
 
     name: str | None
-    """What the server is told; the name of the package, or the file, that makes the client."""
+    """The name that the server is told; that of the package, or the file, that makes the client."""
     version: str | None
     """That package's version."""
     revision: str | None
@@ -131,9 +131,9 @@ class ClientOptions(Identity, Handlers, total=False):
     process. It stays open when the client is closed. `proxy`, `ca`, `cert` and `key` beside it are a `MisuseError`, and
     what it raises is a `TransportError`. Default: connections of its own."""
     auth: ClientAuth | bool | None
-    """How to get past a server that protects itself, over HTTP; True, as `ClientAuth()`, finds out everything. No."""
+    """Authorization at a protected server, over HTTP; True, as `ClientAuth()`, finds out everything. No."""
     shutdown_grace: float | None
-    """How long a child process may take to end by itself; 2."""
+    """Seconds a child process has to end by itself; 2."""
     ping_interval: float | None
     """Seconds without a message of the server after which it is asked for a sign of life; 0, which is never."""
     ping_timeout: float | None
@@ -143,30 +143,30 @@ class ClientOptions(Identity, Handlers, total=False):
     it declares the extension `io.modelcontextprotocol/tasks`: the server may answer calls of tools with tasks, which
     are followed to their end. No."""
     cache: ClientCache | bool | None
-    """What is kept of the server's answers: what they say may be. False: nothing."""
+    """The cache of the server's answers, of those that say they may be kept. False: nothing."""
     extensions: Mapping[str, Mapping[str, Any]] | None
     """Extensions of the protocol to declare, each with its settings: `{"com.example/search": {}}`; none."""
     validate_output: bool | None
-    """Whether a tool's structured content is checked against the output schema that this client has listed; what does
+    """Checks a tool's structured content against the output schema that this client has listed; what does
     not fit is a `PeerMisbehavedError`; True."""
     restart: bool | None
-    """Whether a program that has ended unasked is started again when it is needed, in revisions without sessions, at
+    """Restarts a program that has ended unasked, when it is needed, in revisions without sessions, at
     most five times within a minute; in others the client ends with it; True."""
     inherit_env: bool | Sequence[str] | None
-    """What a program finds of this one's environment, besides the `env` of its target: all of it (True), a short list
-    of what programs need, in which no secret is (False), or that list and these names; True."""
+    """The part of this program's environment that a started program gets, besides the `env` of its target: all of it
+    (True), a short list of what programs need, in which no secret is (False), or that list and these names; True."""
     variables: Mapping[str, str] | None
-    """What the placeholders of an `mcp.json` stand for, by what is between their braces: `{"input:key": "..."}`; they
+    """Values of the placeholders of an `mcp.json`, by the text between their braces: `{"input:key": "..."}`; they
     come before the environment; nothing."""
     capabilities: Mapping[str, Any] | None
-    """What the server is told this client can do besides, such as `{"experimental": {}}`; nothing."""
+    """Further capabilities that the client declares, such as `{"experimental": {}}`; none."""
     server: str | None
-    """Which server of an `mcp.json` with several."""
+    """The server to use of an `mcp.json` with several."""
     trace_context: TraceSource | None
     """Called where a request is made, for the trace that it belongs to; None is no trace. Default: what the first of
     `middleware` says that has a method `trace_context`, such as `tricorn.otel.Telemetry`; else nothing."""
     middleware: Sequence[Around[RequestContext] | Builtin] | None
-    """What stands around every request that is sent, the first outermost; nothing. See `Server.middleware`."""
+    """Middleware around every request that is sent, the first outermost; none. See `Server.middleware`."""
     on_error: OnError | None
     """Called with what a handler or a callback raised, and its name; by default the logger `tricorn` gets it."""
 
@@ -295,28 +295,28 @@ class AsyncClient(Connection, AsyncFeatures):
 
     @property
     def transport(self) -> Literal["stdio", "http", "memory"]:
-        """How the server is reached; `"memory"` for a server of this process."""
+        """The transport to the server; `"memory"` for a server of this process."""
         return cast(Literal["stdio", "http", "memory"], self._agreed["transport"])
 
     @property
     def server_info(self) -> Implementation | None:
-        """What the server calls itself; no proof of anything."""
+        """The name and version that the server gives for itself; no proof of anything."""
         info = self._agreed.get("serverInfo")
         return member("serverInfo", info, Implementation)
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the server offers."""
+        """The capabilities of the server."""
         return self._agreed.get("capabilities") or {}
 
     @property
     def instructions(self) -> str | None:
-        """What the server wants the model to know."""
+        """Instructions of the server for the model."""
         return self._agreed.get("instructions")
 
     @property
     def initialize_result(self) -> dict[str, Any]:
-        """What the server answered when the connection was opened, as it came, `_meta` and unknown members included.
+        """The server's answer when the connection was opened, as it came, `_meta` and unknown members included.
 
         The result of `initialize`, in modern revisions that of `server/discover`.
         """
@@ -342,7 +342,7 @@ class AsyncClient(Connection, AsyncFeatures):
 
     @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def roots_changed(self) -> None:
-        """What `roots`, a function, gives has changed: tells the server. `set_roots` tells it by itself.
+        """Tells the server that what `roots`, a function, gives has changed. `set_roots` tells it by itself.
 
         In modern revisions there is nothing to tell: a server asks for roots whenever it needs them. `MisuseError` for
         a client that was connected without `roots`.
@@ -427,7 +427,7 @@ class AsyncClient(Connection, AsyncFeatures):
         return cast("dict[str, Any]", msgspec.json.decode(self._core.metrics()))
 
     def auth_trace(self) -> list[AuthStep]:
-        """What was asked, answered and decided in the last logins, oldest first: 128 steps at most, without secrets.
+        """Returns the steps of the last logins (asked, answered, decided), oldest first: 128 at most, without secrets.
 
         Also after a `connect` that failed, whose error has it as `auth_trace`. The clients of a group share it. Empty
         without the option `auth`.
@@ -516,7 +516,7 @@ def _run_by_python(words: list[str]) -> list[str] | None:
 
 
 def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
-    """What the engine shall connect to, for everything but a server of this process.
+    """Returns the target that the engine connects to, for everything but a server of this process.
 
     `which` names a server of a configuration; `heard`: somebody listens to the program's stderr.
     """

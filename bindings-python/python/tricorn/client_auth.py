@@ -1,4 +1,4 @@
-"""How a client gets past a server that protects itself."""
+"""Authorization of a client at a protected server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Grant = Literal["authorization_code", "client_credentials", "jwt_bearer", "id_ja
 
 
 class Wanted(msgspec.Struct, frozen=True):
-    """What a token or an assertion is wanted for."""
+    """The purpose of a token or an assertion that a function is asked for."""
 
     issuer: str
     """The authorization server's issuer, which is the assertion's audience; empty where no server is asked."""
@@ -40,9 +40,9 @@ class Identity(msgspec.Struct, omit_defaults=True):
     token_endpoint: str
     """Its token endpoint, an https URL."""
     client_id: str
-    """What this program is known as there."""
+    """The client id of this program there."""
     token: str | None = None
-    """What it has said of the user, an ID token; None: the option `assertion`, a function, gives it."""
+    """The ID token it has issued for the user; None: the option `assertion`, a function, gives it."""
     client_secret: str | None = None
     """The program's secret there, if it has one."""
     token_type: str | None = None
@@ -65,17 +65,17 @@ class AuthStep(msgspec.Struct, frozen=True):
     """One step of a login: what was asked, answered and decided. There are no secrets in it."""
 
     step: str
-    """What was wanted: `"resource metadata"`, `"authorization server metadata"`, `"registration"`, `"token"`, ..."""
+    """The step's subject: `"resource metadata"`, `"authorization server metadata"`, `"registration"`, `"token"`, ..."""
     decision: str
-    """What followed from it."""
+    """The outcome: what was decided."""
     url: str | None = None
-    """Where, without what may be secret in it; None of a step that asks nobody."""
+    """The URL that was asked, without what may be secret in it; None of a step that asks nobody."""
     status: int | None = None
     """The HTTP status, if there was an answer."""
 
 
 class ClientAuth(msgspec.Struct, kw_only=True):
-    """How a client gets past a server that protects itself: `connect(url, auth=ClientAuth())`, or `auth=True`.
+    """Authorization of a client at a protected server: `connect(url, auth=ClientAuth())`, or `auth=True`.
 
     With nothing given it finds out everything: it discovers the authorization server, registers the program there where
     that is possible, and lets the user log in with the browser. After that it refreshes its tokens, and asks for more
@@ -94,7 +94,7 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     """
 
     grant: Grant | None = None
-    """How tokens are got; by what else is given, and a user's login otherwise."""
+    """The way tokens are obtained; chosen by the other options, a user's login otherwise."""
     client_id: str | None = None
     """The program's id at the authorization server, where it is registered already."""
     client_secret: str | None = None
@@ -116,11 +116,11 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     client_name: str | None = None
     """The program's name for people, where it registers itself; the client's own name."""
     client_uri: str | None = None
-    """Where to read about the program."""
+    """The URL of a page about the program."""
     application_type: Literal["native", "web"] | None = None
-    """What it registers as (OpenID Connect); `"native"` where the browser comes back to this machine."""
+    """The type the program registers as (OpenID Connect); `"native"` where the browser comes back to this machine."""
     user: str | None = None
-    """Whose login it is, where one program has several users: what one has is not shown for another; that of the one
+    """The user of the login, where one program has several: the login of one is not used for another; that of the one
     user of the program."""
     scopes: Sequence[str] = ()
     """Scopes that are always asked for, besides what the server wants; none."""
@@ -146,16 +146,16 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     """Called with the URL of the login page, to show it to the user; the system's browser. What it gives is ignored,
     and it need not wait for the user."""
     redirect_uri: str | None = None
-    """Where the browser comes back to, when that is not a port that the library listens on: needs `callback`."""
+    """The URL the browser comes back to, when that is not a port that the library listens on: needs `callback`."""
     callback: Source | None = None
     """Gives the URL with which the browser came back, or its query. Called with `redirect_uri` before the browser is
     shown the page; it waits as long as the user does, and is cancelled when nobody waits any more."""
     store: Store | None = None
-    """Where logins are kept: `"file"`, files that only the user can read and that all programs of this user share;
-    `"memory"`, for this client alone; `"keychain"`, the same files sealed with a key of the system's keychain, which
-    may ask the user, and unsealed where no keychain gives a key, which is said on standard error; a `FileStore`; or a
-    `TokenStore` of your own. Default: `"keychain"`, which says nothing where there is no keychain at all; for a user
-    without a home directory the memory of this process, which is said on standard error."""
+    """The place where logins are kept: `"file"`, files that only the user can read and that all programs of this user
+    share; `"memory"`, for this client alone; `"keychain"`, the same files sealed with a key of the system's keychain,
+    which may ask the user, and unsealed where no keychain gives a key, which is said on standard error; a `FileStore`;
+    or a `TokenStore` of your own. Default: `"keychain"`, which says nothing where there is no keychain at all; for a
+    user without a home directory the memory of this process, which is said on standard error."""
 
     @classmethod
     def bearer(cls, token: str | Source) -> ClientAuth:

@@ -52,7 +52,7 @@ class Completion(WireResult):
 
     @classmethod
     def from_wire(cls, wire: bytes) -> Completion:
-        """What a peer answered."""
+        """Makes the completion of what a peer answered."""
         self = super().from_wire(wire)
         found = member("the result of completion/complete", self.raw.get("completion"), _Values)
         if found is None:
@@ -72,17 +72,17 @@ class Completion(WireResult):
 
     @property
     def total(self) -> int | None:
-        """How many there are in all."""
+        """The number of values in all."""
         return self._values.total
 
     @property
     def has_more(self) -> bool | None:
-        """Whether there are more."""
+        """True when there are more values."""
         return self._values.has_more
 
 
 def answering(host: Host) -> Answer:
-    """What turns a function's value into the answer to completion/complete."""
+    """Returns the function that turns a handler's value into the answer to completion/complete."""
     bridge = host.bridge
 
     def answer(key: int, value: Any) -> object:

@@ -1,4 +1,4 @@
-"""How a connection, or a group of them, begins and ends on an event loop."""
+"""Start and end of a connection, or of a group of them, on an event loop."""
 
 from __future__ import annotations
 

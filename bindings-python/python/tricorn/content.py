@@ -1,4 +1,4 @@
-"""What calls carry: content blocks, the results around them, and the small records beside them.
+"""The contents of calls: content blocks, the results around them, and the small records beside them.
 
 The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_type` here is `mimeType` there,
 `meta` is `_meta`, bytes are base64.
@@ -97,7 +97,7 @@ class Audio(_Record, tag_field="type", tag="audio"):
 
 
 class ResourceContents(_Record):
-    """What a resource holds: either `text` or `blob` (raw bytes).
+    """The contents of a resource: either `text` or `blob` (raw bytes).
 
     What is returned for a resource may leave out `uri` and `mime_type`: the request and the definition say them.
     """
@@ -143,7 +143,7 @@ _BY_TAG: dict[Any, type[Any]] = {cls.__struct_config__.tag: cls for cls in BLOCK
 
 
 class Progress(msgspec.Struct):
-    """How far a request is: `progress` grows, `total` may be unknown."""
+    """The progress of a request: `progress` grows, `total` may be unknown."""
 
     progress: float
     total: float | None = None
@@ -234,7 +234,7 @@ class Page(tuple[list[T], str | None], Generic[T]):
 
     @property
     def next_cursor(self) -> str | None:
-        """What to ask for the next page with; None after the last."""
+        """The cursor of the next page; None after the last."""
         return self[1]
 
     @property
@@ -289,7 +289,7 @@ class CallToolResult(WireResult):
 
     @property
     def has_structured(self) -> bool:
-        """Whether there is structured content; it may be `null`, which `structured` shows as None."""
+        """True when there is structured content; it may be `null`, which `structured` shows as None."""
         return "structuredContent" in self.raw
 
     @property
@@ -347,7 +347,7 @@ class Definition:
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
         self.server: str | None = None
-        """Which server of a group has it."""
+        """The name of the server of a group that has it."""
 
     @property
     def name(self) -> str:
@@ -367,7 +367,7 @@ class Definition:
 
     @property
     def description(self) -> str | None:
-        """What it is or does, for the model."""
+        """A description for the model."""
         return self.raw.get("description")
 
     @property
@@ -415,7 +415,7 @@ class Tool(Definition):
 
     @property
     def task_support(self) -> TaskSupport:
-        """Whether it may or must be called as a task."""
+        """Support for calls as a task: `"forbidden"`, `"optional"` or `"required"`."""
         execution = cast("dict[str, Any]", self.raw.get("execution") or {})
         return cast(Any, execution.get("taskSupport") or "forbidden")  # type: ignore[no-any-return]
 
@@ -426,7 +426,7 @@ class Tool(Definition):
 
 
 def member(name: str, value: Any, cls: type[T]) -> T | None:
-    """What a peer sent, as a value of `cls`; `name` says what it is when it is something else.
+    """Converts what a peer sent to a value of `cls`; `name` names it in the error when it is something else.
 
     What does no harm is overlooked: null for what may be left out, whole numbers written as fractions, base64 without
     its padding or in the alphabet for URLs.

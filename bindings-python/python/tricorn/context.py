@@ -1,4 +1,4 @@
-"""What a handler may know, do and ask while it runs: the optional `Context` parameter of every handler."""
+"""The running call as its handler sees it: the optional `Context` parameter of every handler."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class RequestContext:
 
     @property
     def request(self) -> RequestInfo:
-        """What the call came with; ask while the handler still runs."""
+        """Facts about the request: revision, client, headers, principal; read them while the handler still runs."""
         if self._request is None:
             text = self._host.bridge.context(self._key)
             if text is None:
@@ -141,7 +141,7 @@ class RequestContext:
 
     @property
     def values(self) -> dict[Any, Any]:
-        """Whatever the middleware and the handler of this one request want to tell each other; empty at first."""
+        """Values that the middleware and the handler of this one request share; empty at first."""
         if self._values is None:
             values = self._host.share(self._key)
             if values is None:
@@ -189,7 +189,7 @@ class Context(RequestContext, Generic[State]):
 
     @property
     def state(self) -> State:
-        """What the server's `lifespan` yielded, or its `state`."""
+        """The value that the server's `lifespan` yielded, or its `state`."""
         state = self._host.state
         if state is NO_STATE:
             raise MisuseError("the server has no state: give it one with Server(lifespan=...) or Server(state=...)")
@@ -207,7 +207,8 @@ class Context(RequestContext, Generic[State]):
 
     @property
     def principal(self) -> Principal | None:
-        """Who sent the request, as the server's option `auth` says. None: nobody was asked, as on standard streams."""
+        """The principal that sent the request, as the server's option `auth` says. None: nobody was asked, as on
+        standard streams."""
         return self.request.principal
 
     @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
@@ -249,7 +250,7 @@ class Context(RequestContext, Generic[State]):
 
     @property
     def session(self) -> Session:
-        """What this client's session has besides, to add tools, resources and prompts for it alone."""
+        """The session of this client, to add tools, resources and prompts for it alone."""
         from .session import Session
 
         return Session(self._host, self._key)
@@ -484,7 +485,7 @@ class Context(RequestContext, Generic[State]):
 
     @property
     def input_responses(self) -> dict[str, Any]:
-        """What came of the questions of an `InputRequired`, by its keys: results as the client sent them, unchecked.
+        """Answers to the questions of an `InputRequired`, by its keys: results as the client sent them, unchecked.
 
         Empty in the first run. An answer may be missing, or be anything: ask again then.
         """

@@ -1,4 +1,4 @@
-"""What others wrote as JSON, as values: also where it has what only some parsers take."""
+"""Decoding of JSON that others wrote, also where it has what only some parsers take."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the specification has deprecated: marks that type checkers read, and warnings where programs use it.
+"""Deprecated parts of the specification: marks that type checkers read, and warnings where programs use them.
 
 All of it works on. `tests/deprecated.toml` lists what is marked, in every language.
 """

@@ -23,11 +23,12 @@ from . import checks
 from .errors import MisuseError, unicode
 
 _DEPTH = 64
-"""How far a value is followed to the member that is no JSON."""
+"""Depth to which a value is followed to the member that is no JSON."""
 
 
 def encode_hook(value: Any) -> Any:
-    """What msgspec does not know, as what it knows: pydantic models, paths, arrays, subclasses, other containers."""
+    """Converts what msgspec does not know to what it knows: pydantic models, paths, arrays, subclasses, other
+    containers."""
     if isinstance(value, type):
         raise TypeError(f"the class {value.__qualname__} cannot be written as JSON")
     if isinstance(value, _AS_KEYS):
@@ -56,7 +57,7 @@ def encode_hook(value: Any) -> Any:
 
 
 class _OnceError(TypeError):
-    """What is read once only is read by `plain`, because text may be made a second time."""
+    """Raised for a value that can be read only once: `plain` reads it, because text may be made a second time."""
 
 
 _BASES = (datetime.datetime, datetime.date, datetime.time, datetime.timedelta, uuid.UUID, decimal.Decimal)
@@ -64,7 +65,7 @@ _BASES += (collections.UserString, int, float, str, bytes)  # type: ignore[assig
 _SEVERAL = (Sequence, Set, KeysView, ValuesView, ItemsView, collections.deque)
 READ_ONCE = (types.GeneratorType, map, filter, zip, enumerate, reversed)
 _AS_KEYS = (bool, type(None), list, tuple, set, frozenset, dict)
-"""What msgspec asks about only where it is a key."""
+"""Types that msgspec asks about only where they are keys."""
 _LEAVES = frozenset((type(None), bool, int, float, str, bytes, datetime.datetime, datetime.date))
 
 
@@ -105,7 +106,7 @@ def _base(value: Any) -> Any:
 
 
 def is_pydantic_value(value: object) -> bool:
-    """Whether pydantic writes it: an instance of a model, or of a dataclass of pydantic's."""
+    """Returns True for a value that pydantic writes: an instance of a model, or of a dataclass of pydantic's."""
     cls = type(value)
     return hasattr(cls, "__pydantic_serializer__") or hasattr(cls, "model_dump")
 
@@ -122,13 +123,14 @@ def dumped(value: Any) -> Any:
 
 
 def writes_aliases(cls: Any) -> bool:
-    """Whether a class of pydantic's writes the names that it reads: unless its configuration says that it does not."""
+    """Returns True when a class of pydantic's writes the names that it reads: unless its configuration says
+    otherwise."""
     config: Any = getattr(cls, "model_config", None) or getattr(cls, "__pydantic_config__", None) or {}
     return config.get("serialize_by_alias") is not False
 
 
 def no_text(value: Any, error: Exception) -> Exception:
-    """What to say when pydantic could not write bytes as text: their place, and the setting that helps."""
+    """Returns the error for bytes that pydantic could not write as text: their place, and the setting that helps."""
     if isinstance(error, UnicodeDecodeError) or "invalid utf-8" in str(error):
         place = _bytes_in(value)
         where = f"{place}: " if place else ""
@@ -163,12 +165,13 @@ def _bytes_in(value: Any, depth: int = _DEPTH) -> str:
 
 
 def _may_hold_kept() -> bool:
-    """Whether there can be dataclasses of pydantic's, which msgspec takes for plain ones. It asks about values only."""
+    """Returns True when there can be dataclasses of pydantic's, which msgspec takes for plain ones and never asks
+    about."""
     return "pydantic.dataclasses" in sys.modules
 
 
 def _holds_kept(value: Any) -> bool:
-    """Whether a dataclass of pydantic's is in what msgspec writes by itself."""
+    """Returns True when a dataclass of pydantic's is in a value that msgspec writes by itself."""
     cls: Any = type(value)
     if cls in _LEAVES:
         return False
@@ -369,7 +372,7 @@ def wrong_in(value: Any, error: Exception, write: Callable[[Any], bytes]) -> tup
 
 
 def _wrong_key(value: Any, write: Callable[[Any], bytes]) -> str | None:
-    """Why a mapping is no JSON whose members are."""
+    """Returns why a mapping whose members are JSON is none itself: the key that is at fault. None: no key is."""
     for key in cast("Mapping[object, Any]", value) if isinstance(value, Mapping) else ():
         try:
             write({key: None})

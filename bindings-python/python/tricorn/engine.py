@@ -26,7 +26,7 @@ class Engine:
 
     @property
     def is_parents(self) -> bool:
-        """Whether a parent process has made it, so that it is of no use here."""
+        """True when a parent process has made it, so that it is of no use here."""
         return self._forks != _core.forks()
 
     def renew(self) -> None:
@@ -73,15 +73,15 @@ class Engine:
         return changed
 
     def set_source(self, kind: Kind, listing: int | None, get: int | None) -> None:
-        """Where what is not registered comes from."""
+        """Sets the functions that list and get what is not registered."""
         self._say(("source", kind), lambda core: core.set_source(kind, listing, get))
 
     def set_hook(self, name: str, handler: int) -> None:
-        """Who is asked about something."""
+        """Sets the function that the engine asks about something."""
         self._say(("hook", name), lambda core: core.set_hook(name, handler))
 
     def set_lifespan(self, start: int, stop: int) -> None:
-        """What it begins and ends with."""
+        """Sets the functions that start and stop the server."""
         self._say(("lifespan",), lambda core: core.set_lifespan(start, stop))
 
     def add_extension(self, definition: str) -> None:

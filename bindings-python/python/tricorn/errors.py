@@ -21,7 +21,7 @@ RESOURCE_NOT_FOUND = -32002
 URL_ELICITATION_REQUIRED = -32042
 _MAX_CODE = 2**53 - 1
 _SHOWN = 8192
-"""How much of a message is an exception's text; `message` has all of it."""
+"""Characters of a message in an exception's text; `message` has all of it."""
 _HALF = re.compile("[\ud800-\udfff]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _CONTROL = re.compile("[\\x00-\\x08\\x0b-\\x1f\\x7f-\\x9f]")
@@ -52,10 +52,10 @@ class Error(Exception):
 
     kind = "misuse"
     auth_trace: Sequence[AuthStep] = ()
-    """Of the error because of which a client with `auth` did not connect, also one of a group: what was asked, answered
-    and decided in its logins, without secrets. Else empty."""
+    """Steps of the logins that kept a client with `auth` (also one of a group) from connecting, without secrets: what
+    was asked, answered and decided. Else empty."""
     refusal: int | None = None
-    """Of a question that was not sent: its number, by which the engine knows it."""
+    """The number of a question that was not sent, by which the engine knows it."""
     by_engine = False
     """True for what the engine has said, of whatever connection."""
     asked: object = None
@@ -116,7 +116,7 @@ class ResourceNotFoundError(RpcError):
 
     @property
     def uri(self) -> str | None:
-        """What was looked for, if the peer says so."""
+        """The URI that was looked for, if the peer says so."""
         data: Any = self.data
         return data.get("uri") if isinstance(data, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
 
@@ -253,7 +253,8 @@ class InputRequired(BaseException):
 
     @classmethod
     def of(cls, error: BaseException) -> InputRequired | None:
-        """What a handler asks that ended like this; also when it is in a group, as an `asyncio.TaskGroup` raises it."""
+        """Returns the questions of a handler that ended like this; also from a group, as an `asyncio.TaskGroup` raises
+        it."""
         if isinstance(error, cls):
             return error
         inside: object = getattr(error, "exceptions", None)

@@ -1,4 +1,4 @@
-"""What a server offers, as its clients ask for it: the requests that both clients have."""
+"""Requests of clients for what a server offers, the same in both clients."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ TASKS = Listing("tasks/list", "tasks", "taskId", Task)
 T = TypeVar("T")
 D = TypeVar("D")
 Reference = str | Prompt | ResourceTemplate | Mapping[str, Any]
-"""What is completed: a prompt, a template, a prompt's name, a URI template (it has a `{`), or the schema's object."""
+"""The subject of a completion: a prompt, a template, a prompt's name, a URI template (it has a `{`), or the schema's
+object."""
 
 
 class AsyncFeatures:
@@ -144,7 +145,7 @@ class AsyncFeatures:
         context: Mapping[str, str] | None = None,
         **options: Unpack[RequestOptions],
     ) -> Completion:
-        """How the value of an argument of a prompt, or of a variable of a URI template, may go on.
+        """Suggests values for an argument of a prompt, or for a variable of a URI template.
 
         `ref` is the `Prompt` or `ResourceTemplate`, or its name or URI template; `context` are the arguments that are
         filled in already.
@@ -315,7 +316,7 @@ class Features:
         context: Mapping[str, str] | None = None,
         **options: Unpack[RequestOptions],
     ) -> Completion:
-        """How the value of an argument of a prompt, or of a variable of a URI template, may go on.
+        """Suggests values for an argument of a prompt, or for a variable of a URI template.
 
         `ref` is the `Prompt` or `ResourceTemplate`, or its name or URI template; `context` are the arguments that are
         filled in already.

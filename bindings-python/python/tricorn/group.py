@@ -38,9 +38,9 @@ Servers = str | os.PathLike[str] | Mapping[str, Any]
 name."""
 
 _ROOTS = ("mcpServers", "servers", "mcp", "mcp.servers", "context_servers")
-"""What hosts keep their servers under."""
+"""Keys under which hosts keep their servers."""
 _ENTRY = frozenset(("command", "url", "serverUrl", "httpUrl", "transport", "file", "text", "type"))
-"""What a target has, and not a table of them."""
+"""Keys of a single target, which a table of targets has not."""
 
 _LISTS: dict[str, tuple[Kind, Listing[Any]]] = {
     "tools/list": ("tool", TOOLS),
@@ -60,11 +60,12 @@ class GroupOptions(ClientOptions, total=False):
     """Options of a group: those of every client in it, and what the group does; times in seconds."""
 
     connect_timeout: float | None
-    """How long a server may take to connect; 30, and 0 for no limit."""
+    """Seconds a server has to connect; 30, and 0 for no limit."""
     prefix: Literal["clash", "always"] | None
-    """Whether the server's name comes before names that several servers have (`"clash"`), or before all."""
+    """Names that get the server's name before them: those that several servers have (`"clash"`), or all
+    (`"always"`)."""
     for_server: Callable[[str], Handlers] | None
-    """What the client of one server does besides, by the server's name: callbacks, answers to questions; nothing."""
+    """Returns the callbacks and the answers to questions for the client of one server, by the server's name; none."""
 
 
 def connect_many(servers: Servers, **options: Unpack[GroupOptions]) -> AsyncClientGroup:
@@ -106,7 +107,7 @@ class _Member(AsyncClient):
 
 
 def is_config(servers: Mapping[str, Any]) -> bool:
-    """Whether a mapping is what a host's configuration file holds, and not targets by name."""
+    """Returns True for what a host's configuration file holds, False for targets by name."""
     roots = (servers.get(name) for name in _ROOTS)
     return any(isinstance(root, Mapping) and not (_ENTRY & root.keys()) for root in roots)
 
@@ -183,7 +184,7 @@ class AsyncClientGroup(Connection, AsyncFeatures):
 
     @property
     def failures(self) -> dict[str, Error]:
-        """Why servers are not connected, by name."""
+        """Errors of the servers that are not connected, by name."""
         failures = {name: _error(raw) for name, raw in decode(self._core.failures()).items()}
         for name, error in failures.items():
             if name in self._clients:
@@ -340,7 +341,7 @@ class ClientGroup(Features):
 
     @property
     def failures(self) -> dict[str, Error]:
-        """Why servers are not connected, by name."""
+        """Errors of the servers that are not connected, by name."""
         return self._async.failures
 
     def __getitem__(self, name: str) -> Client:

@@ -45,7 +45,7 @@ def options_text(options: object) -> str:
 
 
 class Subject(NamedTuple):
-    """What is handled, for messages and for how mistakes are answered."""
+    """The subject of a handler, for messages and for how mistakes are answered."""
 
     word: str
     name: str
@@ -65,7 +65,7 @@ class Subject(NamedTuple):
 
 
 _CAUSES = 64
-"""How many exceptions are looked at, to find what has led to one."""
+"""Number of exceptions examined to find what has led to one."""
 
 
 def _refusal(error: UnsupportedError, call: object) -> Error | None:
@@ -82,7 +82,7 @@ def _refusal(error: UnsupportedError, call: object) -> Error | None:
 
 
 def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None]:
-    """What turns a function's exception into the call's answer, whatever the exception is."""
+    """Returns the function that turns a handler's exception into the call's answer, whatever the exception is."""
     bridge = host.bridge
 
     def failed(key: int, error: BaseException) -> None:
@@ -191,7 +191,8 @@ def _finish(steps: Iterable[futures.Future[None]]) -> None:
 
 
 def or_required(value: Any) -> Any:
-    """What a function returned, which may be what it might as well have raised."""
+    """Returns the value of a function, or raises it if it is an `InputRequired`, which may be returned as well as
+    raised."""
     if isinstance(value, InputRequired):
         raise value
     return value

@@ -1,4 +1,4 @@
-"""What a client does for its server: answers questions with functions, and hears of changes."""
+"""Handlers of a client for its server: answers to questions, and callbacks for changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ RootLike = str | os.PathLike[str] | Root | Mapping[str, Any]
 
 
 class Handlers(TypedDict, total=False):
-    """What a client does for its server. What is given is declared as a capability.
+    """Functions of a client for its server. What is given is declared as a capability.
 
     All may be plain functions, which run in worker threads, or asynchronous ones; those of a `Client` then run on a
     thread of the library's own. They take fewer parameters if they like, and one more annotated `RequestContext`.
@@ -101,7 +101,7 @@ _CHANGED = {
 
 
 def hears_lists(callbacks: Mapping[str, object]) -> bool:
-    """Whether one of the callbacks hears of the changes of lists, which newer servers tell only to those who listen."""
+    """Returns True when a callback hears of changes of lists, which newer servers tell only to those who listen."""
     return "on_list_changed" in callbacks or "on_notification" in callbacks
 
 
@@ -129,7 +129,7 @@ def hear(host: Host, callbacks: Mapping[str, Callable[..., object]], event: str,
 
 
 def of_policy(policy: object) -> dict[str, Any]:
-    """What an object does for the server."""
+    """Returns the answers and callbacks that an object has for the server."""
     found = {name: value for name in (*QUESTIONS, *CALLBACKS) if (value := getattr(policy, name, None)) is not None}
     if not found:
         raise MisuseError(f"policy: {policy!r} has none of {', '.join((*QUESTIONS, *CALLBACKS))}")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from concurrent import futures
 
 LAST_POLLS = 64
-"""How many more batches a stopping host looks at; whoever sends more than that gets an error from the engine."""
+"""Further batches that a stopping host looks at; what comes after them gets an error from the engine."""
 
 MAX_TASKS = 256
 """Callbacks of one host that wait for something at once; what is heard meanwhile is told to no more of them."""
@@ -37,7 +37,7 @@ MAX_RAISED = 256
 """Exceptions on their way through the engine to a caller of this process."""
 RAISED = "tricorn.raised"
 NO_STATE: Any = object()
-"""Where a server has none."""
+"""The state of a server that has none."""
 
 
 class _Through(msgspec.Struct):
@@ -55,14 +55,14 @@ _ops = itertools.count(1)
 ORIGINS: dict[int, contextvars.Context] = {}
 """The context that each operation was started in, until it is over and nothing runs for it any more."""
 AROUND: dict[int, Any] = {}
-"""What the web framework knows of the exchanges that are such operations."""
+"""The ASGI scopes of the exchanges that are such operations."""
 
 
 class Waiter(Protocol):
-    """What waits for an operation: a future of asyncio or of concurrent.futures."""
+    """A waiter for an operation: a future of asyncio or of concurrent.futures."""
 
     def done(self) -> bool:
-        """Whether the answer came, or nobody waits any more."""
+        """Returns True when the answer came, or nobody waits any more."""
         ...
 
     def set_result(self, result: Any, /) -> None:
@@ -73,7 +73,7 @@ class Waiter(Protocol):
 
 
 OF_PARENTS: list[object] = []
-"""What parent processes were about when they forked. It is kept, as dropping it would end it here a second time."""
+"""State of parent processes when they forked. It is kept, as dropping it would end it here a second time."""
 
 
 class Table(dict[int, Handler]):
@@ -147,7 +147,7 @@ class Host:
 
     @property
     def is_parents(self) -> bool:
-        """Whether a parent process has made this, or renewed it."""
+        """True when a parent process has made this, or renewed it."""
         return self._forks != _core.forks()
 
     def renew(self) -> None:
@@ -220,11 +220,11 @@ class Host:
             self._abandon()
 
     def is_last(self, user: object) -> bool:
-        """Whether `detach` would stop everything."""
+        """Returns True when `detach` would stop everything."""
         return self._users == {user} and self.loop is self._running_loop()
 
     def has_only(self, users: set[object]) -> bool:
-        """Whether nobody uses it but these."""
+        """Returns True when nobody uses it but these."""
         return self._users <= users
 
     def lend(self) -> object | None:
@@ -476,11 +476,12 @@ class Host:
             self.asked.discard(key)
 
     def is_running(self, key: int) -> bool:
-        """Whether this is asked in the handler of `key`, or while it is at work."""
+        """Returns True when this is asked in the handler of `key`, or while it is at work."""
         return key in self.running or self.first_step == key
 
     def share(self, key: int) -> dict[Any, Any] | None:
-        """What the running call of `key` shares with the middleware around it, until its end; None when it is over.
+        """Returns the values that the running call of `key` shares with its middleware, until its end; None when it is
+        over.
 
         The middleware may end before the call does, which goes on as a task: this is to be called as the call begins.
         """

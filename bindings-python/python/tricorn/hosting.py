@@ -18,12 +18,12 @@ from typing import Any, Protocol
 
 SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGINT", "SIGQUIT", "SIGBREAK") if hasattr(signal, name))
 _DEPTH = 32
-"""How many coroutines that wait for one another are looked at."""
+"""Number of coroutines that wait for one another and are looked at."""
 Action = Callable[[int, FrameType | None], Any]
 
 
 class Ending(Protocol):
-    """What wants to know that the program ends."""
+    """A listener for the end of the program."""
 
     def host_ends(self) -> None:
         """The program was told to end; called in a signal's handler."""
@@ -105,7 +105,7 @@ def uvicorn_server(loop: asyncio.AbstractEventLoop) -> Any:
 
 
 def tells_to_end(server: Any) -> bool:
-    """Whether uvicorn was told to end."""
+    """Returns True when uvicorn was told to end."""
     return bool(getattr(server, "should_exit", False))
 
 

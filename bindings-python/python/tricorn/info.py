@@ -1,4 +1,4 @@
-"""What a request came with, the same in every protocol revision."""
+"""Facts about a request, the same in every protocol revision."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class RequestInfo:
 
     @property
     def client_info(self) -> Implementation | None:
-        """What the client calls itself; no proof of anything."""
+        """The name and version that the client gives for itself; no proof of anything."""
         info = self.raw.get("clientInfo")
         return member("clientInfo", info, Implementation)
 
     @property
     def client_capabilities(self) -> dict[str, Any]:
-        """What the client said it can do."""
+        """The capabilities that the client declared."""
         return self.raw.get("clientCapabilities") or {}
 
     @property
@@ -77,7 +77,7 @@ class RequestInfo:
 
     @property
     def transport(self) -> Literal["stdio", "http", "memory"]:
-        """How the request came."""
+        """The transport that the request came over."""
         return self.raw["transport"]  # type: ignore[no-any-return]
 
     @property
@@ -87,7 +87,8 @@ class RequestInfo:
 
     @property
     def principal(self) -> Principal | None:
-        """Who sent it, as the server's option `auth` has found out. None: nobody was asked, as on standard streams."""
+        """The principal that sent it, as the server's option `auth` has found out. None: nobody was asked, as on
+        standard streams."""
         raw = self.raw.get("principal")
         if raw is None:
             return None

@@ -1,4 +1,4 @@
-"""Who judges a type: one library makes its JSON Schema, reads its values and writes them.
+"""The choice of a library for a type: that one makes its JSON Schema, reads its values and writes them.
 
 pydantic judges what has anything of pydantic or `annotated_types` anywhere in it, and what msgspec cannot take.
 msgspec judges the rest. pydantic is imported when a type needs it, and not before: what a type may be does not depend
@@ -34,7 +34,7 @@ INSTALL = "pip install 'tricorn[pydantic]'"
 MAX_KEPT = 256
 """Types whose judges are kept."""
 _SHOWN = 10
-"""How many mistakes of one value are told."""
+"""Number of mistakes of one value that are told."""
 
 
 class ArgumentError(ValueError):
@@ -63,7 +63,8 @@ class Judge:
         raise NotImplementedError
 
     def explain(self, error: Exception, value: Any, path: str = "", part: str = "argument") -> str:
-        """Why JSON that `read` refused with this error does not fit: the place in it, and the library's own words."""
+        """Explains why JSON that `read` refused with this error does not fit: the place in it, and the library's own
+        words."""
         raise NotImplementedError
 
 
@@ -271,7 +272,8 @@ def decode_hook(cls: type, value: Any) -> Any:
 
 
 def integral_too(decode: Callable[[bytes], Any], text: bytes) -> Any:
-    """What msgspec reads, also where a whole number is written as a fraction: JSON Schema counts 1.0 as an integer."""
+    """Decodes with msgspec, also where a whole number is written as a fraction: JSON Schema counts 1.0 as an
+    integer."""
     try:
         return decoded(decode, text)
     except msgspec.ValidationError as error:
@@ -285,7 +287,7 @@ def integral_too(decode: Callable[[bytes], Any], text: bytes) -> Any:
 
 @contextmanager
 def readable() -> Generator[None]:
-    """What cannot be read at all is a mistake of the arguments, too."""
+    """Turns what cannot be read at all into a mistake of the arguments."""
     try:
         yield
     except PeerMisbehavedError as error:
@@ -391,7 +393,7 @@ def pydantic() -> Any:
 
 @functools.cache
 def generator() -> Any:
-    """What makes JSON Schemas of pydantic's types."""
+    """Returns the class that makes JSON Schemas of pydantic's types."""
     pydantic()
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -432,7 +434,7 @@ def _field(meta: msgspec.Meta) -> Any:
 
 
 def guarded(make: Callable[[], Any]) -> Any:
-    """What pydantic makes of a type; `MisuseError` with its own words when it cannot."""
+    """Returns what pydantic makes of a type; raises `MisuseError` with pydantic's own words when it cannot."""
     library = pydantic()
     try:
         return make()
@@ -503,7 +505,7 @@ class Pydantic(Judge):
 
 
 def with_surrogates(read: Callable[[bytes], Any], text: bytes) -> Any:
-    """What pydantic reads, with U+FFFD for half of a surrogate pair, which it takes for no JSON."""
+    """Reads with pydantic, with U+FFFD for half of a surrogate pair, which pydantic takes for no JSON."""
     try:
         return read(text)
     except ValueError as error:
@@ -543,7 +545,7 @@ def _input(value: Any) -> str:
 
 
 def none_fits(hint: Any) -> bool:
-    """Whether None is a value of a type."""
+    """Returns True when None is a value of a type."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if hint in (None, type(None), Any, object):
         return True
@@ -559,7 +561,7 @@ def none_fits(hint: Any) -> bool:
 
 
 def description(hint: Any) -> str | None:
-    """What metadata that is text says of a type."""
+    """Returns the description of a type in its metadata."""
     if typing.get_origin(hint) is typing.Annotated:
         texts = [text for extra in hint.__metadata__ if (text := look.documentation(extra)) is not None]
         return texts[-1] if texts else description(typing.get_args(hint)[0])

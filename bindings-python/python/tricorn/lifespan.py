@@ -1,4 +1,4 @@
-"""What a server has from its first use to its last: a pool of connections, a cache."""
+"""Resources of a server from its first use to its last: a pool of connections, a cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class _Lasting(asyncio.Task[None]):
     """
 
     over: asyncio.Event | None = None
-    """What tells it to end, once it has begun."""
+    """The event that tells it to end, once it has begun."""
 
     def cancel(self, msg: Any | None = None) -> bool:
         """As of any task, but by a loop that has ended."""
@@ -88,7 +88,7 @@ class Life:
 
     @property
     def is_current(self) -> bool:
-        """Whether its function is what asks."""
+        """True when its own function is what asks."""
         return self._task is not None and self._task is asyncio.current_task()
 
     def numbers(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""What a client listens to: the changes at its server, in every revision."""
+"""Subscriptions of a client to the changes at its server, in every revision."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Known(Protocol):
 
     @property
     def id(self) -> str:
-        """What to ask for it by."""
+        """The id to ask for it by."""
         ...
 
 
 Wanted = bool | list[str]
-"""What is wanted of an extension's notifications: all of them, or those about these keys."""
+"""Notifications of an extension that are wanted: all of them, or those about these keys."""
 
 
 class ToolsListChanged(msgspec.Struct, frozen=True):
@@ -99,7 +99,7 @@ _LISTS: dict[str, Change] = {
 
 
 class Honoured(msgspec.Struct, frozen=True):
-    """What a server tells of, of all that was asked for."""
+    """The changes that a server reports, of all that was asked for."""
 
     tools: bool = msgspec.field(default=False, name="toolsListChanged")
     """Changes of the list of tools."""
@@ -112,7 +112,7 @@ class Honoured(msgspec.Struct, frozen=True):
     tasks: tuple[str, ...] = msgspec.field(default=(), name="taskIds")
     """Changes of the tasks with these ids."""
     extensions: dict[str, Wanted] = msgspec.field(default_factory=dict[str, Wanted])
-    """What extensions tell of: by the member of the filter True, or keys."""
+    """Changes that extensions report: by the member of the filter True, or keys."""
 
 
 def _is_wanted(given: object) -> bool:
@@ -128,7 +128,7 @@ def wanted(
     extensions: Mapping[str, Wanted] | None,
     tasks: Iterable[str | Known],
 ) -> str:
-    """What is to be listened to, as the engine takes it."""
+    """Returns the subscription filter as the engine takes it."""
     for name, value in (("tools", tools), ("prompts", prompts), ("resources", resources)):
         if not isinstance(cast(object, value), bool):
             raise MisuseError(f"listen: {name}: expected True or False, got {value!r}")
@@ -176,7 +176,7 @@ def late() -> TimeoutError:
 
 
 class Listener(Generic[W]):
-    """What both kinds of listening have. `W` waits for the next change, and goes on to when nobody waits for it."""
+    """Base of both kinds of listening. `W` waits for the next change, and goes on to when nobody waits for it."""
 
     def __init__(self, client: AsyncClient, filter: str) -> None:  # noqa: A002 - its name
         self._client = client
@@ -189,7 +189,7 @@ class Listener(Generic[W]):
 
     @property
     def honoured(self) -> Honoured:
-        """What the server tells of, which may be less than what was asked for.
+        """The changes that the server reports, which may be fewer than those asked for.
 
         It leaves out resources that it does not know.
         """
@@ -228,7 +228,7 @@ class Listener(Generic[W]):
             self.close()
 
     def _waiter(self, make: Callable[[], W]) -> W | None:
-        """What waits for the next change: the same until that came, so that nobody who gives up waiting takes it along.
+        """Returns the waiter for the next change: the same until that came, so that giving up on it loses no change.
 
         None when there is nothing more to come.
         """
@@ -258,7 +258,7 @@ class Listener(Generic[W]):
         return op, waiter
 
     def _take(self, waiter: W) -> bool:
-        """Whether nobody else has taken what this has waited for."""
+        """Returns True when nobody else has taken the change that this waiter is for."""
         with self._lock:
             if self._waits is None or self._waits[1] is not waiter:
                 return False

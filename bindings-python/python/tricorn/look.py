@@ -22,14 +22,14 @@ UNIONS = (Union, types.UnionType)
 PYDANTIC = ("pydantic", "pydantic_core", "pydantic_extra_types", "pydantic_settings")
 _KEYS = ("Required", "NotRequired", "ReadOnly")
 _DEPTH = 200
-"""How deep a type may be; one that refers to itself is looked at once."""
+"""Greatest depth of a type; one that refers to itself is looked at once."""
 
 
 class Found(NamedTuple):
-    """What is anywhere in a type."""
+    """Parts found anywhere in a type, by the library they belong to."""
 
     pydantic: list[str]
-    """What pydantic alone understands, and msgspec would overlook."""
+    """Parts that pydantic alone understands, and msgspec would overlook."""
     models: list[str]
     """Classes that only pydantic knows, which msgspec can leave to it."""
     limits: list[str]
@@ -43,7 +43,7 @@ class Found(NamedTuple):
 
 
 def look(hint: Any) -> Found:
-    """Whose things are anywhere in a type."""
+    """Finds the parts of libraries anywhere in a type."""
     walk = _Walk()
     walk.go(hint, "", 0)
     return walk.found
@@ -57,18 +57,18 @@ def module(name: str) -> Any:
 
 
 def of_module(cls: type, names: Iterable[str]) -> bool:
-    """Whether a class, or one that it is made of, comes from one of these packages."""
+    """Returns True when a class, or one of its bases, comes from one of these packages."""
     return any(base.__module__.partition(".")[0] in names for base in cls.__mro__)
 
 
 def is_of_pydantic(value: object) -> bool:
-    """Whether a value, such as metadata or a default, is pydantic's, or made for it."""
+    """Returns True when a value, such as metadata or a default, is pydantic's, or made for it."""
     cls = type(value)
     return of_module(cls, PYDANTIC) or hasattr(value, "__get_pydantic_core_schema__") or has_json_hook(value)
 
 
 def has_json_hook(value: object) -> bool:
-    """Whether pydantic would ask it for a JSON Schema."""
+    """Returns True when pydantic would ask it for a JSON Schema."""
     return hasattr(value, "__get_pydantic_json_schema__") or hasattr(value, "__prepare_pydantic_annotations__")
 
 
@@ -93,12 +93,12 @@ def alias_value(alias: Any) -> Any:
 
 
 def is_alias(hint: Any) -> bool:
-    """Whether it is a type alias of PEP 695."""
+    """Returns True for a type alias of PEP 695."""
     return type(hint).__name__ == "TypeAliasType" and hasattr(hint, "__value__")
 
 
 def is_typed_dict(cls: Any) -> bool:
-    """Whether it is a class of `TypedDict`."""
+    """Returns True for a class of `TypedDict`."""
     return isinstance(cls, type) and issubclass(cls, dict) and hasattr(cls, "__total__")
 
 
@@ -173,7 +173,7 @@ class _Walk:
         self.found = Found([], [], [], [], [], [])
         self._seen = set[int]()
         self._kept: list[Any] = []
-        """What `_seen` has the ids of, so that nothing else gets them."""
+        """Objects whose ids are in `_seen`, so that nothing else gets them."""
 
     def go(self, hint: Any, place: str, depth: int) -> None:
         """`place` is the class that the type stands in; empty: it stands where it can be put in other words."""
@@ -250,7 +250,7 @@ class _Walk:
 
 
 def is_pydantic_class(cls: type) -> bool:
-    """Whether pydantic knows what the class is: a model, what has its fields or validators, a type of its own."""
+    """Returns True when pydantic knows the class: a model, a class with its fields or validators, a type of its own."""
     if hasattr(cls, "__pydantic_core_schema__") or hasattr(cls, "__get_pydantic_core_schema__"):
         return True
     if hasattr(cls, "__pydantic_config__") or has_json_hook(cls) or of_module(cls, PYDANTIC):
@@ -264,7 +264,7 @@ def is_pydantic_class(cls: type) -> bool:
 
 
 def is_own_class(cls: type) -> bool:
-    """Whether msgspec asks what to do with it: it is a class of nobody's that msgspec knows."""
+    """Returns True when msgspec asks what to do with the class: none of the built-in classes that it knows."""
     return cls.__module__ not in ("builtins", "datetime", "decimal", "uuid", "collections")
 
 

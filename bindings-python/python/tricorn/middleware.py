@@ -1,4 +1,4 @@
-"""What stands around every request: of a server, those that its handlers answer; of a client, those that it sends."""
+"""Middleware around every request: of a server, those that its handlers answer; of a client, those that it sends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Request:
 
     @classmethod
     def from_wire(cls, method: str, params: bytes) -> Request:
-        """What came, as JSON text; empty for no parameters."""
+        """Makes a request of parameters that came as JSON text; empty for none."""
         self = cls.__new__(cls)
         self.method = method
         self._params = None

@@ -1,4 +1,4 @@
-"""What a server offers: tools, resources, prompts, completion; added before it serves or while it does."""
+"""Features that a server offers: tools, resources, prompts, completion; added before it serves or while it does."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Offer(Offering):
         list: Callable[..., Any] | None = None,  # noqa: A002 - the natural word here
         get: Callable[..., Any] | None = None,
     ) -> None:
-        """Where what is not registered comes from: a database, or another server.
+        """Adds functions that list and get what is not registered: entries of a database, or of another server.
 
         `list(cursor)` gives the schema's objects (or `Tool`, `Resource`, ... of a client), alone or with the next
         cursor: `(entries, next_cursor)`. `get` is `(name, arguments)` for tools and prompts, `(uri)` for resources, and

@@ -1,4 +1,4 @@
-"""What can be offered, to all clients or to one: tools, resources, prompts, by functions or values."""
+"""Decorators that offer tools, resources and prompts, to all clients or to one, by functions or values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Offering:
-    """What can be offered: to all clients of a server, or to one."""
+    """Tools, resources and prompts that can be offered to all clients of a server, or to one."""
 
     _host: Host
     _threads: Threads

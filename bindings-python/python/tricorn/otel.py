@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["Telemetry"]
 
 BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
-"""What the conventions want, in seconds."""
+"""Bounds of the histograms that the conventions want, in seconds."""
 LONGEST = 1000
 """The most characters of a name, a URI, an id or a message: the peer chooses them, and spans keep them."""
 
@@ -161,7 +161,7 @@ def _text(request: Request, member: str) -> str | None:
 
 
 def _measured(request: Request, context: RequestContext) -> dict[str, AttributeValue]:
-    """What metrics and spans have."""
+    """Returns the attributes of metrics and spans."""
     known, method = context.request, request.method
     found: dict[str, AttributeValue] = {"mcp.method.name": method, "mcp.protocol.version": known.protocol_version}
     if method in _NAMES and (name := _text(request, "name")) is not None:
@@ -176,7 +176,7 @@ def _measured(request: Request, context: RequestContext) -> dict[str, AttributeV
 
 
 def _more(request: Request, context: RequestContext, serves: bool) -> dict[str, AttributeValue]:
-    """What spans have besides."""
+    """Returns the further attributes of spans."""
     found: dict[str, AttributeValue] = {}
     known = context.request
     if request.method in _ABOUT_URIS and (uri := _text(request, "uri")) is not None:
@@ -189,7 +189,7 @@ def _more(request: Request, context: RequestContext, serves: bool) -> dict[str, 
 
 
 def _failed(error: BaseException, answers_modern: bool) -> tuple[dict[str, Any], str | None]:
-    """How a request failed that ended with this."""
+    """Returns the attributes, and the description, of a request that failed with this error."""
     if InputRequired.of(error) is not None:
         return {}, None  # it goes on with the client's answer
     if isinstance(error, RpcError):

@@ -1,4 +1,4 @@
-"""Who sent a request to a protected server."""
+"""The sender of a request to a protected server."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .errors import MisuseError
 
 @dataclass(frozen=True, slots=True, init=False, repr=False)
 class Principal:
-    """Who sent a request, as its access token says: `ctx.principal`, and what a `verifier` gives.
+    """The sender of a request, as its access token says: `ctx.principal`, and what a `verifier` gives.
 
     Sessions, tasks and the state between rounds of questions belong to issuer and subject: a new token of the same
     subject, with other scopes, is the same principal. Its `repr` is without `claims`. What is wrong with an argument is
@@ -26,15 +26,15 @@ class Principal:
     """The token's `sub`: a user, or a client that acts for itself. Where a token has none it is the client's id. Its
     issuer gives the name to nobody else."""
     issuer: str | None
-    """Who issued the token (`iss`)."""
+    """The issuer of the token (`iss`)."""
     client_id: str | None
     """The client that the token was issued to."""
     scopes: list[str] = field(hash=False)
-    """What the token was granted; `has_scope` knows what follows from it, too."""
+    """The scopes that the token was granted; `has_scope` knows what follows from them, too."""
     claims: dict[str, Any] = field(hash=False)
     """All that the token or its introspection says. The token itself is not in it."""
     expires_at: int | float | None
-    """When the token expires, in seconds since 1970. None: nobody says so."""
+    """The time at which the token expires, in seconds since 1970. None: nobody says so."""
     _implied: tuple[str, ...]
 
     def __init__(
@@ -59,7 +59,7 @@ class Principal:
             object.__setattr__(self, name, value)
 
     def has_scope(self, scope: str) -> bool:
-        """Whether a scope was granted, or follows from one that was (`scope_implies`)."""
+        """Returns True when a scope was granted, or follows from one that was (`scope_implies`)."""
         return scope in self.scopes or scope in self._implied
 
     def __rich_repr__(self) -> Any:

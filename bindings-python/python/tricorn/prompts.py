@@ -41,12 +41,12 @@ Said = str | Content | Mapping[str, Any]
 
 
 def user(content: Said | Sequence[Said]) -> Message:
-    """What the user says: text or a content block. A prompt sends several as that many messages."""
+    """Makes a message of the user: text or a content block. A prompt sends several as that many messages."""
     return Message("user", cast(Any, content))
 
 
 def assistant(content: Said | Sequence[Said]) -> Message:
-    """What the model says: text or a content block. A prompt sends several as that many messages."""
+    """Makes a message of the model: text or a content block. A prompt sends several as that many messages."""
     return Message("assistant", cast(Any, content))
 
 
@@ -97,11 +97,11 @@ class PromptOptions(TypedDict, total=False):
     """Options of a prompt; everything not given is read off the function."""
 
     name: str | None
-    """What clients get it by; the function's name."""
+    """The name that clients get it by; the function's name."""
     title: str | None
     """The name to show to people; none."""
     description: str | None
-    """What it is for; the function's docstring."""
+    """A description of its purpose; the function's docstring."""
     arguments: Sequence[Mapping[str, Any]] | None
     """The schema's PromptArgument objects, instead of those made from the signature."""
     icons: Sequence[Icon | Mapping[str, Any]] | None
@@ -119,7 +119,7 @@ class PromptOptions(TypedDict, total=False):
     It is hidden when that was, unless `enabled` is given. False.
     """
     complete: Mapping[str, Complete] | None
-    """Who completes arguments, by name: a function of the value so far, or a list of all values."""
+    """Completion of arguments, by name: a function of the value so far, or a list of all values."""
     run_in_thread: bool | None
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
 
@@ -140,7 +140,7 @@ class Prompt(Definition):
 
     @property
     def arguments(self) -> list[PromptArgument]:
-        """What may or must be filled in."""
+        """The arguments that may or must be filled in."""
         return member("Prompt.arguments", self.raw.get("arguments"), list[PromptArgument]) or []
 
 
@@ -186,7 +186,7 @@ class GetPromptResult(WireResult):
 
     @property
     def description(self) -> str | None:
-        """What the prompt is for."""
+        """A description of the prompt's purpose."""
         return self.raw.get("description")
 
 
@@ -195,7 +195,8 @@ def _blocks(content: Any) -> Any:
 
 
 def answering(host: Host, typed: bool = False) -> Answer:
-    """What turns a function's value into the answer to prompts/get; `typed`: it is declared to be a whole result."""
+    """Returns the function that makes the answer to prompts/get of a value; `typed`: it is declared to be a whole
+    result."""
     bridge = host.bridge
 
     def answer(key: int, value: Any) -> object:

@@ -18,18 +18,18 @@ Answer = TypeVar("Answer", covariant=True)
 
 
 class SamplingOptions(TypedDict, total=False):
-    """What a model is told besides its messages; of what is not given, nothing."""
+    """Options of a model besides its messages; those not given are not sent."""
 
     system_prompt: str | None
-    """What it is to be."""
+    """The system prompt for the model."""
     temperature: float | None
-    """How much chance there is in it."""
+    """The sampling temperature: higher values give more random output."""
     stop_sequences: Sequence[str] | None
     """Texts that end it."""
     model_preferences: Mapping[str, Any] | None
     """The schema's ModelPreferences."""
     include_context: Literal["none", "thisServer", "allServers"] | None
-    """What the client adds of its own."""
+    """Context of its own that the client adds."""
     tools: Sequence[Mapping[str, Any]] | None
     """The schema's Tool objects, for clients with `sampling.tools`."""
     tool_choice: Mapping[str, Any] | None
@@ -65,7 +65,7 @@ class Question(Generic[Answer]):
         self.method = method
         self.params = params
         self.judged = judged
-        """Whether `read` judges what a form's answer holds, and the engine need not."""
+        """True when `read` judges what a form's answer holds, and the engine need not."""
         self.read = read
         """Reads the result as it is on the wire."""
 
@@ -126,7 +126,7 @@ class Question(Generic[Answer]):
     @staticmethod
     @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def list_roots() -> Question[ListRootsResult]:
-        """What the client lets the server work on, as `ctx.list_roots` gives it."""
+        """Makes the question for the roots that the client lets the server work on, as `ctx.list_roots` gives them."""
         from .ask import ListRootsResult
 
         return Question("roots/list", None, ListRootsResult.from_wire)

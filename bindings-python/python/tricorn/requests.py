@@ -1,4 +1,4 @@
-"""What both clients ask a server: each request's method and parameters, and how its answer is read."""
+"""Requests of both clients to a server: each one's method and parameters, and the reading of its answer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ D = TypeVar("D")
 OnProgress = Callable[[Progress], object]
 
 CacheMode = Literal["default", "refresh", "bypass"]
-"""What a request has to do with the answers that a client keeps."""
+"""Use of the client's cache by a request."""
 
 INVALID_PARAMS = -32602
 
@@ -58,7 +58,7 @@ class RequestOptions(TypedDict, total=False):
     """Runs it as a task of the peer, where it can, and waits for its result: the seconds that the peer keeps it, or
     True for as long as it likes; no. In 2026-07-28 the server decides."""
     cache: CacheMode | None
-    """What it has to do with the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
+    """Use of the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
     `"bypass"` asks and leaves what is kept as it is; `"default"`."""
     trace_context: TraceLike | None
     """The trace that it belongs to; what the client's `trace_context` says, and of what a handler asks that of its
@@ -122,7 +122,7 @@ class Listing(Generic[D]):
         self.method = method
         self.member = member
         self.key = key
-        """What tells its entries apart."""
+        """The member that tells its entries apart."""
         self.cls = cls
 
     def page(self, cursor: str | None) -> Request[Page[D]]:
@@ -153,7 +153,8 @@ class Pages(Generic[D]):
         return self.listing.page(self.cursor)
 
     def begins_anew(self, error: RpcError) -> bool:
-        """Whether the list is asked for from its first page, because the server refused the cursor. Once."""
+        """Returns True, once, when the list is to be asked for from its first page, because the server refused the
+        cursor."""
         if self.cursor is None or self._anew or error.code != INVALID_PARAMS:
             return False
         self.cursor, self._anew = None, True
@@ -171,7 +172,7 @@ class Pages(Generic[D]):
         return list(entries)
 
     def goes_on(self, page: Page[D]) -> bool:
-        """Whether there is another page; raises when the list runs in circles, or on and on."""
+        """Returns True when there is another page; raises when the list runs in circles, or on and on."""
         self.cursor = page[1]
         if self.cursor is None:
             return False
@@ -204,7 +205,8 @@ def ping() -> Request[None]:
 
 @contextmanager
 def reading(uri: str | Resource) -> Generator[Request[ReadResourceResult]]:
-    """What a resource holds; the error that there is none has its class, by whatever code."""
+    """Reads the contents of a resource; makes the error that there is none a `ResourceNotFoundError`, whatever its
+    code."""
     where = _uri("read_resource", uri)
     try:
         yield Request("resources/read", {"uri": where}, ReadResourceResult.from_wire)
@@ -249,7 +251,7 @@ def complete(
     value: str,
     context: Mapping[str, str] | None,
 ) -> Request[Completion]:
-    """How an argument of a prompt or a variable of a template may go on."""
+    """Returns the request for values of an argument of a prompt or a variable of a template."""
     reference: Mapping[str, Any]
     if isinstance(ref, Prompt):
         reference = {"type": "ref/prompt", "name": ref.name}
@@ -411,7 +413,7 @@ def notified(method: str, params: Mapping[str, Any] | None) -> bytes | None:
 
 
 def progress_of(options: RequestOptions, host: Host) -> Callable[[bytes], None] | None:
-    """What hears of the progress that the options ask for, on the event loop of `host`."""
+    """Returns the receiver of the progress that the options ask for, on the event loop of `host`."""
     callback = options.get("on_progress")
     if callback is None:
         return None
@@ -419,7 +421,7 @@ def progress_of(options: RequestOptions, host: Host) -> Callable[[bytes], None] 
 
 
 def progress_sink(sink: OnProgress) -> Callable[[bytes], None]:
-    """What decodes progress for a callback."""
+    """Returns the function that decodes progress for a callback."""
     decoder = msgspec.json.Decoder(Progress)
 
     def hear(params: bytes) -> None:

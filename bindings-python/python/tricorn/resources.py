@@ -20,12 +20,12 @@ Json = dict[str, Any]
 
 
 class CacheHints(TypedDict, total=False):
-    """How long what is answered keeps, and for whom (2026-07-28). What is not given is said by what is more general."""
+    """Lifetime and audience of cached answers (2026-07-28). What is not given is taken from the more general option."""
 
     ttl: float
     """Seconds for which it keeps after it was received; 0, which is not at all."""
     scope: Literal["public", "private"]
-    """For whom: `"public"` is everybody, also under other authorization; `"private"`."""
+    """The audience: `"public"` is everybody, also under other authorization; `"private"`."""
 
 
 class ResourceOptions(TypedDict, total=False):
@@ -36,13 +36,13 @@ class ResourceOptions(TypedDict, total=False):
     title: str | None
     """The name to show to people; none."""
     description: str | None
-    """What it is, for the model; the function's docstring."""
+    """A description for the model; the function's docstring."""
     mime_type: str | None
     """The MIME type of what it holds; none, and that of JSON for a value that is neither text nor bytes."""
     size: int | None
-    """How many bytes it holds, of a resource; none."""
+    """Size of a resource in bytes; none."""
     annotations: Annotations | Mapping[str, Any] | None
-    """Who it is for and how much it matters, such as `Annotations(priority=1)`; none."""
+    """The audience and the importance, such as `Annotations(priority=1)`; none."""
     icons: Sequence[Icon | Mapping[str, Any]] | None
     """Images for user interfaces; none."""
     meta: Mapping[str, Any] | None
@@ -58,9 +58,10 @@ class ResourceOptions(TypedDict, total=False):
     It is hidden when that was, unless `enabled` is given. False.
     """
     cache: CacheHints | None
-    """How long what is read keeps, and for whom, such as `{"ttl": 60}`; what the server's option `cache` says."""
+    """Lifetime and audience of what is read, in a cache, such as `{"ttl": 60}`; what the server's option `cache`
+    says."""
     complete: Mapping[str, Complete] | None
-    """Who completes a template's variables, by name: a function of the value so far, or a list of all values."""
+    """Completion of a template's variables, by name: a function of the value so far, or a list of all values."""
     run_in_thread: bool | None
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
 
@@ -72,7 +73,7 @@ class Resource(Definition):
 
     @property
     def uri(self) -> str:
-        """What to read it by."""
+        """The URI to read it by."""
         return self._text("uri")
 
     @property
@@ -82,12 +83,12 @@ class Resource(Definition):
 
     @property
     def size(self) -> int | None:
-        """How many bytes it holds."""
+        """The size of its contents in bytes."""
         return member("Resource.size", self.raw.get("size"), int)
 
     @property
     def annotations(self) -> Annotations | None:
-        """Who it is for, how much it matters, when it changed."""
+        """Its audience, its importance, and the time of its last change."""
         return member("Resource.annotations", self.raw.get("annotations"), Annotations)
 
 
@@ -98,7 +99,7 @@ class ResourceTemplate(Definition):
 
     @property
     def uri_template(self) -> str:
-        """What the URIs are made of (RFC 6570)."""
+        """The template of the URIs (RFC 6570)."""
         return self._text("uriTemplate")
 
     @property
@@ -108,12 +109,12 @@ class ResourceTemplate(Definition):
 
     @property
     def annotations(self) -> Annotations | None:
-        """Who they are for and how much they matter."""
+        """Their audience and their importance."""
         return member("ResourceTemplate.annotations", self.raw.get("annotations"), Annotations)
 
 
 class ReadResourceResult(WireResult):
-    """What a resource holds.
+    """The contents of a resource.
 
     A client receives it, and a handler may return one to set everything itself, or to pass on another server's result
     without loss.
@@ -160,7 +161,8 @@ def _contents(value: object) -> object:
 
 
 def answering(host: Host, typed: bool = False, write: Callable[[Any], bytes] = encode) -> Answer:
-    """What turns a function's value into the answer to resources/read; `typed`: it is declared to be a whole result.
+    """Returns the function that makes the answer to resources/read of a value; `typed`: it is declared to be a whole
+    result.
 
     `write` makes the text of what is neither text, bytes nor contents.
     """

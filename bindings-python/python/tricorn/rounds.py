@@ -1,4 +1,4 @@
-"""What a handler does that runs again after a question: several questions at once, and steps."""
+"""Help for handlers that run again after a question: several questions at once, and steps."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def finished(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 def on_a_loop() -> bool:
-    """Whether an event loop runs in this thread."""
+    """Returns True when an event loop runs in this thread."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

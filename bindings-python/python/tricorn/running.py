@@ -1,4 +1,4 @@
-"""What a program that is a server has to see to: its signals, what its forked children inherit of them, its end."""
+"""Duties of a program that is a server: its signals, what its forked children inherit of them, its end."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def give_back_streams() -> None:
 
 
 class LastResort(logging.Handler):
-    """What `logging` does with records that nobody handles, without waiting for who reads standard error."""
+    """Handler of `logging` for records that nobody else handles; it does not wait for the reader of standard error."""
 
     def __init__(self, before: logging.Handler) -> None:
         super().__init__(before.level)
@@ -180,7 +180,7 @@ def patient_log() -> Generator[None]:
 
 
 class Ending:
-    """What a signal, or the end of input, has begun: the program ends, whatever else of it is alive."""
+    """The end of the program, begun by a signal or the end of input, whatever else of the program is alive."""
 
     def __init__(self, close: Callable[[], object]) -> None:
         self.status: int | None = None
@@ -194,7 +194,7 @@ class Ending:
         self._asked: queue.SimpleQueue[bool] = queue.SimpleQueue()
         self._watched = False
         self.error: BaseException | None = None
-        """What a handler of the program's has raised, to be raised when the server has ended in order."""
+        """The exception of one of the program's signal handlers, to be raised when the server has ended in order."""
         self._is_main = threading.current_thread() is threading.main_thread()
 
     def told(self, number: int, frame: FrameType | None) -> None:
@@ -312,7 +312,7 @@ class Ending:
         os._exit(self.status or 0)
 
     def _is_stuck(self) -> bool:
-        """Whether something in the event loop does not let it go on."""
+        """Returns True when something in the event loop does not let it go on."""
         turn = threading.Event()
         try:
             if self.loop is not None:

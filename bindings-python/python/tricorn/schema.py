@@ -48,7 +48,7 @@ class Parameter(NamedTuple):
 
 
 class Signature(NamedTuple):
-    """What a function tells about itself."""
+    """A function's parameters, description and result, as its signature tells them."""
 
     call: Callable[..., Any]  # takes the arguments by name
     is_async: bool
@@ -177,7 +177,7 @@ def _unpacked(
 
 
 def unwrapped(function: Callable[..., Any]) -> Any:
-    """What holds the annotations of a function, of a partial one, or of an object that is called."""
+    """Returns the object with the annotations of a function, of a partial one, or of an object that is called."""
     target: Any = function
     while isinstance(target, functools.partial):
         target = target.func
@@ -204,12 +204,12 @@ def hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """What a function is called in messages."""
+    """Returns the name of a function in messages."""
     return getattr(function, "__qualname__", None) or repr(function)
 
 
 def is_context(hint: Any, cls: type[RequestContext] = RequestContext) -> bool:
-    """Whether a parameter wants the call's context: one of that class."""
+    """Returns True when a parameter wants the call's context: one of that class."""
     if typing.get_origin(hint) in _UNIONS:
         return any(is_context(part, cls) for part in typing.get_args(hint))
     found = typing.get_origin(hint) or hint
@@ -281,7 +281,7 @@ def docstring(text: str | None) -> tuple[str | None, dict[str, str]]:
 
 
 class Arguments(NamedTuple):
-    """What a function takes."""
+    """The arguments of a function."""
 
     schema: Schema
     """The JSON Schema of the arguments object."""
@@ -292,7 +292,7 @@ class Arguments(NamedTuple):
 
 
 def arguments(signature: Signature) -> Arguments:
-    """What a function takes. `MisuseError`: a type that nobody can judge."""
+    """Returns the arguments of a function. `MisuseError`: a type that nobody can judge."""
     made = _arguments(signature)
     return made._replace(schema=_writable(made.schema))
 
@@ -360,7 +360,7 @@ class _Groups(NamedTuple):
     ours: list[Parameter]
     theirs: list[Parameter]
     keys: dict[str, str]
-    """What those of pydantic's are called by clients."""
+    """The names of pydantic's parameters as clients know them."""
 
 
 def _judged(parameter: Parameter, name: str, groups: _Groups) -> None:
@@ -417,7 +417,7 @@ def _is_annotated(hint: Any) -> bool:
 
 
 def _ours(groups: _Groups, definitions: Schema) -> dict[str, Schema]:
-    """What msgspec says of its parameters."""
+    """Returns the schemas that msgspec makes of its parameters."""
     schemas, found = judge.schemas([p.type for p in groups.ours])
     definitions.update(found)
     entries: dict[str, Schema] = {}
@@ -430,7 +430,7 @@ def _ours(groups: _Groups, definitions: Schema) -> dict[str, Schema]:
 
 
 def _theirs(groups: _Groups, name: str, definitions: Schema) -> tuple[dict[str, Schema], dict[str, bool]]:
-    """What pydantic says of its parameters, and which of them it needs."""
+    """Returns the schemas that pydantic makes of its parameters, and which of them it needs."""
     if not groups.theirs:
         return {}, {}
     schema = _made_by_pydantic(groups.theirs, name)
@@ -479,7 +479,7 @@ def _lifted(entry: Schema) -> Schema:
 
 
 def _rest(signature: Signature, definitions: Schema) -> tuple[judge.Judge, Schema] | None:
-    """Who judges the arguments that have no name of their own, and the schema of each."""
+    """Returns the judge of the arguments that have no name of their own, and the schema of each."""
     if not signature.open or signature.rest in (Any, object, inspect.Parameter.empty):
         return None
     try:
@@ -490,7 +490,7 @@ def _rest(signature: Signature, definitions: Schema) -> tuple[judge.Judge, Schem
 
 
 def _adapter(parameters: list[Parameter]) -> Any:
-    """What judges parameters that are pydantic's: a `TypeAdapter` of a function that has them."""
+    """Returns the judge of parameters that are pydantic's: a `TypeAdapter` of a function that has them."""
 
     def collect(**arguments: Any) -> dict[str, Any]:
         return arguments
@@ -591,7 +591,7 @@ def _pydantic_decoder(groups: _Groups) -> Decode:
 
 
 class Result(NamedTuple):
-    """How a function's result is answered."""
+    """The way to answer with a function's result."""
 
     returns: Returns
     schema: Schema | None
@@ -601,7 +601,7 @@ class Result(NamedTuple):
 
 
 def result(hint: Any, name: str = "") -> Result:
-    """How a function's result is answered. `MisuseError`: its type says what nobody understands."""
+    """Returns the way to answer with a function's result. `MisuseError`: its type says what nobody understands."""
     try:
         found = _result(hint)
     except MisuseError as error:
@@ -649,7 +649,7 @@ def _rooted(schema: Schema, definitions: Schema) -> Schema:
 
 
 def _beside_content(hint: Any) -> Callable[[Any], bytes]:
-    """What writes the values of a type that has content blocks, too: those are written by themselves."""
+    """Returns the function that writes values of a type with content blocks in it: those are written by themselves."""
     plain = (str, type(None))
     parts = [part for part in typing.get_args(hint) if part not in plain and not _is_content(part)]
     if typing.get_origin(hint) not in _UNIONS or not parts:
@@ -658,12 +658,12 @@ def _beside_content(hint: Any) -> Callable[[Any], bytes]:
 
 
 def is_result(hint: Any, name: str) -> bool:
-    """Whether a function says that it returns a whole result as `tricorn.types` has it: a dictionary."""
+    """Returns True when a function says that it returns a whole result as `tricorn.types` has it: a dictionary."""
     return getattr(hint, "__module__", None) == "tricorn.types" and getattr(hint, "__name__", None) == name
 
 
 def _is_content(hint: Any) -> bool:
-    """Whether values of a type are content blocks, or have some: they are no structured content."""
+    """Returns True when values of a type are content blocks, or have some: they are no structured content."""
     if isinstance(hint, type) and typing.get_origin(hint) is None and issubclass(hint, (CallToolResult, *BLOCKS)):
         return True
     if typing.get_origin(hint) in _UNIONS and set(typing.get_args(hint)) <= {str, type(None)}:

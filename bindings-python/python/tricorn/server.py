@@ -42,14 +42,14 @@ CLOSING = 2.0
 
 
 class Identity(TypedDict, total=False):
-    """How a server or client presents itself to the other side; what is not given is not told."""
+    """The identity that a server or client presents to the other side; what is not given is not told."""
 
     title: str | None
     """The name to show to people."""
     description: str | None
-    """What it is for, in a sentence or two."""
+    """A description of its purpose, in a sentence or two."""
     website_url: str | None
-    """Where people can read more."""
+    """The URL of a page to read more."""
     icons: Sequence[Icon | Mapping[str, Any]] | None
     """Images for user interfaces, such as `Icon("https://example.com/i.png", "image/png", ["48x48"])`."""
 
@@ -64,15 +64,15 @@ class TaskOptions(TypedDict, total=False):
     max_task_bytes: int
     """Bytes of all results kept; 16 MiB."""
     task_ttl: float
-    """How long a task lives when its request does not say; 3600."""
+    """Lifetime of a task when its request does not say; 3600."""
     max_task_ttl: float
     """The longest that a task lives, whatever its request says; 86400."""
     task_poll_interval: float
-    """How often whoever waits should look; 1."""
+    """Interval at which a client should look; 1."""
 
 
 class ServerCache(CacheHints, total=False):
-    """How long what a server answers keeps, and for whom: `ttl` and `scope` for everything, others for a part.
+    """Lifetime and audience of a server's answers in caches: `ttl` and `scope` for everything, others for a part.
 
     What is read, and a list of which a function gives a part, may depend on who asks: they are private unless `scope`
     is given for them.
@@ -89,19 +89,19 @@ class ServerCache(CacheHints, total=False):
     resource_templates: CacheHints
     """The list of resource templates."""
     read: CacheHints
-    """What is read, where neither the resource nor the result says it."""
+    """Contents of resources, where neither the resource nor the result says it."""
 
 
 class ServerOptions(Identity, total=False):
     """Options of a server; sizes in bytes, every limit has a safe default."""
 
     instructions: str | None
-    """What the model should know about this server; nothing."""
+    """Instructions for the model about this server; none."""
     revision: str | None
     """Speaks only this revision, such as `"2025-11-25"`, or only those with handshakes (`"legacy"`) or without
     (`"modern"`); all of them."""
     auth: ServerAuth | None
-    """Whose access tokens it takes over HTTP, such as `ServerAuth(issuer=..., resource=...)`; it asks for none."""
+    """Validation of access tokens over HTTP, such as `ServerAuth(issuer=..., resource=...)`; it asks for none."""
     page_size: int | None
     """Entries on one page of a list; 250."""
     max_message_bytes: int | None
@@ -126,9 +126,9 @@ class ServerOptions(Identity, total=False):
     ping_timeout: float | None
     """Seconds after which a client that does not answer that is taken for lost, and its session ends; 20."""
     capabilities: Sequence[Literal["completions", "prompts", "resources"]] | Mapping[str, Mapping[str, Any]] | None
-    """What is declared to clients besides what there is; nothing. Names: though there is none of it yet, because what a
-    client was not told of as it connected it never asks for. A mapping can also declare `experimental` and capabilities
-    that this library knows nothing of: `{"prompts": {}, "experimental": {"ours": {}}}`."""
+    """Capabilities declared to clients besides those of what is registered; none. Names: though there is none of it
+    yet, because what a client was not told of as it connected it never asks for. A mapping can also declare
+    `experimental` and capabilities unknown to this library: `{"prompts": {}, "experimental": {"ours": {}}}`."""
     tasks: TaskOptions | bool | None
     """Runs tool calls as tasks, where client and tool want that: in 2025-11-25 (experimental), and in 2026-07-28 by the
     extension `io.modelcontextprotocol/tasks`; no."""
@@ -142,8 +142,8 @@ class ServerOptions(Identity, total=False):
     max_request_state_bytes: int | None
     """The longest such state, which holds the answers so far; 16 KiB."""
     cache: ServerCache | None
-    """How long clients may keep what is answered, and for whom, such as `{"ttl": 60, "tools": {"scope": "public"}}`;
-    not at all."""
+    """Lifetime and audience of answers in clients' caches, such as `{"ttl": 60, "tools": {"scope": "public"}}`; they
+    are not to be cached."""
 
 
 def switched(settings: dict[str, Any]) -> None:
@@ -167,7 +167,7 @@ class HttpOptions(TypedDict, total=False):
     """Options of an HTTP endpoint; times in seconds."""
 
     path: str | None
-    """Where the endpoint is when a port is listened on; `/mcp`."""
+    """The path of the endpoint on the port that is listened on; `/mcp`."""
     cert: str | None
     """The certificate of the server that listens on a port, and those between it and its authority, as PEM or as
     the path of a file with that, which is read again when it changes. Clients speak https then. None."""
@@ -193,20 +193,20 @@ class HttpOptions(TypedDict, total=False):
     sse_retry: float | None
     """After which a client that lost a stream asks for the rest; 1."""
     stateless: bool | None
-    """Whether clients of the handshake revisions are served without sessions, so that any of several processes can
+    """Serves clients of the handshake revisions without sessions, so that any of several processes can
     answer each request; what needs a session then fails with an error that says so. No."""
     sse: bool | None
-    """Whether the oldest transport, HTTP+SSE, is served, too; no.
+    """Serves the oldest transport, HTTP+SSE, too; no.
 
     Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
     """
     sse_path: str | None
-    """Where its stream is when a port is listened on; `/sse`.
+    """The path of its stream on the port that is listened on; `/sse`.
 
     Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
     """
     sse_message_path: str | None
-    """Where its messages are posted when a port is listened on; `/messages`.
+    """The path to which its messages are posted, on the port that is listened on; `/messages`.
 
     Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
     """
@@ -301,7 +301,8 @@ class Server(Offer):
 
     @property
     def state(self) -> Any:
-        """What `ctx.state` is: the value that was given, or that the lifespan has yielded; None before it has started.
+        """The value of `ctx.state`: the one that was given, or that the lifespan has yielded; None before it has
+        started.
 
         It can be set where there is no lifespan, such as in a test.
         """

@@ -1,4 +1,4 @@
-"""Whose access tokens a server takes."""
+"""Access tokens that a server accepts."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Verifier = Callable[[str], "Principal | Awaitable[Principal | None] | None"]
 
 
 class Introspection(msgspec.Struct):
-    """Where the authorization server is asked about tokens (RFC 7662), and as whom (`client_secret_basic`)."""
+    """The endpoint to ask about tokens (RFC 7662), and the credentials for it (`client_secret_basic`)."""
 
     url: str
     """The introspection endpoint, an https URL."""
     client_id: str
-    """What the server is known as there."""
+    """The client id of the server there."""
     client_secret: str
     """Its secret there."""
 
@@ -36,7 +36,7 @@ class Introspection(msgspec.Struct):
 
 
 class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """Whose access tokens a server takes over HTTP: it is an OAuth 2.1 resource server then.
+    """Validation of access tokens over HTTP: the server is an OAuth 2.1 resource server then.
 
         auth = ServerAuth(issuer="https://login.example.com", resource="https://mcp.example.com/mcp",
                           required_scopes=["mcp"])
@@ -66,7 +66,7 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     can tell now (503). The client is told neither's message; `on_error` hears of exceptions that are not this
     package's, such as an `AuthError`. Needs `authorization_servers`."""
     jwks_uri: str | None = None
-    """Where the issuer's keys are, for one that publishes no metadata; of no effect without `issuer`."""
+    """The URL of the issuer's keys, for one that publishes no metadata; of no effect without `issuer`."""
     resource: str | None = None
     """The server's own URL, as its clients write it, such as `"https://mcp.example.com/mcp"`: `https`, also where a
     proxy ends TLS, and `http` only on this machine; tokens have to be for it (RFC 8707). Needed, unless the server
@@ -85,7 +85,7 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     resource_name: str | None = None
     """The server's name for people, in the metadata."""
     resource_documentation: str | None = None
-    """Where developers can read about the server, in the metadata: an http or https URL."""
+    """The page for developers about the server, in the metadata: an http or https URL."""
     clock_skew: float = 60
     """By how many whole seconds the clocks of issuer and server may differ, 600 at most; 60."""
     timeout: float = 10

@@ -17,7 +17,7 @@ Show = Callable[[Any], Any]
 
 
 def of(hint: Any) -> Show | None:
-    """What shows values of a type; None: msgspec writes all of them as they are."""
+    """Returns the function that shows values of a type; None: msgspec writes all of them as they are."""
     return _Shows({}).of(hint)
 
 
@@ -172,7 +172,8 @@ def _fields(cls: type, inside: dict[str, Show]) -> Show:
 
 
 def _is_whole(value: Any, defaults: frozenset[str]) -> bool:
-    """Whether msgspec writes all of it: defaults that it has left to the class when it read the value, it does not."""
+    """Returns True when msgspec writes all of it: it omits defaults that it has left to the class when it read the
+    value."""
     own: dict[str, Any] | None = getattr(value, "__dict__", None)
     return own is None or own.keys() >= defaults
 
@@ -191,7 +192,7 @@ def _made(cls: Any, value: Any) -> Any:
 
 
 def _written(cls: Any, value: Any, changed: dict[str, Any]) -> Any:
-    """What an instance of a subclass has of a class."""
+    """Returns the members of a class that an instance of a subclass has."""
     names: Any = look.members(cls)
     if hasattr(cls, "__attrs_attrs__"):  # as msgspec does it
         names = [name for name in names if not name.startswith("_")]

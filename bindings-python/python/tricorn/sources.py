@@ -1,4 +1,4 @@
-"""Where what is not registered comes from: lists that a program makes up, or another server's."""
+"""Sources of what is not registered: lists that a program makes up, or another server's."""
 
 from __future__ import annotations
 

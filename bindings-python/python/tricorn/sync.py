@@ -54,7 +54,7 @@ GLANCE = 0.25
 
 
 class Closing(Protocol):
-    """What is closed when the process ends, if it was not before."""
+    """An object that is closed when the process ends, if it was not before."""
 
     def close(self) -> None:
         """Ends it in order."""
@@ -133,7 +133,7 @@ if sys.platform != "win32" and hasattr(os, "register_at_fork"):
 
 
 class _Answer:
-    """Where a blocked thread waits for its answer, and hears of progress meanwhile."""
+    """Queue at which a blocked thread waits for its answer, and hears of progress meanwhile."""
 
     __slots__ = ("_queue", "came")
 
@@ -314,27 +314,27 @@ class Client(Features):
 
     @property
     def transport(self) -> Literal["stdio", "http", "memory"]:
-        """How the server is reached; `"memory"` for a server of this process."""
+        """The transport to the server; `"memory"` for a server of this process."""
         return self._async.transport
 
     @property
     def server_info(self) -> Implementation | None:
-        """What the server calls itself; no proof of anything."""
+        """The name and version that the server gives for itself; no proof of anything."""
         return self._async.server_info
 
     @property
     def capabilities(self) -> dict[str, Any]:
-        """What the server offers."""
+        """The capabilities of the server."""
         return self._async.capabilities
 
     @property
     def instructions(self) -> str | None:
-        """What the server wants the model to know."""
+        """Instructions of the server for the model."""
         return self._async.instructions
 
     @property
     def initialize_result(self) -> dict[str, Any]:
-        """What the server answered when the connection was opened, as it came, `_meta` and unknown members included.
+        """The server's answer when the connection was opened, as it came, `_meta` and unknown members included.
 
         The result of `initialize`, in modern revisions that of `server/discover`.
         """
@@ -355,7 +355,7 @@ class Client(Features):
 
     @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
     def roots_changed(self) -> None:
-        """What `roots`, a function, gives has changed: tells the server. `set_roots` tells it by itself.
+        """Tells the server that what `roots`, a function, gives has changed. `set_roots` tells it by itself.
 
         In modern revisions there is nothing to tell: a server asks for roots whenever it needs them. `MisuseError` for
         a client that was connected without `roots`.
@@ -437,7 +437,7 @@ class Client(Features):
         return self._async.metrics()
 
     def auth_trace(self) -> list[AuthStep]:
-        """What was asked, answered and decided in the last logins, as `AsyncClient.auth_trace`."""
+        """Returns the steps of the last logins: what was asked, answered and decided, as `AsyncClient.auth_trace`."""
         return self._async.auth_trace()
 
     def _do(self, request: Request[T], options: RequestOptions) -> T:

@@ -32,7 +32,7 @@ class Task:
 
     @property
     def id(self) -> str:
-        """What to ask for it by."""
+        """The id to ask for it by."""
         value = self.raw.get("taskId")
         if not isinstance(value, str):
             raise PeerMisbehavedError("Task.taskId: expected a string")
@@ -45,22 +45,22 @@ class Task:
 
     @property
     def status_message(self) -> str | None:
-        """What it is doing, or why it failed, for people."""
+        """A message for people: what it is doing, or why it failed."""
         return self.raw.get("statusMessage")
 
     @property
     def is_over(self) -> bool:
-        """Whether there is a result, or an error, or never will be."""
+        """True when it is completed, failed or cancelled."""
         return self.status in ("completed", "failed", "cancelled")
 
     @property
     def created_at(self) -> str:
-        """When it began (ISO 8601)."""
+        """The time of its creation (ISO 8601)."""
         return cast(str, self.raw.get("createdAt"))
 
     @property
     def last_updated_at(self) -> str:
-        """When its status last changed (ISO 8601)."""
+        """The time when its status last changed (ISO 8601)."""
         return cast(str, self.raw.get("lastUpdatedAt"))
 
     @property
@@ -135,7 +135,7 @@ class _Handle:
         """`client.task(id)` comes back to it with this, for as long as the session lives. In 2026-07-28 it outlives the
         connection over HTTP, and any other client of the same user can come back to it."""
         self.created = created
-        """What the server answered the call with, as it came: a CreateTaskResult, whose `_meta` may have something for
+        """The server's answer to the call, as it came: a CreateTaskResult, whose `_meta` may have something for
         the model meanwhile (`io.modelcontextprotocol/model-immediate-response`). None of what `client.task` gives."""
 
     def __repr__(self) -> str:
@@ -152,11 +152,11 @@ class AsyncTaskHandle(_Handle):
         self._client = client
 
     async def status(self, **options: Unpack[RequestOptions]) -> Task:
-        """How it is. `RpcError` (-32602) when it is gone."""
+        """Returns its state. `RpcError` (-32602) when it is gone."""
         return await self._client._do(_get(self.id), options)
 
     async def changes(self, **options: Unpack[RequestOptions]) -> AsyncGenerator[Task]:
-        """How it is now and whenever that changed, until it is over: `async for task in handle.changes()`.
+        """Yields its state now and whenever that changed, until it is over: `async for task in handle.changes()`.
 
         It looks as often as the server says, and at once when the server tells of a change; its questions are answered
         meanwhile. Options are for each look.
@@ -200,11 +200,11 @@ class TaskHandle(_Handle):
         self._client = client
 
     def status(self, **options: Unpack[RequestOptions]) -> Task:
-        """How it is. `RpcError` (-32602) when it is gone."""
+        """Returns its state. `RpcError` (-32602) when it is gone."""
         return self._client._do(_get(self.id), options)
 
     def changes(self, **options: Unpack[RequestOptions]) -> Generator[Task]:
-        """How it is now and whenever that changed, until it is over: `for task in handle.changes()`.
+        """Yields its state now and whenever that changed, until it is over: `for task in handle.changes()`.
 
         It looks as often as the server says, and at once when the server tells of a change; its questions are answered
         meanwhile. Options are for each look.

@@ -79,7 +79,7 @@ class Job:
 
 
 class _Shared:
-    """What a pool and its workers know: these must not keep it alive."""
+    """State that a pool shares with its workers, which must not keep the pool alive."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
@@ -109,12 +109,12 @@ class Threads:
 
     @property
     def limit(self) -> int:
-        """How many threads there are at most."""
+        """The greatest number of threads."""
         return self._limit
 
     @property
     def is_full(self) -> bool:
-        """Whether what is submitted now has to wait for a thread."""
+        """True when what is submitted now has to wait for a thread."""
         return self._shared.spare < 0
 
     def submit(self, context: contextvars.Context, work: Callable[[], None]) -> Job:

@@ -1,4 +1,4 @@
-"""Where a client keeps its logins, if it is not a place that the engine knows."""
+"""Stores for a client's logins, other than the places that the engine knows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PLACES = '"file", "memory", "keychain", a FileStore or a TokenStore'
 
 
 class TokenKey(NamedTuple):
-    """Whose login it is, and for what: compared as texts."""
+    """The key of a login, by issuer and server: compared as texts."""
 
     issuer: str
     """The authorization server's issuer identifier, as its metadata spells it."""
@@ -47,7 +47,7 @@ class FileStore:
 
 @runtime_checkable
 class TokenStore(Protocol):
-    """Where a client keeps its logins, each as one text of at most 256 KiB, which is a secret.
+    """A store of a client's logins, each one text of at most 256 KiB, which is a secret.
 
     Its methods may be plain, then they run in worker threads, or asynchronous. Each has a minute. When `save` returns,
     the login is kept, whatever happens to the process; when it fails, what was there still is.
@@ -66,7 +66,7 @@ class TokenStore(Protocol):
     """
 
     def load(self, key: TokenKey, /) -> str | Awaitable[str | None] | None:
-        """What is kept under this key, or None; it waits for nobody who changes it."""
+        """Returns the login that is kept under this key, or None; it waits for nobody who changes it."""
         ...
 
     def find(self, server: str, /) -> Iterable[tuple[str, str]] | Awaitable[Iterable[tuple[str, str]]]:
@@ -86,7 +86,7 @@ Store = Literal["file", "memory", "keychain"] | FileStore | TokenStore
 
 
 def place(host: Host, store: object, threads: Threads) -> object:
-    """Where logins are kept, as the engine takes it."""
+    """Returns the store of logins as the engine takes it."""
     if isinstance(store, str):
         return store
     if isinstance(store, FileStore):

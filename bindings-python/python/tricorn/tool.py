@@ -20,7 +20,7 @@ _SPECIAL: tuple[type[Any], ...] = (CallToolResult, *BLOCKS)
 
 
 def answering(host: Host, returns: Returns, declared: bool, write: Callable[[Any], bytes] = encode) -> Answer:
-    """What turns a function's value into the call's answer; `declared` means that there is an output schema.
+    """Returns the function that makes the call's answer of a value; `declared` means that there is an output schema.
 
     `write` makes the text of what is no content: of what the function's type declares, and no more.
     """
@@ -70,11 +70,11 @@ class ToolOptions(TypedDict, total=False):
     """Options of a tool; everything not given is read off the function."""
 
     name: str | None
-    """What clients call it by; the function's name."""
+    """The name that clients call it by; the function's name."""
     title: str | None
     """The name to show to people; none."""
     description: str | None
-    """What it does, for the model; the function's docstring."""
+    """A description of what it does, for the model; the function's docstring."""
     annotations: ToolAnnotations | Mapping[str, Any] | None
     """Hints about its behaviour, such as `ToolAnnotations(read_only_hint=True)`; none."""
     icons: Sequence[Icon | Mapping[str, Any]] | None
@@ -88,8 +88,9 @@ class ToolOptions(TypedDict, total=False):
     definition: Mapping[str, Any] | None
     """The whole Tool object as clients shall see it; nothing is read off the function then."""
     task_support: TaskSupport | None
-    """Whether clients may or must call it as a task, where the server has `tasks`; `"forbidden"`. In 2026-07-28 either
-    answers with a task who declares the extension `io.modelcontextprotocol/tasks`; see `Context.run_as_task`, too."""
+    """Support for calls as a task, where the server has `tasks`: clients may, or must; `"forbidden"`. In 2026-07-28
+    either answers a client that declares the extension `io.modelcontextprotocol/tasks` with a task; see
+    `Context.run_as_task`, too."""
     run_in_thread: bool | None
     """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
     scopes: Sequence[str] | None

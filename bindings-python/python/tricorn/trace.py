@@ -25,9 +25,9 @@ class TraceContext(msgspec.Struct, frozen=True, omit_defaults=True):
     """`version-traceid-parentid-flags` of W3C Trace Context, such as
     `"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"`."""
     tracestate: str | None = None
-    """What tracing systems keep beside it, `key=value,...`; only with a `traceparent`."""
+    """Data of tracing systems beside it, `key=value,...`; only with a `traceparent`."""
     baggage: str | None = None
-    """What the program gave the trace on its way: W3C Baggage, `key=value,...`, percent-encoded, 8,192 bytes at
+    """Data that the program gave the trace on its way: W3C Baggage, `key=value,...`, percent-encoded, 8,192 bytes at
     most."""
 
     @property
@@ -44,11 +44,11 @@ class TraceContext(msgspec.Struct, frozen=True, omit_defaults=True):
 TraceLike = TraceContext | Mapping[str, str | None]
 """A `TraceContext`, or an object with its members."""
 TraceSource = Callable[[], TraceLike | None]
-"""What says to which trace a request belongs that is made where it is called."""
+"""A function that gives the trace of a request that is made where it is called."""
 
 
 def trace_of(raw: Mapping[str, Any]) -> TraceContext | None:
-    """What the engine says of a request's trace."""
+    """Returns the trace of a request as the engine gives it."""
     found = raw.get("traceContext")
     return None if found is None else TraceContext(**found)
 
@@ -64,7 +64,7 @@ def told(trace: object) -> dict[str, Any]:
 
 
 def source_of(given: TraceSource | None, middleware: object) -> TraceSource | None:
-    """What says it for a client: its option, else the first of its middleware that knows."""
+    """Returns a client's source of traces: its option, else the first of its middleware that has one."""
     if given is not None or not isinstance(middleware, (list, tuple)):
         return given
     found = (getattr(one, "trace_context", None) for one in middleware)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]

@@ -84,7 +84,7 @@ public struct ElicitationQuestion: Sendable, Hashable {
     /// Everything below, and what later versions add, as JSON.
     public let json: JSONValue
 
-    /// How the user is asked.
+    /// The form of a question to the user.
     public enum Mode: String, Sendable, Hashable {
         /// By a form.
         case form
@@ -92,7 +92,7 @@ public struct ElicitationQuestion: Sendable, Hashable {
         case url
     }
 
-    /// How to ask.
+    /// The form of the question.
     public var mode: Mode { json["mode"] == "url" ? .url : .form }
     /// The question.
     public var message: String { json["message"]?.stringValue ?? "" }

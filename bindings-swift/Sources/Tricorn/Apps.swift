@@ -36,7 +36,7 @@ extension ServerExtension {
 
 /// The user interface of a tool: `_meta.ui` of its definition.
 public struct ToolUI: Sendable, Hashable {
-    /// Who may call a tool.
+    /// A caller of a tool.
     public enum Visibility: String, Sendable, Hashable, CaseIterable {
         /// The model.
         case model
@@ -44,9 +44,9 @@ public struct ToolUI: Sendable, Hashable {
         case app
     }
 
-    /// Where it is, a `ui://` URI; nil: the tool has none, and only `visibility` counts.
+    /// Its address, a `ui://` URI; nil: the tool has none, and only `visibility` counts.
     public let resourceURI: String?
-    /// Who may call the tool. Hosts keep tools without `.model` from the model.
+    /// The callers that may use the tool. Hosts keep tools without `.model` from the model.
     public let visibility: Set<Visibility>
 
     /// Throws `TricornError.misuse` for a URI that does not begin with `ui://`.
@@ -68,7 +68,7 @@ public struct ToolUI: Sendable, Hashable {
     }
 }
 
-/// How a host is to show a user interface: `_meta.ui` of a resource's contents.
+/// Display settings of a user interface for the host: `_meta.ui` of a resource's contents.
 public struct ResourceUI: Sendable, Hashable {
     /// The origins that it may use; none when nil.
     public var csp: CSP?
@@ -89,15 +89,16 @@ public struct ResourceUI: Sendable, Hashable {
         self.prefersBorder = prefersBorder
     }
 
-    /// Which origins a user interface may use, such as `https://api.example.com`; the host blocks all that is not named.
+    /// The origins that a user interface may use, such as `https://api.example.com`; the host blocks all that is not
+    /// named.
     public struct CSP: Sendable, Hashable {
-        /// Of requests.
+        /// Origins of requests.
         public var connectDomains: [String]
-        /// Of images, scripts, styles, fonts and media.
+        /// Origins of images, scripts, styles, fonts and media.
         public var resourceDomains: [String]
-        /// Of frames.
+        /// Origins of frames.
         public var frameDomains: [String]
-        /// Of base URIs.
+        /// Origins of base URIs.
         public var baseURIDomains: [String]
 
         /// None but these.
@@ -217,7 +218,7 @@ extension Tool {
     /// True if a host may let a user interface of the same server call this tool. False when its visibility is no list.
     public var isCallableByApp: Bool { visibility?.contains(.app) ?? false }
 
-    /// Who may call it, as far as we know them; nil when what it says is no list.
+    /// The callers that may use it, those we know; nil when its visibility is no list.
     private var visibility: Set<ToolUI.Visibility>? {
         guard let given = meta?["ui"]?["visibility"] else { return [.model, .app] }
         guard let given = given.arrayValue else { return nil }

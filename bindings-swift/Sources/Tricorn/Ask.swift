@@ -205,11 +205,11 @@ extension Elicited: Equatable where Form: Equatable {}
 
 /// A page that the user is to visit.
 public struct URLElicitation: Sendable, Hashable {
-    /// Where to.
+    /// The URL of the page.
     public var url: String
     /// Names this question.
     public var elicitationID: String
-    /// Why, for the user.
+    /// The reason, for the user.
     public var message: String
 
     /// A page, a name for the question and its reason.

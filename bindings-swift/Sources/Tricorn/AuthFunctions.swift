@@ -117,7 +117,7 @@ extension AuthFunctions: CustomReflectable {
 public struct AuthStep: Sendable, Hashable {
     /// The thing that was wanted: `resource metadata`, `authorization server metadata`, `registration`, `token`, …
     public var step: String
-    /// Where, without what may be secret in it.
+    /// The URL that was asked, without what may be secret in it.
     public var url: String?
     /// The HTTP status, if there was an answer.
     public var status: Int?

@@ -1,5 +1,5 @@
-/// Where the clients of several processes keep answers together, such as a Redis: texts under keys. Those of one HTTP server
-/// get what the others have kept, private answers only under the same authorization: `ClientCache.store`.
+/// A store that the clients of several processes share for answers, such as a Redis: texts under keys. Those of one
+/// HTTP server get what the others have kept, private answers only under the same authorization: `ClientCache.store`.
 ///
 /// A key is visible ASCII of at most 160 characters, `tricorn:1:SERVER:METHOD:…`: the format's version, a digest of the
 /// server's address, the method, then digests of what else the answer depends on. It is the same in all processes, languages

@@ -1,6 +1,6 @@
 // How long answers keep (revision 2026-07-28): what servers say of it, and what clients make of that.
 
-/// How long what is answered keeps, and for whom. What is nil is said by what is more general.
+/// Lifetime and audience of an answer in caches. What is nil is taken from the more general option.
 public struct CacheHints: Sendable, Hashable {
     /// For how long after it was received; not at all by default.
     public var ttl: Duration?
@@ -23,7 +23,7 @@ public struct CacheHints: Sendable, Hashable {
     var json: JSONValue { text.json }
 }
 
-/// How long what a server answers keeps, and for whom: `general` for everything, others for a part.
+/// Lifetime and audience of a server's answers in caches: `general` for everything, others for a part.
 ///
 /// What is read, and a list of which a function gives a part, may depend on who asks: they are private unless `scope` is said
 /// of them.
@@ -84,8 +84,8 @@ public struct ClientCache: Sendable {
     public var maxEntries: Int?
     /// Bytes of them (16 MiB).
     public var maxBytes: Int?
-    /// When the server cannot be asked, gives the last answer although it is no longer fresh, with `tricorn/stale` in its
-    /// `_meta` (false).
+    /// Gives the last answer when the server cannot be asked, although it is no longer fresh, with `tricorn/stale` in
+    /// its `_meta` (false).
     public var staleOnError: Bool?
     /// Keeps them together with the other clients of this process that do: of one HTTP server, and private answers only
     /// under the same authorization (false).

@@ -46,10 +46,10 @@ final class Call: Sendable {
     /// The one that runs in this task.
     @TaskLocal static var current: Call?
 
-    /// Whose function it is.
+    /// The side whose function it is.
     enum Side: Sendable { case server, client }
 
-    /// Where an error of this library came from.
+    /// The source of an error of this library.
     enum Origin {
         /// A question that this call asked its own peer.
         case question

@@ -134,7 +134,7 @@ public final class Client: Sendable {
     public var serverInfo: Types.Implementation? { .init(lenient: opening("serverInfo")) }
     /// The server's declared capabilities, as the protocol has them.
     public var capabilities: Types.ServerCapabilities { .init(checked: opening("capabilities") ?? [:]) }
-    /// How to use the server, for the model.
+    /// Instructions for using the server, for the model.
     public var instructions: String? { opening("instructions")?.stringValue }
     /// The server's answer when the connection was opened, as it came, `_meta` and unknown members included: the
     /// result of `initialize`, in modern revisions that of `server/discover`.

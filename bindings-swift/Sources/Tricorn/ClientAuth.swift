@@ -1,5 +1,5 @@
-/// How a client gets past a server that protects itself. `ClientAuth()` discovers everything, registers the program where that
-/// is possible, and lets the user log in with a browser.
+/// Authorization of a client at a protected server. `ClientAuth()` discovers everything, registers the program where
+/// that is possible, and lets the user log in with a browser.
 ///
 /// ```swift
 /// var options = ClientOptions()
@@ -7,7 +7,7 @@
 /// let client = try await connect("https://mcp.example.com/mcp", options)
 /// ```
 public struct ClientAuth: Sendable {
-    /// How tokens are got; by what else is given when nil, and a user's login otherwise.
+    /// The way tokens are obtained; chosen by the other options when nil, and a user's login otherwise.
     public var grant: Grant?
     /// The program's id at the authorization server, where it is registered already.
     public var clientID: String?
@@ -26,11 +26,11 @@ public struct ClientAuth: Sendable {
     public var clientMetadataURL: String?
     /// The program's name for people, where it registers itself (the client's own name).
     public var clientName: String?
-    /// Where to read about the program.
+    /// The URL of a page about the program.
     public var clientURI: String?
     /// The kind of program (OpenID Connect); `.native` where the browser comes back to this machine.
     public var applicationType: ApplicationType?
-    /// Whose login it is, where one program has several users: what one has is not shown for another.
+    /// The user of the login, where one program has several: the login of one is not used for another.
     public var user: String?
     /// Scopes that are always asked for, besides what the server wants.
     public var scopes: [String]
@@ -43,7 +43,7 @@ public struct ClientAuth: Sendable {
     public var assertion: Credential?
     /// An access token: nothing else is done then. One that is asked for is asked for again when the server refuses it.
     public var token: Credential?
-    /// How long a user may take to log in (300 s).
+    /// Time that a user has to log in (300 s).
     public var loginTimeout: Duration?
     /// Says the login page's address on standard error instead of opening it, where no `browser` is given.
     public var noBrowser = false
@@ -53,12 +53,12 @@ public struct ClientAuth: Sendable {
     /// Shows the login page to the user; the system's browser does when nil. It gets https URLs, and http ones of this machine, and
     /// need not wait for the user. What it throws ends the login; it is cancelled when the user is back, or nobody waits any more.
     public var browser: (@Sendable (_ url: String) async throws -> Void)?
-    /// Where the browser comes back to: https, or http on this machine. Goes with `callback`.
+    /// The URL the browser comes back to: https, or http on this machine. Goes with `callback`.
     public var redirectURI: String?
     /// Waits until the browser has come back to `redirectURI`, and gives the URL that it came with, or its query.
     public var callback: (@Sendable (_ redirectURI: String) async throws -> String)?
-    /// Where logins are kept. When nil `.keychain`, which then says nothing where there is no keychain at all; for a user
-    /// without a home directory the memory of this process, which is said on standard error.
+    /// The place where logins are kept. When nil `.keychain`, which then says nothing where there is no keychain at
+    /// all; for a user without a home directory the memory of this process, which is said on standard error.
     public var store: Store?
     let traced = AuthTrace()
 
@@ -75,7 +75,7 @@ public struct ClientAuth: Sendable {
         self.store = store
     }
 
-    /// How tokens are got.
+    /// A way to obtain tokens.
     public enum Grant: String, Sendable, Hashable {
         /// A user logs in with a browser (RFC 6749 §4.1).
         case authorizationCode = "authorization_code"
@@ -95,7 +95,7 @@ public struct ClientAuth: Sendable {
         case web
     }
 
-    /// Where logins are kept.
+    /// A place where logins are kept.
     public enum Store: Sendable {
         /// In files that only the user can read, which all programs of this user share: in `$XDG_DATA_HOME/tricorn/logins`, which
         /// is below `~/.local/share` if not set, on macOS in `~/Library/Application Support/tricorn/logins`.
@@ -107,7 +107,7 @@ public struct ClientAuth: Sendable {
         case keychain
         /// Nowhere: for as long as the client, or the group, lives.
         case memory
-        /// Where the program likes.
+        /// A store of the program's own.
         case custom(any TokenStore)
     }
 

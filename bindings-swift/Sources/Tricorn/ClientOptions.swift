@@ -1,8 +1,8 @@
-/// How a client behaves; every option has the core's default.
+/// Options of a client; each has the core's default.
 ///
 /// Callbacks run one after the other, in a thread of their own; 1024 wait for a slow one, further ones are dropped.
 public struct ClientOptions: Sendable {
-    /// Who the client says it is (`tricorn`).
+    /// The name that the server is told (`tricorn`).
     public var name: String?
     /// The version of that (the library's).
     public var version: String?
@@ -10,7 +10,7 @@ public struct ClientOptions: Sendable {
     public var title: String?
     /// A sentence about the client.
     public var description: String?
-    /// Where to read about it.
+    /// The URL of a page to read about it.
     public var websiteURL: String?
     /// Its icons, as the protocol has them.
     public var icons: [Types.Icon]?
@@ -48,9 +48,9 @@ public struct ClientOptions: Sendable {
     /// The library's own connections do when nil; `proxy`, `ca`, `cert` and `key` are about those, and beside it a
     /// `TricornError.misuse`. What it throws is `TricornError.transport`.
     public var httpTransport: (any HTTPTransport)?
-    /// How the client gets past a server that protects itself: `ClientAuth()` finds out everything. Not at all when nil.
+    /// Authorization at a protected server: `ClientAuth()` finds out everything. None when nil.
     public var auth: ClientAuth?
-    /// How long a launched server may take to end by itself, and then again after SIGTERM (2 s).
+    /// Time that a launched server has to end by itself, and then again after SIGTERM (2 s).
     public var shutdownGrace: Duration?
     /// Without a message of the server for so long, it is asked for a sign of life (never).
     public var pingInterval: Duration?
@@ -242,7 +242,7 @@ public enum InheritEnv: Sendable, Hashable {
     }
 }
 
-/// How one request behaves.
+/// Options of one request.
 public struct RequestOptions: Sendable {
     /// Without an answer or progress for so long, the request fails; the client's `requestTimeout` when nil, no limit
     /// when `.zero`.
@@ -269,9 +269,10 @@ public struct RequestOptions: Sendable {
     /// Called with progress reports, in order, before the request returns, in a thread of its own: it may block. The newest
     /// 1024 wait for a slow one; of a request that fails, what waits is dropped.
     public var onProgress: (@Sendable (Progress) -> Void)?
-    /// Of `tasks/get`: answered when the task is finished.
+    /// True for `tasks/get` to be answered when the task is finished.
     var untilOver = false
-    /// Of `tasks/get`: answered at the task's next change, of those that have this number, beginning with how it is.
+    /// A number for `tasks/get` to be answered at the task's next change, of those that have this number, beginning
+    /// with how it is.
     var follows: UInt64?
 
     /// Every option has its default.
@@ -292,7 +293,7 @@ public struct RequestOptions: Sendable {
         self.onProgress = onProgress
     }
 
-    /// How far the peer is.
+    /// The progress of the peer.
     public struct Progress: Sendable, Hashable {
         /// Grows with every report.
         public var progress: Double
@@ -328,7 +329,7 @@ public struct RequestOptions: Sendable {
 
 /// An event of a request whose progress is listened to; see `Client.toolEvents`.
 public enum RequestEvent<Result: Sendable>: Sendable {
-    /// How far the peer is.
+    /// The progress of the peer.
     case progress(RequestOptions.Progress)
     /// Its outcome: the last of them.
     case result(Result)

@@ -11,7 +11,7 @@ extension Types.CompleteResult: CompletionValues {}
 extension Types.CompleteResult {
     /// Up to 100 values, best first.
     public var values: [String] { completion.values }
-    /// How many there are in all, when the server knows.
+    /// The number of values in all, when the server knows.
     public var total: Int? { completion.total }
     /// True if there are more.
     public var hasMore: Bool? { completion.hasMore }
@@ -30,7 +30,7 @@ public typealias Completer =
 public struct CompletionQuery: Sendable {
     /// The prompt or template.
     public var reference: CompletionReference
-    /// Which of its arguments.
+    /// The name of the argument, one of the reference's.
     public var argument: String
     /// The part of it that is there already.
     public var value: String

@@ -36,7 +36,7 @@ public enum ContentBlock: Sendable, Hashable {
 
     /// A resource that can be read by its URI; it need not be listed.
     public struct ResourceLink: Sendable, Hashable {
-        /// Where it can be read.
+        /// The URI it can be read by.
         public var uri: String
         /// Its name.
         public var name: String
@@ -76,7 +76,7 @@ public enum ContentBlock: Sendable, Hashable {
             case blob(Data)
         }
 
-        /// Where it can be read.
+        /// The URI it can be read by.
         public var uri: String
         /// Such as `text/plain`, when known.
         public var mimeType: String?

@@ -26,7 +26,7 @@ public struct Context: RequestContext {
     /// That of the handler that runs here: for code that is not handed it, such as the backend of a logging library.
     public static var current: Context? { Call.current.flatMap { $0.side == .server ? Context($0) : nil } }
 
-    /// How important a log message is, least important first.
+    /// The importance of a log message, least important first.
     public enum LogLevel: String, Sendable, Codable, CaseIterable {
         case debug, info, notice, warning, error, critical, alert, emergency
     }

@@ -4,19 +4,19 @@ internal import TricornCore
 public struct GroupOptions: Sendable {
     /// Options of every client.
     public var client = ClientOptions()
-    /// How long a server may take to connect (30 s); `.zero`: no limit.
+    /// Time that a server has to connect (30 s); `.zero`: no limit.
     public var connectTimeout: Duration?
-    /// When the public name of something has the server's name in front.
+    /// The names that get the server's name in front.
     public var prefix: Prefix?
     /// Sets what answers and hears the server of a name: callbacks, `sampling`, `elicitation`, `roots` and `middleware`.
     /// Other options are the same for all.
     public var forServer: (@Sendable (_ name: String, _ options: inout ClientOptions) -> Void)?
 
-    /// When the public name of something has the server's name in front.
+    /// The public names that get the server's name in front.
     public enum Prefix: String, Sendable, Hashable {
-        /// When another server has something of that name (the default).
+        /// Names that another server has, too (the default).
         case clash
-        /// Always.
+        /// All names.
         case always
     }
 
@@ -65,7 +65,7 @@ public struct GroupListing<Definition: Sendable>: Sendable, RandomAccessCollecti
 
     /// In the order of the servers.
     public var entries: [Entry]
-    /// Why servers are missing, by their names.
+    /// Errors of the servers that are missing, by their names.
     public var failures: [String: TricornError]
 
     /// 0.
@@ -150,7 +150,7 @@ public final class ClientGroup: Sendable {
     /// The servers' names, in their order; those of failures, too.
     public var names: [String] { (try? core.names()) ?? [] }
 
-    /// Why servers are not connected, by their names.
+    /// Errors of the servers that are not connected, by their names.
     public var failures: [String: TricornError] {
         guard let payload = try? core.failures(), let text = try? JSONText(payload) else { return [:] }
         return Self.failures(JSONValue(text, 0))
@@ -251,7 +251,7 @@ public final class ClientGroup: Sendable {
         try await list(.prompt, options) { Prompt(checked: $0) }
     }
 
-    /// Whose client a public name belongs to, and what it is called there. Throws an error that names what is near when
+    /// The client that a public name belongs to, and its name there. Throws an error that names what is near when
     /// there is none, and one that names the servers when several have it.
     private func route(_ kind: Server.Kind, _ name: String) async throws -> (client: Client, name: String) {
         let route = try await perform { [core] op in try core.route(op: op, kind: kind.rawValue, name: name) }

@@ -5,7 +5,7 @@ import Foundation
 #endif
 internal import TricornCore
 
-/// How a server is offered over Streamable HTTP; every option has the core's default.
+/// Options of a server over Streamable HTTP; each has the core's default.
 public struct HTTPOptions: Sendable, Hashable {
     /// The address to bind (`127.0.0.1`). `unix:/run/mcp.sock` is a Unix socket, which has no port: its file has the
     /// permissions that the umask leaves, and its clients count as 127.0.0.1.
@@ -47,13 +47,13 @@ public struct HTTPOptions: Sendable, Hashable {
         get { kept.sse }
         set { kept.sse = newValue }
     }
-    /// Where its stream is where a port is listened on (`/sse`).
+    /// The path of its stream on the port that is listened on (`/sse`).
     @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
     public var ssePath: String? {
         get { kept.ssePath }
         set { kept.ssePath = newValue }
     }
-    /// Where its messages are posted where a port is listened on (`/messages`).
+    /// The path to which its messages are posted, on the port that is listened on (`/messages`).
     @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
     public var sseMessagePath: String? {
         get { kept.sseMessagePath }

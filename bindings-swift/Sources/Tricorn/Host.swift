@@ -21,7 +21,7 @@ final class Host: Sendable {
     struct Expected: Sendable {
         var settled: @Sendable (Result<CorePayload, any Error>) -> Void
         var progress: (@Sendable (CorePayload) -> Void)?
-        /// Who begins what it causes; a task without task-local values when nil.
+        /// Starts what the operation causes; when nil, a task without task-local values does.
         var cause: Cause?
     }
 
@@ -36,7 +36,7 @@ final class Host: Sendable {
         var handlers: [UInt32: Handler] = [:]
         var listeners: [UInt32: Listener] = [:]
         var operations: [UInt64: Expected] = [:]
-        /// Of operations that are over, for which something goes on.
+        /// Causes of operations that are over, for which something goes on.
         var held: [UInt64: Cause] = [:]
         var lastHandler: UInt32 = 0
         var lastSource: UInt32 = 0
@@ -45,7 +45,7 @@ final class Host: Sendable {
 
     private let tables = Locked(Tables())
     private let tasks = Locked([UInt64: Run]())
-    /// Of middleware, for what runs inside.
+    /// Calls of middleware, for what runs inside.
     private let calls = Locked([UInt64: Call]())
     /// By functions around a client's requests.
     let thrown = ThrownErrors()
@@ -217,7 +217,7 @@ final class Host: Sendable {
         _ = before
     }
 
-    /// How many calls run and how many operations wait; both are 0 when the process is at rest.
+    /// Numbers of the calls that run and the operations that wait; both are 0 when the process is at rest.
     var counts: (calls: Int, operations: Int) { (tasks.with { $0.count }, tables.with { $0.operations.count }) }
 
     /// A number for an operation; without `expected`, nobody is told what becomes of it.

@@ -11,7 +11,7 @@ public struct JSONObject: Sendable {
     /// An object without members.
     public init() {}
 
-    /// Of members with the same name the last one counts.
+    /// Makes an object of members; among those with the same name the last one counts.
     public init(_ members: some Sequence<Element>) {
         for (key, value) in members { self[key] = value }
     }
@@ -79,7 +79,7 @@ extension JSONObject: Hashable {
 }
 
 extension JSONObject: ExpressibleByDictionaryLiteral {
-    /// Of members with the same name the last one counts.
+    /// Makes an object of members; among those with the same name the last one counts.
     public init(dictionaryLiteral members: (String, JSONValue)...) {
         self.init(members.lazy.map { (key: $0.0, value: $0.1) })
     }

@@ -4,7 +4,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Where a value lies, for error messages only; a list, so that decoding does not copy arrays.
+/// The place of a value, for error messages only; a list, so that decoding does not copy arrays.
 final class JSONPath: Sendable {
     let parent: JSONPath?
     let key: any CodingKey

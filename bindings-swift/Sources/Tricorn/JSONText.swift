@@ -142,7 +142,7 @@ final class JSONText: @unchecked Sendable {
     }
 }
 
-/// Why a text is not JSON.
+/// The reason why a text is not JSON.
 struct JSONSyntaxError: Error, CustomStringConvertible {
     var offset: Int
     var reason: String

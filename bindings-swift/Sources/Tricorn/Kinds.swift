@@ -43,7 +43,7 @@ public struct ProtocolRevision: _OpenText {
     public init(rawValue: String) { self.rawValue = rawValue }
 }
 
-/// How a connection is opened.
+/// The way a connection is opened.
 public struct ProtocolEra: _OpenText {
     /// By `initialize`: up to 2025-11-25.
     public static let legacy = ProtocolEra(rawValue: "legacy")

@@ -43,7 +43,7 @@ final class ServerState: Sendable {
 
     private struct Owner { weak var server: Server? }
 
-    /// Whose state it is, while it is there.
+    /// The server whose state it is, while that is there.
     var server: Server? {
         get { owner.with { $0.server } }
         set { owner.with { $0.server = newValue } }

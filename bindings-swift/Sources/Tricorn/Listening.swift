@@ -10,8 +10,8 @@ public enum ServerChange: Sendable, Hashable {
     case resourcesListChanged
     /// The resource with this URI, or a part of the one that was asked for, has changed.
     case resourceUpdated(uri: String)
-    /// How a task is now; of what is not taken the last of each is there. What else the server says of it, `result`, `error`
-    /// or `inputRequests`, is in `additional`.
+    /// A task as it is now; of what is not taken the last of each is there. What else the server says of it, `result`,
+    /// `error` or `inputRequests`, is in `additional`.
     case taskChanged(Types.Task)
     /// A notification of an extension that the client declares. After the stream broke off and was opened again, the
     /// server's acknowledgement is one, too (`notifications/subscriptions/acknowledged`): others, and changes of tasks, may
@@ -183,7 +183,7 @@ private final class Listener: Sendable {
         /// The operation that asks for the next change, until that was taken.
         var asked: UInt64?
         var come: Result<CorePayload, any Error>?
-        /// Who is to look when that has come.
+        /// Waiters that are to look when that has come.
         var waiting: [Awaited<Void>] = []
     }
 

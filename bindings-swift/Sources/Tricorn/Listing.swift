@@ -2,7 +2,7 @@
 public struct Listing<Element: Sendable>: AsyncSequence, Sendable {
     let client: Client
     let method: String
-    /// Where a page has its entries.
+    /// The member of a page that has its entries.
     let member: String
     let options: RequestOptions
     let entry: @Sendable (JSONValue) -> Element
@@ -87,7 +87,7 @@ struct Pages {
         return entries.filter { entry in entry[key]?.stringValue.map { !given.contains($0) } ?? true }
     }
 
-    /// Where to go on after a page that names `cursor`; nil after the last.
+    /// The cursor to go on with after a page that names `cursor`; nil after the last.
     mutating func next(_ cursor: String?) throws -> String? {
         guard let cursor else { return nil }
         guard seen.insert(cursor).inserted else {

@@ -32,7 +32,7 @@ public typealias SamplingMessage = Types.SamplingMessage
 public typealias CreateMessageRequestParams = Types.CreateMessageRequestParams
 /// The message that a client's model wrote.
 public typealias CreateMessageResult = Types.CreateMessageResult
-/// Which kind of model a server would like.
+/// A server's preferences for the model.
 public typealias ModelPreferences = Types.ModelPreferences
 
 extension Types.Role {
@@ -90,7 +90,7 @@ extension CreateMessageResult {
 }
 
 extension JSONValue {
-    /// Of a content block or an array of them.
+    /// The texts of a content block or an array of them.
     fileprivate var texts: String {
         let blocks = arrayValue ?? [self]
         return blocks.compactMap { $0["type"] == "text" ? $0["text"]?.stringValue : nil }.joined(separator: "\n")

@@ -11,7 +11,7 @@ struct Offer {
     var replacing = false
     /// The scopes that an access token needs for it.
     var scopes: [String] = []
-    /// How long what is read keeps.
+    /// Lifetime and audience of what is read, in caches.
     var cache: CacheHints?
 }
 
@@ -113,7 +113,7 @@ extension Server {
 
     // MARK: - sources and hooks
 
-    /// Where what is not added one by one comes from, such as another server.
+    /// Sets the source of what is not added one by one, such as another server.
     ///
     /// ```swift
     /// app.setSource(.tool) { cursor, _ in

@@ -1,6 +1,6 @@
 internal import TricornCore
 
-/// Where tools, resources and prompts can be added: a `Server`, for everybody, or `SessionOffers`, for one client.
+/// A place to add tools, resources and prompts: a `Server`, for everybody, or `SessionOffers`, for one client.
 public protocol Offering: Sendable {
     /// Takes what is added. Of no use to programs.
     var _place: _OfferPlace { get }

@@ -4,7 +4,7 @@ import FoundationEssentials
 import Foundation
 #endif
 
-/// Who sent a request, as its access token says: known before anything of the request runs, and on its context as
+/// The sender of a request, as its access token says: known before anything of the request runs, and on its context as
 /// `Context.principal`. A `ServerAuth.verifier` makes one.
 ///
 /// Sessions, tasks and the state between rounds of questions belong to issuer and subject: a new token of the same subject,
@@ -12,7 +12,7 @@ import Foundation
 public struct Principal: Sendable, Hashable {
     /// The token's `sub`: a user, or a client that acts for itself. Where a token has none it is the client's id.
     public var subject: String
-    /// Who issued the token (`iss`).
+    /// The issuer of the token (`iss`).
     public var issuer: String?
     /// The client that the token was issued to (`client_id`).
     public var clientID: String?
@@ -20,7 +20,7 @@ public struct Principal: Sendable, Hashable {
     public var scopes: [String]
     /// All that the token or its introspection says. The token itself is not in it.
     public var claims: JSONObject
-    /// When the token expires; nil: nobody says so.
+    /// The time at which the token expires; nil: nobody says so.
     public var expiresAt: Date?
     /// Scopes that the granted ones imply, besides themselves.
     private var implied: [String] = []
@@ -73,13 +73,13 @@ extension Principal: Guarded {
 }
 
 extension Context {
-    /// Who sent the request, of a server with `auth`; nil over a transport that has no access tokens, and when the call is
-    /// over.
+    /// The principal that sent the request, of a server with `auth`; nil over a transport that has no access tokens,
+    /// and when the call is over.
     public var principal: Principal? { request?.principal }
 }
 
 extension RequestInfo {
-    /// Who sent it, of a server with `auth`; nil over a transport that has no access tokens.
+    /// The principal that sent it, of a server with `auth`; nil over a transport that has no access tokens.
     public var principal: Principal? {
         json["principal"].flatMap { $0.isNull ? nil : Principal(json: $0) }
     }

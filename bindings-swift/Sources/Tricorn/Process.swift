@@ -52,7 +52,7 @@ func outliveBrokenPipes() {
     if let own = signal(SIGPIPE, { _ in }) { signal(SIGPIPE, own) }
 }
 
-/// Where the signal handler writes; a handler may do little else.
+/// The descriptor that the signal handler writes to; a handler may do little else.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 private typealias SignalHandler = @convention(c) (Int32) -> Void

@@ -85,7 +85,7 @@ extension Offering {
     }
 }
 
-/// How a prompt's result becomes an answer.
+/// Conversion of a prompt's result to an answer.
 enum PromptOutcome<Output: Encodable & Sendable> {
     static var encoder: @Sendable (Output) throws -> Answer {
         switch Output.self {

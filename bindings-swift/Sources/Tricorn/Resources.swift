@@ -135,7 +135,7 @@ extension Arguments {
     }
 }
 
-/// How a resource's result becomes an answer.
+/// Conversion of a resource's result to an answer.
 enum ResourceOutcome<Output: Encodable> {
     /// - Parameter typed: the definition says a MIME type.
     static func encoder(typed: Bool) -> @Sendable (Output) throws -> Answer {

@@ -144,7 +144,7 @@ final class SchemaBuilder {
         return .misuse("no JSON Schema can be derived from \(type): \(why); make it \(remedy) or pass the schema")
     }
 
-    /// Of types that are made of others.
+    /// Makes the schema of a type that is made of others; nil for other types.
     private func generic(_ type: any Decodable.Type) throws -> JSONValue? {
         if let optional = type as? any OptionalType.Type {
             let schema = try schema(of: optional.wrapped)
@@ -415,7 +415,7 @@ final class SchemaSamples {
         }
     }
 
-    /// Of an enum the first case that has a value.
+    /// Decodes a sample of a type: of an enum the first case that can be decoded.
     private func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
         guard EnumCases.isEnum(type) else {
             return try Value(from: SchemaProbe(builder: nil, samples: self, choice: nil))

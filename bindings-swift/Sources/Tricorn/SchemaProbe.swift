@@ -26,7 +26,7 @@ final class SchemaRecord {
     private(set) var takesNull = false
     /// Types of a value of its own that it is not given.
     private let refused: Set<ObjectIdentifier>
-    /// How many keys there are to choose from, when an enum has asked which are there.
+    /// Number of keys to choose from, when an enum has asked which are there.
     var choices: Int?
 
     init(refusing refused: Set<ObjectIdentifier> = []) { self.refused = refused }
@@ -107,7 +107,7 @@ final class SchemaRecord {
 struct SchemaProbe: Decoder {
     let builder: SchemaBuilder?
     let samples: SchemaSamples
-    /// Which of its cases an enum is to be.
+    /// The number of the case that an enum is to be.
     let choice: Int?
     var record = SchemaRecord()
 

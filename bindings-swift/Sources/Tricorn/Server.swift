@@ -23,7 +23,7 @@ public final class Server: Offering {
     let state: ServerState
     private let onWarning: @Sendable (String) -> Void
     private let callbacks = Callbacks()
-    /// Who hears where an operation listens.
+    /// Callbacks for the address that an operation listens on.
     let listening = Locked([UInt64: @Sendable (String) -> Void]())
     let exchanges = Locked([UInt64: Exchange]())
     /// Those of `Middleware.logging`.

@@ -1,7 +1,7 @@
 internal import TricornCore
 
-/// Whose access tokens a server takes over HTTP: it is an OAuth 2.1 resource server then, and each of its requests needs a token
-/// in its `Authorization` header.
+/// Validation of access tokens over HTTP: the server is an OAuth 2.1 resource server then, and each of its requests
+/// needs a token in its `Authorization` header.
 ///
 /// ```swift
 /// let app = Server(
@@ -23,7 +23,7 @@ public struct ServerAuth: Sendable {
     }
 
     let source: Source
-    /// Where the issuer's keys are, for one that publishes no metadata. It has no effect without an issuer.
+    /// The URL of the issuer's keys, for one that publishes no metadata. It has no effect without an issuer.
     public var jwksURI: String?
     /// The server's own URL, as its clients write it: `https://mcp.example.com/mcp`, with `https` also where a proxy ends TLS,
     /// and `http` only on this machine. Tokens have to be for it (RFC 8707). Needed unless the server listens on the
@@ -36,17 +36,17 @@ public struct ServerAuth: Sendable {
     public var requiredScopes: [String]
     /// The scopes that the metadata lists: those that a client should ask for at first, and no more (the required ones).
     public var scopesSupported: [String] = []
-    /// Whoever was granted the one has the narrower ones, too: `["notes": ["notes.read", "notes.write"]]`.
+    /// Narrower scopes that come with a granted one: `["notes": ["notes.read", "notes.write"]]`.
     public var scopeImplies: [String: [String]] = [:]
     /// The issuers that clients may get tokens from, as the metadata lists them (the issuer).
     public var authorizationServers: [String] = []
     /// The server's name for people, in the metadata.
     public var resourceName: String?
-    /// Where developers can read about the server, in the metadata: an http or https URL.
+    /// The page for developers about the server, in the metadata: an http or https URL.
     public var resourceDocumentation: String?
     /// By how much the clocks of issuer and server may differ, in whole seconds, 10 min at most (60 s).
     public var clockSkew: Duration?
-    /// How long the authorization server, or the function, may take over one question (10 s). Longer it is 503.
+    /// Time that the authorization server, or the function, has for one question (10 s). Longer it is 503.
     public var timeout: Duration?
 
     private init(_ source: Source, _ resource: String?, _ requiredScopes: [String]) {
@@ -151,7 +151,7 @@ extension ServerAuth: Guarded {
 
 /// A document that says how to get into a protected server (RFC 9728).
 public struct ResourceMetadata: Sendable, Hashable {
-    /// Where clients look for it, from the root of the host: `/.well-known/oauth-protected-resource/mcp`.
+    /// The path where clients look for it, from the root of the host: `/.well-known/oauth-protected-resource/mcp`.
     public var path: String
     /// The document, JSON.
     public var text: String

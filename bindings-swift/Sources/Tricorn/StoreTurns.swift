@@ -1,4 +1,4 @@
-/// Whose turn it is to change a login, of all clients of this process that share a store. A refresh token is used up by being
+/// Turns to change a login, of all clients of this process that share a store. A refresh token is used up by being
 /// used, so two of them at once would lose the login.
 final class StoreTurns: Sendable {
     private struct Shared {

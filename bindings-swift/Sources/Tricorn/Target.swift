@@ -1,4 +1,4 @@
-/// Where a server is to be found.
+/// The place of a server that a client connects to.
 public enum ConnectionTarget: Sendable, Hashable {
     /// A Streamable HTTP endpoint.
     case url(String, headers: [String: String] = [:])
@@ -18,7 +18,7 @@ public enum ConnectionTarget: Sendable, Hashable {
     /// A server of this process, through memory.
     case server(Server)
 
-    /// Where a launched server's standard error goes.
+    /// The destination of a launched server's standard error.
     public enum StandardErrorOutput: String, Sendable, Hashable {
         /// To this process's own.
         case inherit

@@ -15,11 +15,11 @@ public struct TaskOptions: Sendable, Hashable {
     public var maxSessionTasks: Int?
     /// Bytes of all results kept (16 MiB).
     public var maxTaskBytes: Int?
-    /// How long a task lives when its request does not say (1 h).
+    /// Lifetime of a task when its request does not say (1 h).
     public var taskTTL: Duration?
     /// The longest that a task lives, whatever its request says (24 h).
     public var maxTaskTTL: Duration?
-    /// How often whoever waits should look (1 s).
+    /// Interval at which a client should look (1 s).
     public var taskPollInterval: Duration?
 
     /// Limits; nil has the core's default.
@@ -49,7 +49,7 @@ public struct TaskOptions: Sendable, Hashable {
 
 /// That a request is to run as a task.
 public struct TaskRequest: Sendable, Hashable {
-    /// How long the task and its result are wanted, from now on; the peer may decide otherwise, and does when nil.
+    /// Time that the task and its result are wanted, from now on; the peer may decide otherwise, and does when nil.
     public var ttl: Duration?
 
     /// A task that lives for so long.
@@ -168,7 +168,7 @@ public struct TaskHandle: Sendable {
         }
     }
 
-    /// How it is. `TricornError.rpc` with −32602 when it has expired, here and below.
+    /// Its state. Throws `TricornError.rpc` with −32602 when it has expired, here and below.
     public func status(_ options: RequestOptions = .init()) async throws -> Types.Task {
         try await task("tasks/get", options)
     }
@@ -199,8 +199,9 @@ public struct TaskHandle: Sendable {
         return try await task("tasks/get", options)
     }
 
-    /// How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once
-    /// when the server tells of a change; a question of the task is answered meanwhile. The options are for each look.
+    /// Its state now, and each change that is noticed until it is finished. Looks as often as the server says, and at
+    /// once when the server tells of a change; a question of the task is answered meanwhile. The options are for each
+    /// look.
     public func changes(_ options: RequestOptions = .init()) -> TaskChanges {
         TaskChanges(handle: self, options: options)
     }
@@ -215,7 +216,7 @@ public struct TaskHandle: Sendable {
 
 /// The changes of a task.
 public struct TaskChanges: AsyncSequence, Sendable {
-    /// How the task is.
+    /// The task in its new state.
     public typealias Element = Types.Task
 
     let handle: TaskHandle

@@ -1,4 +1,4 @@
-/// Whose login it is, and for what: tokens of one issuer are never shown to another, nor those for one server to another.
+/// The key of a login: tokens of one issuer are never shown to another, nor those for one server to another.
 public struct TokenKey: Sendable, Hashable {
     /// The authorization server's issuer identifier, as its metadata spells it.
     public var issuer: String
@@ -12,7 +12,8 @@ public struct TokenKey: Sendable, Hashable {
     }
 }
 
-/// Where logins are kept, each as one text of at most 256 KiB, in which there are secrets: `ClientAuth.store = .custom(store)`.
+/// A store of logins, each one text of at most 256 KiB, in which there are secrets:
+/// `ClientAuth.store = .custom(store)`.
 ///
 /// A refresh token is used up by being used. So whatever is changed is changed by one at a time: reserve, load, refresh,
 /// save, release. In one process the library sees to that: clients with the same store take turns. It is the same when it is the

@@ -151,7 +151,7 @@ extension Offering {
     }
 }
 
-/// How a handler's arguments become `Input`.
+/// Conversion of a handler's arguments to `Input`.
 enum Arguments<Input: Decodable & Sendable> {
     /// - Parameter texts: they come as text, which is never null.
     static func schema(_ given: JSONValue?, texts: Bool = false) throws -> JSONValue {
@@ -176,7 +176,7 @@ enum Arguments<Input: Decodable & Sendable> {
     }
 }
 
-/// How a tool's result becomes an answer; decided once, when the tool is added.
+/// Conversion of a tool's result to an answer; decided once, when the tool is added.
 enum Outcome<Output: Encodable & Sendable> {
     static func schema() throws -> JSONValue? {
         if Output.self == String.self || Output.self == ContentBlock.self || Output.self == [ContentBlock].self

@@ -26,7 +26,7 @@ public protocol _WireObject: _WireType {
     static var rules: [_WireRule] { get }
     /// The fields as they came.
     var fields: _WireFields { get }
-    /// Of fields that obey `rules`.
+    /// Makes a value of fields that obey `rules`.
     init(fields: _WireFields)
 }
 
@@ -64,7 +64,7 @@ extension _WireObject {
 public protocol _WireUnion: _WireType {
     /// The types that this may be.
     static var members: _WireMembers { get }
-    /// Of a value that is one of `members`.
+    /// Makes the union of a value that is one of `members`.
     init(_ match: _WireMatch)
 }
 

@@ -18,7 +18,7 @@ private struct Nested: Codable, Sendable {
 
 private let legacy = "2025-11-25"
 
-/// What servers ask of their clients.
+/// Questions of servers to their clients.
 @Suite struct AskTests {
     private func options(
         _ elicitation: Elicitor? = nil, sampling: Sampler? = nil, roots: Roots? = nil

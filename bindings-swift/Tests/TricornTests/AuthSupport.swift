@@ -118,7 +118,7 @@ final class Authority: Sendable {
         var registered: [JSONValue] = []
         /// The queries with which users were sent here.
         var opened: [[String: String]] = []
-        /// What was posted to the token endpoint, with the `Authorization` header as `basic`.
+        /// Forms that were posted to the token endpoint, with the `Authorization` header as `basic`.
         var forms: [[String: String]] = []
         /// The scopes of what has not been used yet.
         var codes: [String: String] = [:]
@@ -126,7 +126,7 @@ final class Authority: Sendable {
         /// The scopes of access tokens that are good.
         var tokens: [String: String] = [:]
         var issued = 0
-        /// What the token endpoint answers instead of a token, once.
+        /// The answer of the token endpoint instead of a token, once.
         var refusal: (status: Int, error: String)?
         /// Runs before the token endpoint answers, and may block.
         var beforeToken: (@Sendable () -> Void)?
@@ -222,7 +222,7 @@ final class Authority: Sendable {
         }
     }
 
-    /// What it says of a token.
+    /// The principal of a token.
     func principal(_ token: String) -> Principal? {
         guard let scope = world.with({ $0.tokens[token] }) else { return nil }
         let scopes = scope.split(separator: " ").map(String.init)

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tricorn
 
-/// What processes share.
+/// A store that processes share.
 private actor Kept: CacheStore {
     private(set) var kept: [String: String] = [:]
     private(set) var asked = 0
@@ -43,9 +43,9 @@ private actor Kept: CacheStore {
     func delete(_ key: String) { kept[key] = nil }
 }
 
-/// What a client keeps in a store of the program's own (2026-07-28).
+/// Answers that a client keeps in a store of the program's own (2026-07-28).
 @Suite struct CacheStoreTests {
-    /// What is read says how often anything was.
+    /// A server whose resources say how often anything was read.
     private func counting() -> Server {
         let reads = Locked(0)
         let app = Server("test", cache: ServerCache(ttl: .seconds(3600)))

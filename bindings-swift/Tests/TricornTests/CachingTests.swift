@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tricorn
 
-/// How long answers keep (2026-07-28): what a server says of it, and what a client makes of that.
+/// Lifetime of cached answers (2026-07-28): hints of a server, and their use by a client.
 @Suite struct CachingTests {
     private let modern = ClientOptions(revision: "2026-07-28")
 
@@ -70,7 +70,7 @@ import Testing
         }
     }
 
-    /// What is read says how often it was.
+    /// A server whose resource says how often it was read.
     private func counting() -> Server {
         let reads = Locked(0)
         let app = Server("test", cache: ServerCache(ttl: .seconds(3600)))

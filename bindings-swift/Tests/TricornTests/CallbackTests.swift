@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tricorn
 
-/// What is told to the user without being asked for.
+/// Callbacks that tell the user something without being asked for it.
 @Suite(.serialized) struct CallbackTests {
     /// A server in sh: it says `begin`, answers the first request in revision 2025-11-25 and does `rest` for further ones.
     private func script(begin: String, rest: String = "") -> ConnectionTarget {

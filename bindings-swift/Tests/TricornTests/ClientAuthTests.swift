@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    /// What a store was told, once that is so much.
+    /// Requests that a store was sent, once there are so many.
     private func told(_ shelf: Shelf, _ count: Int) async -> [String] {
         for _ in 0..<1000 {
             let told = await shelf.told

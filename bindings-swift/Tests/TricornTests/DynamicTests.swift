@@ -5,7 +5,7 @@ import Testing
 
 private final class Held: Sendable {}
 
-/// What changes while it is served, and for whom; logging.
+/// Changes of a server while it is served, and the clients they are for; logging.
 @Suite struct DynamicTests {
     private func options(_ heard: Locked<[String]>, _ revision: String = "2025-11-25") -> ClientOptions {
         var options = ClientOptions(revision: revision)

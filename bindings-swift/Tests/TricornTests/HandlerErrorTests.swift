@@ -5,7 +5,7 @@ import Testing
 
 private let legacy = "2025-11-25"
 
-/// Who may read the error of a handler.
+/// Secrecy of the errors of handlers: who may read them.
 @Suite struct HandlerErrorTests {
     private func failing(_ heard: Locked<[String]>) -> Server {
         Server("test", onError: { error, _ in heard.with { $0.append("\(error)") } })

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Tricorn
 
-/// What peers and users write in more than one way.
+/// Values that peers and users write in more than one way.
 @Suite struct LeniencyTests {
     @Test(arguments: ["AQID", "AQ ID", "AQID\n", "-_8", "-_8=", "+/8"]) func base64IsReadAsPeersWriteIt(text: String) {
         let contents: JSONValue = ["contents": [["uri": "a://b", "blob": .string(text)]]]

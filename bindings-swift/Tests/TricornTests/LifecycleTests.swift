@@ -139,7 +139,7 @@ import TricornCore
     }
 }
 
-/// What a server on standard streams prints while they belong to the protocol.
+/// Output that a server on standard streams prints while they belong to the protocol.
 @Suite struct PrintingTests {
     @Test func whatIsPrintedIsHeardWhileTheServerRuns() async throws {
         let client = try await connect(

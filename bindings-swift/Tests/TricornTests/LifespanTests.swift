@@ -7,7 +7,7 @@ private struct Pool: Sendable, Equatable { var name: String }
 
 private struct NoDatabase: Error, Equatable { var host: String }
 
-/// What a server has from its first use to its last.
+/// Resources of a server from its first use to its last.
 @Suite struct LifespanTests {
     private func server(_ log: Locked<[String]>) -> Server {
         let lifespan = Lifespan {

@@ -17,7 +17,7 @@ private struct Loop: Sendable {
         }
     }
 
-    /// Whether it has heard this, and nothing else, since it was asked the last time.
+    /// True if it has heard this, and nothing else, since it was asked the last time.
     func hears(_ wanted: ServerChange...) async -> Bool {
         let all = await eventually { changes.with { $0.count } >= wanted.count }
         return changes.with { changes in

@@ -10,7 +10,7 @@ private func meta(_ of: String) -> JSONObject { ["com.example/of": .string(of)] 
 /// A wire value from JSON, with whatever it says besides.
 private func whole<Value: _WireObject>(_ json: JSONValue) throws -> Value { try Value(json: json) }
 
-/// Whatever a peer says besides what is known reaches the program, and what a program says besides goes out.
+/// Unknown members of a peer's messages reach the program, and those that a program adds go out.
 @Suite struct MetaTests {
     @Test func aHandlerGetsAllOfWhatItsClientAnswers() async throws {
         let app = Server("test")

@@ -7,7 +7,7 @@ private struct User: Sendable, Equatable { var name: String }
 
 private struct Trouble: Error {}
 
-/// What stands around requests.
+/// Functions around requests.
 @Suite struct MiddlewareTests {
     private func server() -> Server {
         let app = Server("test", onError: { _, _ in })

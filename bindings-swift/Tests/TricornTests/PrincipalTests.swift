@@ -69,7 +69,7 @@ private struct Shop: Sendable {
     }
 }
 
-/// Whose a request is, as a function of the server says: states between rounds, and tasks.
+/// Owners of requests, as a function of the server says: states between rounds, and tasks.
 @Suite struct PrincipalTests {
     @Test func statesAndTasksAreTheirUsers() async throws {
         let shop = try Shop()

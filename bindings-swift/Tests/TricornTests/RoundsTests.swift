@@ -42,7 +42,7 @@ final class Interviewee: Sendable {
     }
 }
 
-/// How often something happened.
+/// A count of events.
 final class Count: Sendable {
     private let held = Locked(0)
 

@@ -12,7 +12,7 @@ private struct Order: Codable, Sendable, Equatable {
     var note: String?
 }
 
-/// What a handler does once, though it runs several times, and the rounds that it keeps itself.
+/// Steps of a handler, done once though it runs several times, and the rounds that it keeps itself.
 @Suite struct StepTests {
     @Test(arguments: asking) func aStepIsDoneOnce(revision: String) async throws {
         let app = Server("steps"), orders = Count(), sent = Count()

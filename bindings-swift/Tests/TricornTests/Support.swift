@@ -20,7 +20,7 @@ actor Event {
         await withCheckedContinuation { waiting.append($0) }
     }
 
-    /// What was set; nil when nothing was in time.
+    /// The value that was set; nil when nothing was in time.
     func value(within time: Duration = .seconds(10)) async -> String? {
         let limit = Task {
             try await Task.sleep(for: time)
@@ -88,7 +88,7 @@ func expect<Value: Equatable>(
     #expect(got == wanted, sourceLocation: sourceLocation)
 }
 
-/// How a client reaches a server of this process.
+/// The way from a client to a server of this process.
 enum Way: String, CaseIterable, Sendable { case memory, http }
 
 /// Runs `body` with a client of the server, through memory or over HTTP, and closes both afterwards.

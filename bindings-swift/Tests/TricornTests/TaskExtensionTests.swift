@@ -9,7 +9,7 @@ private let fast = TaskOptions(taskPollInterval: .milliseconds(20))
 /// A client of 2026-07-28 that writes its requests by hand.
 private struct Caller: Sendable {
     private let endpoint: HTTPEndpoint
-    /// Whether it takes tasks.
+    /// True if it takes tasks.
     private let declares: Bool
 
     init(_ app: Server, declares: Bool = true) throws {
@@ -343,7 +343,7 @@ private struct Caller: Sendable {
         app.close()
     }
 
-    /// What the next request of a round adds.
+    /// Members that the next request of a round adds.
     private static func next(_ round: JSONValue) throws -> JSONObject {
         var more: JSONObject = ["inputResponses": try Caller.answers(to: round)]
         more["requestState"] = round["requestState"]

@@ -27,7 +27,7 @@ private struct Named: Codable, Sendable { var name: String }
 
 private struct User: Sendable, Equatable { var name: String }
 
-/// What runs here because of a call sees the task-local values of the caller.
+/// Functions that run because of a call see the task-local values of the caller.
 @Suite struct TaskLocalTests {
     private let seen = Locked([String]())
 

@@ -11,7 +11,7 @@ import Testing
         return options
     }
 
-    /// What there is to ask, at a store that the core has reserved for so long.
+    /// A request of the core to a store, which it has reserved for so long.
     private func asked(_ op: String, wait: JSONValue = 60, server: JSONValue = "s") -> JSONValue {
         ["op": .string(op), "issuer": "i", "server": server, "wait": wait]
     }

@@ -11,7 +11,7 @@ pub(crate) const CLIENT_ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-ass
 /// For how long an assertion is good, in seconds.
 const LIFETIME: u64 = 300;
 
-/// What an assertion says (RFC 7523 §3).
+/// Claims of an assertion (RFC 7523 §3).
 #[derive(Serialize)]
 struct Claims<'a> {
     iss: &'a str,

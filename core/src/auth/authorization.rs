@@ -7,7 +7,7 @@ use super::pkce::Pkce;
 use super::url::{is_safe, with_query};
 use crate::error::{Result, shortened, shown_url};
 
-/// What has to be remembered between the browser's going and its coming back.
+/// State that is remembered while the user is in the browser.
 #[derive(Clone)]
 pub(crate) struct Authorization {
     state: String,
@@ -30,7 +30,7 @@ impl fmt::Debug for Authorization {
     }
 }
 
-/// What an authorization is asked with.
+/// Parameters of an authorization request.
 #[derive(Debug)]
 pub(crate) struct Asked<'a> {
     pub(crate) endpoint: &'a str,
@@ -76,10 +76,11 @@ impl Authorization {
         Ok((Self { state, pkce, issuer, names_itself, redirect_uri, scopes }, url))
     }
 
-    /// The code in what the browser has brought back, a query.
+    /// Returns the code of the query that the browser has brought back.
     ///
     /// # Errors
-    /// Why it is none, for people. Of an answer that is not this server's nothing is told but that.
+    /// The reason why there is none, for people. For an answer that is not this server's, that is the only reason
+    /// given.
     pub(crate) fn finish(&self, query: &str) -> Result<String, String> {
         let query = query.strip_prefix('?').unwrap_or(query);
         let value = |name: &str| -> Result<Option<String>, String> {
@@ -125,7 +126,7 @@ impl Authorization {
     }
 }
 
-/// True if two secrets are the same, in a time that does not tell where they differ.
+/// Returns true if two secrets are the same, in a time that does not tell where they differ.
 fn is_equal(one: &str, other: &str) -> bool {
     one.len() == other.len() && one.bytes().zip(other.bytes()).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
 }

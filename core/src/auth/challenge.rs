@@ -5,12 +5,12 @@ use std::fmt::Write;
 /// The most challenges that are read of one answer, and the most parameters of each: more are passed over.
 const MOST: usize = 32;
 
-/// How one may authenticate, as a server says it.
+/// One way to authenticate, as a server names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Challenge {
     /// As it came; compared without regard to case.
     pub(crate) scheme: String,
-    /// Names as they came, and values without their quotes. What is given as a single text (`token68`) is left out.
+    /// Names as they came, and values without their quotes. A single text (`token68`) is left out.
     pub(crate) params: Vec<(String, String)>,
 }
 
@@ -32,7 +32,7 @@ impl Challenge {
         self
     }
 
-    /// True if it is of this scheme.
+    /// Returns true if it is of this scheme.
     pub(crate) fn is(&self, scheme: &str) -> bool {
         self.scheme.eq_ignore_ascii_case(scheme)
     }
@@ -42,8 +42,8 @@ impl Challenge {
         self.params.iter().find(|(own, _)| own.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 
-    /// The header's value: printable ASCII on one line, whatever the values are. What cannot stand in a header becomes
-    /// `?`, and parameters whose names are no tokens are left out.
+    /// The header's value: printable ASCII on one line, whatever the values are. Characters that cannot stand in a
+    /// header become `?`, and parameters whose names are no tokens are left out.
     pub(crate) fn header(&self) -> String {
         let mut text = self.scheme.clone();
         let mut between = " ";
@@ -63,8 +63,8 @@ impl Challenge {
     }
 }
 
-/// The challenges in all lines of the header. What is none is passed over, and unquoted values are taken up to the next
-/// comma or space, although many of them would have to be quoted.
+/// The challenges in all lines of the header. Text that is none is passed over, and unquoted values are taken up to the
+/// next comma or space, although many of them would have to be quoted.
 pub(crate) fn parse(lines: &[&str]) -> Vec<Challenge> {
     let mut found = Vec::new();
     for line in lines {
@@ -123,7 +123,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// What follows a scheme: nothing, one text, or the first of its parameters.
+    /// Reads the text after a scheme: nothing, a token68, or the first of its parameters.
     fn first(&mut self, found: &mut [Challenge]) {
         let before = self.rest;
         self.take(is_token68_byte);
@@ -242,7 +242,7 @@ mod tests {
             ),
             (&["Bearer realm=\"x\" scope=\"y z\""], &[r#"Bearer realm="x", scope="y z""#]),
             (&["Bearer scope=\"\", a="], &[r#"Bearer scope="", a="""#]),
-            // What is no challenge.
+            // Texts that are no challenge.
             (&[""], &[]),
             (&["a=b"], &[]),
             (&["=\"x, Basic\", Bearer"], &["Bearer"]),

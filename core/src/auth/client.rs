@@ -1,4 +1,4 @@
-//! What a client is given to get past a server that protects itself. With nothing given it finds out everything.
+//! Options of a client for servers that are protected. Without any, it discovers everything.
 
 mod asked;
 
@@ -25,7 +25,7 @@ use crate::options::setters;
 /// The most steps of past logins that are remembered.
 const MAX_TRACED: usize = 128;
 
-/// How a client gets its access tokens.
+/// Way in which a client gets its access tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -47,12 +47,12 @@ pub enum Grant {
 pub struct Identity {
     /// Its token endpoint, an https URL.
     pub token_endpoint: String,
-    /// What this program is known as there.
+    /// The client id of this program there.
     pub client_id: String,
     /// Its secret there, if it has one.
     #[serde(default)]
     pub client_secret: Option<String>,
-    /// What it has said of the user, an ID token; or a function gives it ([`Auth::assertion_from`]).
+    /// The ID token that it has issued for the user; or a function gives it ([`Auth::assertion_from`]).
     #[serde(default)]
     pub token: Option<String>,
     /// The token's type. Default `urn:ietf:params:oauth:token-type:id_token`.
@@ -78,13 +78,13 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// How a client gets past a server that protects itself. `Auth::new()` discovers everything. The same names in every
+/// Authorization of a client at a protected server. `Auth::new()` discovers everything. The same names in every
 /// language.
 #[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Auth {
-    /// How tokens are got. Default: by what else is given, and a user's login otherwise.
+    /// Way of getting tokens. Default: by what else is given, and a user's login otherwise.
     pub grant: Option<Grant>,
     /// The program's id at the authorization server, where it is registered already.
     pub client_id: Option<String>,
@@ -103,12 +103,12 @@ pub struct Auth {
     pub client_metadata_url: Option<String>,
     /// The program's name for people, where it registers itself. Default: the client's own name.
     pub client_name: Option<String>,
-    /// Where to read about the program.
+    /// Web page about the program.
     pub client_uri: Option<String>,
     /// `native` or `web` (OpenID Connect). Default: `native` where the browser comes back to this machine.
     pub application_type: Option<String>,
-    /// Whose login it is, where one program has several users: what one has is not shown for another. Default: the one
-    /// user of the program.
+    /// The user, where one program has several: the login of one is not shown for another. Default: the one user of the
+    /// program.
     pub user: Option<String>,
     /// Scopes that are always asked for, besides what the server wants.
     pub scopes: Vec<String>,
@@ -121,7 +121,7 @@ pub struct Auth {
     pub assertion: Option<String>,
     /// An access token: nothing else is done then.
     pub token: Option<String>,
-    /// How long a user may take to log in, in seconds. Default 300.
+    /// Longest time that a user may take to log in, in seconds. Default 300.
     pub login_timeout: f64,
     /// Says the login page's address on standard error instead of opening it, where no other browser is given.
     pub no_browser: bool,
@@ -140,7 +140,7 @@ pub struct Auth {
     store: Option<Arc<dyn TokenStore>>,
     #[serde(skip)]
     traced: Arc<Mutex<VecDeque<AuthStep>>>,
-    /// How many users are logging in.
+    /// Number of users that are logging in.
     #[serde(skip)]
     users: Arc<watch::Sender<usize>>,
 }
@@ -296,36 +296,36 @@ impl Auth {
         self
     }
 
-    /// How the user is shown the login. Default: the system's browser.
+    /// Sets the browser that shows the login to the user. Default: the system's browser.
     #[must_use]
     pub fn browser(mut self, browser: impl Browser) -> Self {
         self.browser = Some(Arc::new(browser));
         self
     }
 
-    /// Where the browser comes back to after it. Default: a port of this machine.
+    /// Sets the address that the browser comes back to afterwards. Default: a port of this machine.
     #[must_use]
     pub fn redirect(mut self, redirect: impl Redirect) -> Self {
         self.redirect = Some(Arc::new(redirect));
         self
     }
 
-    /// Where logins are kept. Default: files that only the user can read, sealed with a key of the system's keychain where
-    /// there is one ([`FileStore::with_keychain`](crate::auth::FileStore::with_keychain)); [`MemoryStore`] keeps nothing beyond
-    /// the process.
+    /// Sets the store of logins. Default: files that only the user can read, sealed with a key of the system's keychain
+    /// where there is one ([`FileStore::with_keychain`](crate::auth::FileStore::with_keychain)); [`MemoryStore`] keeps
+    /// nothing beyond the process.
     #[must_use]
     pub fn store(mut self, store: impl TokenStore) -> Self {
         self.store = Some(Arc::new(store));
         self
     }
 
-    /// Where logins are kept.
+    /// Returns the store of logins.
     pub(crate) fn kept_in(&self) -> Arc<dyn TokenStore> {
         self.store.clone().unwrap_or_else(default_store)
     }
 
-    /// What was asked, answered and decided in the last logins of all clients with these options, oldest first: 128
-    /// steps at most. There are no secrets in it.
+    /// Returns the questions, answers and decisions of the last logins of all clients with these options, oldest first:
+    /// 128 steps at most. There are no secrets in it.
     #[must_use]
     pub fn trace(&self) -> Vec<AuthStep> {
         self.traced.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
@@ -338,8 +338,8 @@ impl Auth {
         traced.drain(..excess);
     }
 
-    /// The same for one connection, and how many of its users are logging in: whoever waits for the connection knows by
-    /// that for whom it waits.
+    /// Returns the same options for one connection, and the number of its users that are logging in: it tells a caller
+    /// that waits for the connection whether it waits for users.
     pub(crate) fn watched(&self) -> (Self, watch::Receiver<usize>) {
         let (users, watched) = watch::channel(0);
         (Self { users: Arc::new(users), ..self.clone() }, watched)

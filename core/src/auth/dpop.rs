@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 /// The algorithm of the proofs, to be looked for in `dpop_signing_alg_values_supported`.
 pub(crate) const ALGORITHM: Algorithm = Algorithm::Es256;
 
-/// What a proof says (RFC 9449 §4.2).
+/// Claims of a proof (RFC 9449 §4.2).
 #[derive(Serialize)]
 struct Claims<'a> {
     jti: &'a str,

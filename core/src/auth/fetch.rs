@@ -7,13 +7,13 @@ use serde::de::DeserializeOwned;
 
 use crate::error::shortened;
 
-/// What is to be fetched: a document, or the answer to a form.
+/// Request for a document, or for the answer to a form.
 pub(crate) struct Fetch {
     /// As it was given to us; never normalised.
     pub(crate) url: String,
     /// Names in lower case.
     pub(crate) headers: Vec<(&'static str, String)>,
-    /// What is posted, with its media type; `None` is a GET.
+    /// The posted body, with its media type; `None` is a GET.
     pub(crate) body: Option<(&'static str, String)>,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Debug for Fetch {
     }
 }
 
-/// Why there is no answer, for people.
+/// Reason for a missing answer, for people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unfetched {
     pub(crate) why: String,
@@ -71,7 +71,7 @@ impl fmt::Display for Unfetched {
 /// Reads what has to be a JSON object.
 ///
 /// # Errors
-/// What it is instead, for people.
+/// A description of the text that it is instead, for people.
 pub(crate) fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, String> {
     // Members by their order would do for serde.
     match body.iter().find(|byte| !byte.is_ascii_whitespace()) {
@@ -90,7 +90,7 @@ pub(crate) fn odd<'de, D: serde::Deserializer<'de>, T: Lenient>(deserializer: D)
     serde::Deserialize::deserialize(deserializer).map(T::of)
 }
 
-/// What is read of a member that may be anything.
+/// Lenient reading of a member that may be anything.
 pub(crate) trait Lenient: Sized {
     /// The value, if it is one.
     fn of(value: serde_json::Value) -> Option<Self>;
@@ -115,7 +115,7 @@ impl Lenient for Vec<String> {
     }
 }
 
-/// What came back.
+/// Answer to a [`Fetch`].
 pub(crate) struct Fetched {
     pub(crate) status: u16,
     /// Names in lower case; those that are no text are left out.

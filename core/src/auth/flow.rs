@@ -26,11 +26,11 @@ use crate::error::{Error, ErrorKind, shortened, shown_url};
 pub use trace::AuthStep;
 use trace::Trace;
 
-/// What a login begins with.
+/// Input of a login.
 #[derive(Debug)]
 pub(crate) struct Given {
     pub(crate) server_url: String,
-    /// Of the answer that made it necessary; none of a token that is renewed ahead of its end.
+    /// Challenges of the answer that made it necessary; none for a token that is renewed ahead of its end.
     pub(crate) challenges: Vec<Challenge>,
     /// The server has refused the token, whether it says why or not.
     pub(crate) refused: bool,
@@ -45,7 +45,7 @@ pub(crate) struct Given {
     /// The token is good, and its scopes are too few.
     pub(crate) steps_up: bool,
     pub(crate) auth: Auth,
-    /// What there was for this server until now, of whatever issuer.
+    /// The session with this server until now, of whatever issuer.
     pub(crate) stored: Option<Session>,
     /// Only a revision will do in which servers have protected-resource metadata.
     pub(crate) needs_metadata: bool,
@@ -53,12 +53,12 @@ pub(crate) struct Given {
     pub(crate) protocol_version: Option<String>,
 }
 
-/// What is to be done next. What came of it goes to the method that is named.
+/// Next thing to do. Its outcome goes to the method that is named.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// → [`Flow::fetched`]
     Fetch(Fetch),
-    /// What is kept for this issuer, which is going to change. → [`Flow::loaded`]
+    /// Loads the stored session of this issuer, which is going to change. → [`Flow::loaded`]
     Load {
         issuer: String,
     },
@@ -76,7 +76,7 @@ pub(crate) enum Step {
 }
 
 enum State {
-    /// Where the resource's metadata may be, and what is being asked.
+    /// Possible addresses of the resource's metadata, and the one being asked.
     Resource {
         asked: String,
         left: VecDeque<String>,
@@ -116,13 +116,13 @@ struct Request {
 pub(crate) struct Flow {
     given: Given,
     state: State,
-    /// What went wrong on the rungs so far.
+    /// Failures on the rungs so far.
     missed: Vec<String>,
     named_metadata: bool,
     resource: Option<ResourceMetadata>,
-    /// Where that was found.
+    /// Address where that was found.
     resource_metadata: Option<String>,
-    /// What is asked for as `resource` (RFC 8707), byte by byte as the metadata has it.
+    /// The `resource` of requests (RFC 8707), byte by byte as the metadata has it.
     identifier: Option<String>,
     issuer: String,
     /// Those that the server lists besides.
@@ -132,13 +132,13 @@ pub(crate) struct Flow {
     at_origin: bool,
     /// Nobody has said where its endpoints are, nor what they can.
     is_assumed: bool,
-    /// What is kept for this issuer.
+    /// The stored session of this issuer.
     session: Option<Session>,
     scopes: Vec<String>,
     proofs: Option<Proofs>,
     nonce: Option<String>,
     nonce_tried: bool,
-    /// What is kept has a refresh token that was refused.
+    /// The stored session has a refresh token that was refused.
     refused_refresh: bool,
     /// The refresh token that was refused.
     spent: Option<String>,
@@ -154,9 +154,9 @@ pub(crate) struct Flow {
     /// More is wanted than was asked for before.
     widens: bool,
     request: Option<Request>,
-    /// What a function has said of the user, and the identity provider was shown.
+    /// The assertion about the user that a function gave, and that the identity provider was shown.
     subject: Option<String>,
-    /// By which the client has proved itself in the last request for a token.
+    /// Assertion with which the client has proved itself in the last request for a token.
     client_assertion: Option<String>,
     trace: Trace,
     notes: Vec<String>,
@@ -218,7 +218,7 @@ impl Flow {
         (flow, step)
     }
 
-    /// What the server has refused, which is the first step.
+    /// Records the server's refusal, which is the first step.
     fn note_challenge(&mut self) {
         if !self.given.refused {
             return;
@@ -238,7 +238,7 @@ impl Flow {
         self.trace.decided(if said.is_empty() { "nothing that says more" } else { &said });
     }
 
-    /// What a [`Step::Fetch`] has brought, or why it brought nothing.
+    /// Takes the outcome of a [`Step::Fetch`]: the answer, or the reason why there is none.
     pub(crate) fn fetched(&mut self, outcome: Result<Fetched, Unfetched>, now: u64) -> Step {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Resource { asked, left } => self.resource_fetched(asked, left, outcome),
@@ -258,7 +258,7 @@ impl Flow {
         }
     }
 
-    /// What is kept for the issuer.
+    /// Takes the stored session of the issuer.
     pub(crate) fn loaded(&mut self, session: Option<Session>, now: u64) -> Step {
         match std::mem::replace(&mut self.state, State::Over) {
             State::Loading => self.decide(session, now),
@@ -275,7 +275,7 @@ impl Flow {
         }
     }
 
-    /// Where the browser will come back to.
+    /// Takes the address that the browser will come back to.
     pub(crate) fn listening(&mut self, redirect_uri: Result<String, Error>, now: u64) -> Step {
         match (std::mem::replace(&mut self.state, State::Over), redirect_uri) {
             (State::Listening, Ok(redirect_uri)) => self.with_redirect(redirect_uri, now),
@@ -300,12 +300,12 @@ impl Flow {
         }
     }
 
-    /// Where the login was.
+    /// Returns the issuer of the login.
     pub(crate) fn issuer(&self) -> &str {
         &self.issuer
     }
 
-    /// What has happened so far, with nothing secret in it. Taken out.
+    /// Takes out the steps so far, with nothing secret in them.
     pub(crate) fn take_trace(&mut self) -> Vec<AuthStep> {
         self.trace.take()
     }
@@ -325,17 +325,17 @@ impl Flow {
         self.forgotten.take()
     }
 
-    /// True if the token is one that somebody else has got meanwhile.
+    /// Returns true if the token is one that somebody else has got meanwhile.
     pub(crate) fn took_over(&self) -> bool {
         self.took_over
     }
 
-    /// True if the token has come by a refresh.
+    /// Returns true if the token has come by a refresh.
     pub(crate) fn has_refreshed(&self) -> bool {
         self.has_refreshed
     }
 
-    /// What the user should hear of: a login that was lost, and why. Taken out.
+    /// Takes out the notes for the user: of a login that was lost, and why.
     pub(crate) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }

@@ -1,7 +1,7 @@
 //! JSON Web Signatures (RFC 7515), Keys (RFC 7517) and Algorithms (RFC 7518) for tokens (RFC 7519), over
 //! `jsonwebtoken` and ring.
 //!
-//! What is verified here is the signature alone: issuer, audience and times are claims, and their owner's business.
+//! Only the signature is verified here: issuer, audience and times are claims, and their owner's business.
 
 mod keys;
 mod provider;
@@ -19,7 +19,7 @@ pub(crate) use sign::SigningKey;
 /// The longest token that is looked at, in bytes.
 pub(crate) const MAX_TOKEN_BYTES: usize = 16 * 1024;
 
-/// So many keys are tried at most for a token that names none: each costs an operation with a public key.
+/// Most keys that are tried for a token that names none: each costs an operation with a public key.
 const MAX_TRIED: usize = 8;
 
 /// An asymmetric signature algorithm (RFC 7518 §3.1, RFC 8037 §3.1). There is no `none` and no `HS*`: with keys that
@@ -109,7 +109,7 @@ impl fmt::Display for Algorithm {
     }
 }
 
-/// What a token says of itself before anybody has verified it.
+/// Header of a token, before anybody has verified it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) alg: Algorithm,
@@ -117,7 +117,7 @@ pub(crate) struct Header {
     pub(crate) typ: Option<String>,
 }
 
-/// Why a token is not accepted. Nothing of the token is in it.
+/// Reason for refusing a token. Nothing of the token is in it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum Refused {
@@ -137,7 +137,7 @@ pub(crate) enum Refused {
     TooManyKeys,
     /// The signature is not that of the key.
     Signature,
-    /// What is signed is no JSON object.
+    /// The signed payload is no JSON object.
     Claims,
 }
 
@@ -159,7 +159,7 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// What a token says of itself; nothing of it is verified.
+/// Reads the header of a token; nothing of it is verified.
 pub(crate) fn header(token: &str) -> Result<Header, Refused> {
     use jsonwebtoken::errors::ErrorKind;
 

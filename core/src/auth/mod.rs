@@ -1,9 +1,8 @@
 //! Authorization over HTTP: servers as OAuth 2.1 resource servers, and clients that find the authorization server,
 //! register, log in, refresh and step up by themselves. One file for each RFC.
 //!
-//! **Invariant**: nothing here reads a socket, a file or a clock. What has to be fetched is a `Fetch`
-//! that the HTTP transport carries out; what depends on the time is given it. Only the token store, which is files, has
-//! files, and waits.
+//! **Invariant**: nothing here reads a socket, a file or a clock. Each request is a `Fetch` that the HTTP transport
+//! carries out; what depends on the time is given it. Only the token store, which is files, has files, and waits.
 
 pub(crate) mod assertion;
 pub(crate) mod authorization;

@@ -25,12 +25,12 @@ impl Pkce {
         Ok(Self { verifier: URL_SAFE_NO_PAD.encode(random) })
     }
 
-    /// What the token endpoint gets.
+    /// Returns the verifier, for the token endpoint.
     pub(crate) fn verifier(&self) -> &str {
         &self.verifier
     }
 
-    /// What the authorization endpoint gets, as S256.
+    /// Returns the S256 challenge, for the authorization endpoint.
     pub(crate) fn challenge(&self) -> String {
         URL_SAFE_NO_PAD.encode(Sha256::digest(self.verifier.as_bytes()))
     }

@@ -12,7 +12,7 @@ use super::token::refusal_of;
 use super::url::{Parts, is_safe, is_same_issuer};
 use crate::error::shown_url;
 
-/// What a client is known as to one authorization server.
+/// Identity of a client at one authorization server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Client {
     pub(crate) client_id: String,
@@ -21,16 +21,16 @@ pub(crate) struct Client {
     /// Unix seconds; 0 is never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) client_secret_expires_at: Option<u64>,
-    /// How it proves itself at the token endpoint, where that was agreed on.
+    /// Its way of authenticating at the token endpoint, where that was agreed on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token_endpoint_auth_method: Option<String>,
-    /// Where the browser comes back to, of a client that was registered with it.
+    /// Redirect URI of a client that was registered with one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) redirect_uri: Option<String>,
     pub(crate) known_by: KnownBy,
 }
 
-/// How an authorization server has come to know a client.
+/// Way in which an authorization server has come to know a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum KnownBy {
@@ -65,8 +65,8 @@ impl Client {
         self.client_secret_expires_at = Some(1);
     }
 
-    /// True if it is of use for another login: not when its secret has expired, or it was registered with another
-    /// address to come back to.
+    /// Returns true if it is of use for another login: not when its secret has expired, or it was registered with
+    /// another address to come back to.
     pub(crate) fn is_usable(&self, now: u64, redirect_uri: Option<&str>) -> bool {
         let expired = self.client_secret_expires_at.is_some_and(|at| at != 0 && at <= now);
         let moved =
@@ -75,7 +75,7 @@ impl Client {
     }
 }
 
-/// How to become known.
+/// Next step towards a client that the authorization server knows.
 #[derive(Debug)]
 pub(crate) enum Choice {
     Known(Client),
@@ -83,10 +83,10 @@ pub(crate) enum Choice {
     Register(String),
 }
 
-/// The specification's order: known before, by a metadata document, by registration.
+/// Chooses in the specification's order: known before, by a metadata document, by registration.
 ///
 /// # Errors
-/// What to do, as nothing else is left.
+/// Advice for people, as nothing else is left.
 pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Result<Choice, String> {
     if let Some(id) = &auth.client_id {
         if let Some(own) = auth.issuer.as_deref().filter(|own| !is_same_issuer(own, issuer)) {
@@ -122,7 +122,7 @@ pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Re
     ))
 }
 
-/// True if a URL may be a client's id (Client ID Metadata Documents, §3).
+/// Returns true if a URL may be a client's id (Client ID Metadata Documents, §3).
 pub(crate) fn is_document_url(url: &str) -> bool {
     Parts::of(url).is_some_and(|parts| {
         parts.is_https()
@@ -169,10 +169,10 @@ pub(crate) fn request(endpoint: &str, auth: &Auth, metadata: &ServerMetadata, re
     Fetch::post(endpoint, "application/json", body.to_string())
 }
 
-/// What a registration has led to, RFC 7591 §3.2.
+/// Reads the answer to a registration, RFC 7591 §3.2.
 ///
 /// # Errors
-/// Why there is no client, for people.
+/// The reason why there is no client, for people.
 pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, String> {
     #[derive(Deserialize)]
     struct Wire {
@@ -216,7 +216,7 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
     })
 }
 
-/// True if a browser may be sent back there (OAuth 2.1 §8.4.2).
+/// Returns true if a browser may be sent back there (OAuth 2.1 §8.4.2).
 pub(crate) fn is_redirect_uri(uri: &str) -> bool {
     is_safe(uri) && !uri.contains('#')
 }

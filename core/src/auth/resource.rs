@@ -1,6 +1,6 @@
-//! A server as an OAuth 2.1 resource server: which tokens it takes, and what it says to those who bring none.
+//! A server as an OAuth 2.1 resource server: the tokens that it takes, and its answer to requests without one.
 //!
-//! What is decided is decided here; `transport/http/guard.rs` asks for it, fetches and answers.
+//! Decisions are made here; `transport/http/guard.rs` asks for them, fetches and answers.
 
 pub(crate) mod bearer;
 pub(crate) mod claims;

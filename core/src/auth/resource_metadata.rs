@@ -1,4 +1,4 @@
-//! RFC 9728, OAuth 2.0 Protected Resource Metadata: what a server says of who lets in.
+//! RFC 9728, OAuth 2.0 Protected Resource Metadata: a server's account of its authorization servers.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::fetch::odd;
 use super::url::Parts;
 use crate::model::or_default;
 
-/// A protected resource's metadata, RFC 9728 §2. What it does not name is left out.
+/// A protected resource's metadata, RFC 9728 §2. Members that it does not name are left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceMetadata {
@@ -18,16 +18,16 @@ pub struct ResourceMetadata {
     /// The scopes that are needed for the basics.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub scopes_supported: Option<Vec<String>>,
-    /// How a token may come: `header`, and never `query` here.
+    /// Ways in which a token may come: `header`, and never `query` here.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub bearer_methods_supported: Option<Vec<String>>,
     /// Its name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub resource_name: Option<String>,
-    /// Where developers can read about it.
+    /// Page where developers can read about it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub resource_documentation: Option<String>,
-    /// Where its own keys are.
+    /// Address of its own keys.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "odd")]
     pub jwks_uri: Option<String>,
     /// The algorithms of DPoP proofs that it takes (RFC 9449).
@@ -49,7 +49,8 @@ impl ResourceMetadata {
     }
 }
 
-/// Where the metadata of the resource at `url` may be, best first: §3.1 with its path, and at the root of its origin.
+/// Returns the possible addresses of the metadata of the resource at `url`, best first: §3.1 with its path, and at the
+/// root of its origin.
 pub(crate) fn well_known(url: &str) -> Vec<String> {
     let Some(parts) = Parts::of(url) else { return Vec::new() };
     let root = format!("{}/.well-known/oauth-protected-resource", parts.origin());

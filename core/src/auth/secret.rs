@@ -1,4 +1,4 @@
-//! What nobody is to read by accident.
+//! Texts that nobody is to read by accident.
 
 use std::fmt;
 

@@ -59,7 +59,7 @@ impl ServerMetadata {
     /// (RFC 8414 §3.3) but the slash of an empty path. Optional members that are not what they should be are passed over.
     ///
     /// # Errors
-    /// What is wrong with it, for people.
+    /// The fault of the document, for people.
     pub(crate) fn parse(body: &[u8], issuer: Option<&str>) -> Result<Self, String> {
         let metadata: Self = object(body).map_err(|e| format!("it is no authorization server metadata ({e})"))?;
         if let Some(issuer) = issuer
@@ -81,10 +81,11 @@ impl ServerMetadata {
         Ok(metadata)
     }
 
-    /// True if S256 may be used (RFC 7636): a document has to say so (RFC 8414, section 2). `assumed`: there is no document.
+    /// Checks that S256 may be used (RFC 7636): a document has to say so (RFC 8414, section 2). `assumed`: there is no
+    /// document.
     ///
     /// # Errors
-    /// Why not, for people.
+    /// The reason why it may not, for people.
     pub(crate) fn check_pkce(&self, assumed: bool) -> Result<(), String> {
         match &self.code_challenge_methods_supported {
             Some(methods) if methods.iter().any(|method| method == "S256") => Ok(()),
@@ -97,14 +98,14 @@ impl ServerMetadata {
         }
     }
 
-    /// True if a scope may be asked for because the server knows it.
+    /// Returns true if a scope may be asked for because the server knows it.
     pub(crate) fn has_scope(&self, scope: &str) -> bool {
         self.scopes_supported.iter().flatten().any(|own| own == scope)
     }
 }
 
-/// Where an issuer's metadata may be, best first: RFC 8414 §3.1, then OpenID Connect Discovery with the path in either
-/// place.
+/// Returns the possible addresses of an issuer's metadata, best first: RFC 8414 §3.1, then OpenID Connect Discovery
+/// with the path in either place.
 pub(crate) fn well_known(issuer: &str) -> Vec<String> {
     let Some(parts) = Parts::of(issuer) else { return Vec::new() };
     let (origin, path) = (parts.origin(), parts.path.trim_end_matches('/'));

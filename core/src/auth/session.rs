@@ -1,4 +1,4 @@
-//! What a login leaves behind, and what is kept of it.
+//! Result of a login, and the part of it that is kept.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,14 +9,15 @@ use super::secret::Secret;
 use super::token::Token;
 use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
 
-/// What one client has at one authorization server, for one MCP server. There is nothing of another issuer in it.
+/// The session of one client with one authorization server, for one MCP server. There is nothing of another issuer in
+/// it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Session {
     pub(crate) issuer: String,
-    /// What tokens are asked for (RFC 8707), as the server's metadata has it.
+    /// The `resource` that tokens are asked for (RFC 8707), as the server's metadata has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resource: Option<String>,
-    /// Where that metadata was found.
+    /// Address where that metadata was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) resource_metadata: Option<String>,
     pub(crate) token_endpoint: String,
@@ -24,18 +25,18 @@ pub(crate) struct Session {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) methods: Option<Vec<String>>,
     pub(crate) client: Client,
-    /// How the token was got.
+    /// Grant that the token came by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) grant: Option<Grant>,
-    /// Whose login it is, by the program's own word.
+    /// User of the login, as the program names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) user: Option<String>,
-    /// What was asked for.
+    /// Requested scopes.
     #[serde(default)]
     pub(crate) scopes: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) token: Option<Token>,
-    /// When it came, Unix seconds.
+    /// Time of the token's arrival, Unix seconds.
     #[serde(default)]
     pub(crate) since: u64,
     /// The key that the token is bound to.
@@ -49,12 +50,12 @@ pub(crate) struct Session {
 /// The most logins of different programs and users that are kept together.
 const MAX_LOGINS: usize = 64;
 
-/// What is kept for one issuer and one server: the logins of all programs and users, each as it is written there.
-/// Programs have other versions of this library, and what one cannot read is no less a login.
+/// Stored logins of one issuer and one server, of all programs and users, each as it is written there. Programs have
+/// other versions of this library, and a login that one cannot read is no less a login.
 #[derive(Default)]
 struct Logins {
     all: Vec<Value>,
-    /// What stands beside them.
+    /// Members beside them.
     members: Map<String, Value>,
 }
 
@@ -84,7 +85,7 @@ fn one(kept: &Value) -> Option<Session> {
     is_one.then(|| Session::deserialize(kept).ok()).flatten()
 }
 
-/// Whose login it is, for people.
+/// Names the owner of a login, for people.
 fn named(kept: &Value) -> String {
     let text = |value: &Value| value.as_str().map(|text| shortened(text, 100).into_owned());
     let client = text(&kept["client"]["client_id"]).map(|id| format!("client_id {id:?}"));
@@ -93,7 +94,8 @@ fn named(kept: &Value) -> String {
 }
 
 impl Session {
-    /// True if it belongs to who is meant by these options: what another program or user has got is not shown for them.
+    /// Returns true if it belongs to the program and the user of these options: tokens of others are not shown for
+    /// them.
     pub(crate) fn is_of(&self, auth: &Auth) -> bool {
         let client_id = &self.client.client_id;
         let client = match self.client.known_by {
@@ -116,7 +118,7 @@ impl Session {
         })
     }
 
-    /// True if all these scopes were asked for, or granted for another reason.
+    /// Returns true if all these scopes were asked for, or granted for another reason.
     pub(crate) fn has_asked(&self, wanted: &str) -> bool {
         let was_asked = |scope: &str| self.scopes.iter().any(|own| own == scope);
         wanted.split_whitespace().all(|scope| was_asked(scope) || self.has_scopes(scope))
@@ -152,8 +154,8 @@ impl Session {
         Ok((logins.written().map_err(failed)?, note))
     }
 
-    /// What was kept for whom these options mean; `None` when there is none of this issuer, or another version of this
-    /// library has written it otherwise.
+    /// Returns the stored login that these options mean; `None` when there is none of this issuer, or another version
+    /// of this library has written it otherwise.
     pub(crate) fn from_kept(kept: &Secret, issuer: &str, auth: &Auth) -> Option<Self> {
         let logins = Logins::read(kept)?.all;
         logins.iter().filter_map(one).find(|session| session.issuer == issuer && session.is_of(auth))

@@ -1,7 +1,7 @@
-//! Where a client keeps what a login has left: tokens, the registration, the key that tokens are bound to. All of it is
-//! one text, whose meaning is the client's business.
+//! Stores for the results of logins: tokens, the registration, the key that tokens are bound to. All of it is one text,
+//! whose meaning is the client's business.
 //!
-//! What is kept is changed by one at a time, whoever shares the store. A refresh token is used up by being used, so to
+//! A login is changed by one at a time, whoever shares the store. A refresh token is used up by being used, so to
 //! refresh is to change: **reserve → load → refresh → save**.
 //!
 //! 1. [`reserve`](TokenStore::reserve) keeps everybody else, in this process and in others, from changing the same login.
@@ -36,7 +36,7 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 pub use file::FileStore;
 pub use memory::MemoryStore;
 
-/// Whose login it is, and for what: tokens of one issuer are never shown to another, nor those for one server to another.
+/// Key of a login: tokens of one issuer are never shown to another, nor those for one server to another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct TokenKey {
     /// The authorization server's issuer identifier, as its metadata spells it.
@@ -55,7 +55,7 @@ impl TokenKey {
 /// The most that is kept of one login, in bytes.
 pub(crate) const MAX_BYTES: usize = 256 * 1024;
 
-/// Where logins are kept if nothing is said: one place for the process.
+/// Returns the default store of logins: one for the process.
 pub(crate) fn default_store() -> Arc<dyn TokenStore> {
     static PLACE: OnceLock<Arc<dyn TokenStore>> = OnceLock::new();
     let place = PLACE.get_or_init(|| match FileStore::by_default() {
@@ -73,11 +73,11 @@ pub(crate) fn too_long(key: &TokenKey) -> Error {
     Error::new(ErrorKind::Auth, format!("the login at {server} is longer than the 256 KiB that a token store keeps"))
 }
 
-/// Where logins are kept, each as one text. Called from any thread, and never under a lock.
+/// Store of logins, each of which is one text. Called from any thread, and never under a lock.
 ///
 /// Errors are of kind [`Auth`](crate::ErrorKind::Auth), and say what to do.
 pub trait TokenStore: Send + Sync + 'static {
-    /// What is kept under this key, without waiting for whoever changes it.
+    /// Loads the login under this key, without waiting for whoever changes it.
     fn load(&self, key: &TokenKey) -> BoxFuture<Result<Option<Secret>>>;
 
     /// All that is kept for a server, whatever the issuer. A client asks for it before it knows the issuer.
@@ -103,7 +103,7 @@ fn of_login(key: &TokenKey) -> TokenKey {
 
 /// The right to change what is kept under one key; dropped, it is somebody else's.
 pub trait Reservation: Send + Sync {
-    /// What is kept now.
+    /// Loads the login as it is now.
     fn load(&mut self) -> BoxFuture<Result<Option<Secret>>>;
 
     /// Keeps this in place of what was there, at most 256 KiB. When it returns, no crash undoes it; when it fails, what was there still is.

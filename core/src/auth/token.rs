@@ -22,7 +22,7 @@ pub(crate) const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer
 /// A token is renewed so many seconds before its end, or a tenth of its life if that is less.
 const AHEAD: u64 = 30;
 
-/// How a client proves itself at the token endpoint.
+/// Authentication of a client at the token endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
     None,
@@ -42,10 +42,11 @@ impl Method {
         }
     }
 
-    /// The method that both sides can, of those that the server lists; what it lists by default is RFC 8414's.
+    /// Chooses the method that both sides support, of those that the server lists; its default list is that of RFC
+    /// 8414.
     ///
     /// # Errors
-    /// What the server wants instead, for people.
+    /// The methods that the server wants instead, for people.
     pub(crate) fn choose(client: &Client, has_key: bool, listed: Option<&[String]>) -> Result<Self, String> {
         if let Some(agreed) = client.token_endpoint_auth_method.as_deref().and_then(Self::named)
             && (agreed == Self::None || client.client_secret.is_some() || (has_key && agreed == Self::PrivateKeyJwt))
@@ -115,7 +116,7 @@ pub(crate) fn request<'a>(
     fetch
 }
 
-/// How a token is shown.
+/// Scheme by which a token is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum TokenType {
     Bearer,
@@ -123,7 +124,7 @@ pub(crate) enum TokenType {
     Dpop,
 }
 
-/// What the token endpoint gave. Times are Unix seconds.
+/// Answer of the token endpoint. Times are Unix seconds.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Token {
     pub(crate) access_token: String,
@@ -136,7 +137,7 @@ pub(crate) struct Token {
     pub(crate) renew_at: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) refresh_token: Option<String>,
-    /// What was granted, if the server has said so.
+    /// The granted scopes, if the server names them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) scope: Option<String>,
 }
@@ -153,7 +154,7 @@ impl fmt::Debug for Token {
 }
 
 impl Token {
-    /// True if it should not be used any more.
+    /// Returns true if it should not be used any more.
     pub(crate) fn is_stale(&self, now: u64) -> bool {
         self.renew_at.is_some_and(|at| at <= now)
     }
@@ -178,26 +179,26 @@ impl fmt::Display for Refusal {
 }
 
 impl Refusal {
-    /// True if the same may succeed later.
+    /// Returns true if the same may succeed later.
     pub(crate) fn is_transient(&self) -> bool {
         const LATER: [&str; 4] = ["temporarily_unavailable", "slow_down", "server_error", "use_dpop_nonce"];
         self.is_busy() || self.error.as_deref().is_some_and(|error| LATER.contains(&error))
     }
 
-    /// True if what was shown is of no use any more: what says so in OAuth's own word for it, and not the page of a proxy
-    /// or a complaint about the request.
+    /// Returns true if what was shown is of no use any more: what says so in OAuth's own word for it, and not the page
+    /// of a proxy or a complaint about the request.
     pub(crate) fn is_final(&self) -> bool {
         !self.is_busy() && self.is("invalid_grant")
     }
 
-    /// True if a token endpoint has said so, in whatever words, and would again: a 403 that has no error of OAuth's in it
-    /// may be of a proxy's.
+    /// Returns true if a token endpoint has said so, in whatever words, and would again: a 403 that has no error of
+    /// OAuth's in it may be of a proxy's.
     pub(crate) fn is_of_endpoint(&self) -> bool {
         let in_general = matches!(self.status, 400..500) && !matches!(self.status, 403 | 407 | 451);
         !self.is_transient() && (in_general || (self.status < 500 && self.error.is_some()))
     }
 
-    /// True if the server does not know the client, or not by what it has shown.
+    /// Returns true if the server does not know the client, or not by what it has shown.
     pub(crate) fn is_of_client(&self) -> bool {
         !self.is_busy() && (self.is("invalid_client") || self.is("unauthorized_client"))
     }
@@ -230,17 +231,17 @@ pub(crate) fn mask(text: &mut String, secret: &str) {
     }
 }
 
-/// What a refusal says of itself.
+/// Reads the code and the description of a refusal.
 pub(crate) fn refusal_of(fetched: &Fetched) -> Refusal {
     let body: Value = serde_json::from_slice(&fetched.body).unwrap_or_default();
     let text = |name: &str, most| body.get(name).and_then(Value::as_str).map(|text| shortened(text, most).into_owned());
     Refusal { status: fetched.status, error: text("error", 60), description: text("error_description", 200) }
 }
 
-/// What the token endpoint has answered.
+/// Reads the answer of the token endpoint.
 ///
 /// # Errors
-/// Its refusal. What should have been a token and cannot be read is one, too.
+/// Its refusal. A token that cannot be read is one, too.
 pub(crate) fn answer(fetched: &Fetched, now: u64) -> Result<Token, Refusal> {
     let refusal = refusal_of(fetched);
     if !(200..300).contains(&fetched.status) || refusal.error.is_some() {

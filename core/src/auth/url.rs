@@ -1,5 +1,4 @@
-//! What authorization has to know of a URL. A URL is only ever looked at: what is sent or compared is the text as it
-//! came.
+//! Parts of a URL that authorization needs. A URL is only ever looked at: the text is sent and compared as it came.
 
 use fluent_uri::Uri;
 
@@ -53,17 +52,17 @@ impl<'a> Parts<'a> {
         self.scheme.eq_ignore_ascii_case("https")
     }
 
-    /// True if only this machine is meant.
+    /// Returns true if only this machine is meant.
     pub(crate) fn is_loopback(&self) -> bool {
         self.loopback
     }
 
-    /// True if it says who comes: a name, and maybe a password.
+    /// Returns true if it names a user, and maybe a password.
     pub(crate) fn has_user(&self) -> bool {
         self.user
     }
 
-    /// True if both have scheme, host and port in common.
+    /// Returns true if both have scheme, host and port in common.
     pub(crate) fn is_same_origin(&self, other: &Parts<'_>) -> bool {
         self.scheme.eq_ignore_ascii_case(other.scheme)
             && self.host.eq_ignore_ascii_case(other.host)
@@ -77,13 +76,14 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// True if secrets may be sent there, and a browser: `https`, or `http` on this machine.
+/// Returns true if secrets may be sent there, and a browser: `https`, or `http` on this machine.
 pub(crate) fn is_safe(url: &str) -> bool {
     // Browsers take a backslash for a slash and drop line breaks: nothing that they read otherwise than we do.
     Parts::of(url).is_some_and(|parts| parts.is_https() || parts.is_loopback())
 }
 
-/// True if a resource's identifier stands for this server: the same origin, and a path that the server's begins with.
+/// Returns true if a resource's identifier stands for this server: the same origin, and a path that the server's begins
+/// with.
 pub(crate) fn covers(resource: &str, server: &str) -> bool {
     // RFC 8707, section 2: no fragment.
     if resource.contains('#') {
@@ -96,7 +96,7 @@ pub(crate) fn covers(resource: &str, server: &str) -> bool {
         && server.path.strip_prefix(own).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// True if two issuers are one: the same text, or the same but for the slash that stands for an empty path
+/// Returns true if two issuers are one: the same text, or the same but for the slash that stands for an empty path
 /// (RFC 3986, section 6.2.3).
 pub(crate) fn is_same_issuer(one: &str, other: &str) -> bool {
     fn rootless(url: &str) -> Option<&str> {

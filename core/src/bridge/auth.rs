@@ -18,9 +18,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::Principal;
 use crate::server;
 
-/// How long a store of the host's may take over one thing.
+/// Longest time that a store of the host may take for one operation.
 const STORE: Duration = Duration::from_secs(60);
-/// How long a function of the host's may take that gives a token: it may ask somebody.
+/// Longest time that a function of the host may take to give a token: it may ask somebody.
 const SOURCE: Duration = Duration::from_secs(300);
 
 /// Options without their member `auth`, and that.
@@ -40,7 +40,7 @@ fn apart(what: &str, options: &str) -> Result<(String, Option<Map<String, Value>
 
 // ---- the client ------------------------------------------------------------------------------------------------
 
-/// What a host says besides the options of [`Auth`].
+/// Options of a host besides those of [`Auth`].
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Functions {
@@ -52,7 +52,7 @@ struct Functions {
     store: Option<Place>,
 }
 
-/// Where logins are kept.
+/// Store of logins.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Place {
@@ -339,7 +339,7 @@ struct Introspection {
     client_secret: String,
 }
 
-/// What a host's function says of a token.
+/// Verdict of a host's function on a token.
 #[derive(Deserialize)]
 struct Verdict {
     #[serde(default)]

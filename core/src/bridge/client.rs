@@ -29,7 +29,7 @@ pub struct Client {
     handlers: Arc<Mutex<Handlers>>,
     roots: Mutex<Option<Roots>>,
     state: Connection,
-    /// What the host listens to, by its own numbers.
+    /// Streams that the host listens to, by its own numbers.
     listening: Arc<Mutex<HashMap<u64, Arc<Listening>>>>,
     following: Following,
 }
@@ -50,10 +50,10 @@ pub(super) fn given<T>(
     super::http_transport::client_options(bridge, options, parse, of)
 }
 
-/// What the placeholders of a configuration stand for, and the options without that.
+/// Splits the values of a configuration's placeholders from the options.
 ///
 /// # Errors
-/// [`Misuse`](crate::ErrorKind::Misuse) for what are no texts by name.
+/// [`Misuse`](crate::ErrorKind::Misuse) for values that are no texts by name.
 pub(super) fn variables(options: &str) -> Result<(BTreeMap<String, String>, Cow<'_, str>)> {
     const NAME: &str = "variables";
     if !options.contains(NAME) {
@@ -80,7 +80,7 @@ fn wrong_variable(got: &Value) -> Error {
     Error::misuse(format!("client options: option \"variables\": expected texts by name, got {got}"))
 }
 
-/// How far the client is.
+/// State of the client's connection.
 #[derive(Default)]
 pub(super) enum State {
     #[default]
@@ -134,7 +134,7 @@ impl Drop for Attempt {
 /// A client's place, which its group fills, too.
 pub(super) type Connection = Arc<Mutex<State>>;
 
-/// What a server says of itself, and how it is reached where that is not known.
+/// Result of opening a connection: the server's own words, and the way to it where that is not known.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Opened<'a> {
@@ -167,7 +167,7 @@ impl<'a> Opened<'a> {
     }
 }
 
-/// What is settled of a client that has connected.
+/// Returns the facts that are settled once a client has connected.
 pub(super) fn opened(client: &client::Client) -> RawJson {
     let (transport, session_id) = (Some(client.transport()), client.session_id());
     RawJson::from_value(&Opened { transport, session_id, ..Opened::of(&client.connected.opening()) })
@@ -259,7 +259,7 @@ impl Client {
         }
     }
 
-    /// What a group needs to connect this client.
+    /// Returns the parts that a group needs to connect this client.
     pub(super) fn parts(&self) -> (Arc<Mutex<Handlers>>, Connection) {
         (self.handlers.clone(), self.state.clone())
     }
@@ -428,9 +428,9 @@ impl Client {
         });
     }
 
-    /// Takes the next change of a listener: settles `{"method", "uri"?, "params"?}`, with parameters for a notification of an extension and of a task, and `null` after the last one. What is settled
-    /// early is taken all the same when it was there already. Of a client that was closed it fails with
-    /// [`Closed`](crate::ErrorKind::Closed).
+    /// Takes the next change of a listener: settles `{"method", "uri"?, "params"?}`, with parameters for a notification
+    /// of an extension and of a task, and `null` after the last one. A change that is settled early is taken all the
+    /// same when it was there already. Of a client that was closed it fails with [`Closed`](crate::ErrorKind::Closed).
     pub fn next_change(&self, op: u64, listener: u64) {
         let listening = lock(&self.listening).get(&listener).cloned();
         let gone = if listening.is_none() { self.connected().map(drop) } else { Ok(()) };
@@ -457,7 +457,7 @@ impl Client {
         });
     }
 
-    /// No longer listens: who waits for a change gets `null`. No longer follows a task.
+    /// No longer listens: a waiting call for a change gets `null`. No longer follows a task.
     pub fn end_listening(&self, listener: u64) {
         let followed = lock(&self.following).remove(&listener);
         drop(followed);
@@ -479,7 +479,7 @@ impl Client {
         self.connected().ok()?.session_id()
     }
 
-    /// Ends the connection in order, also one that is being opened; settles `{}`. What is asked for from now on fails with
+    /// Ends the connection in order, also one that is being opened; settles `{}`. Requests from now on fail with
     /// [`Closed`](crate::ErrorKind::Closed).
     pub fn close(&self, op: u64) {
         let before = std::mem::replace(&mut *lock(&self.state), State::Closed);
@@ -499,8 +499,8 @@ impl Client {
         });
     }
 
-    /// What was asked, answered and decided in the last logins, oldest first: `[{"step", "url"?, "status"?, "decision"?}]`,
-    /// 128 at most, without secrets. Also of a client that is not connected.
+    /// Returns the questions, answers and decisions of the last logins, oldest first: `[{"step", "url"?, "status"?,
+    /// "decision"?}]`, 128 at most, without secrets. Also of a client that is not connected.
     #[cfg(feature = "auth")]
     #[must_use]
     pub fn auth_trace(&self) -> RawJson {

@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// A signal is to be heard by the host.
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
-/// How often that has begun.
+/// Number of calls of [`watch_signals`].
 static ROUND: AtomicU64 = AtomicU64::new(0);
 /// There is a task that hears the signals.
 static HEARS: AtomicBool = AtomicBool::new(false);
@@ -42,7 +42,7 @@ pub fn watch_signals(patience: Duration) -> Result<()> {
             let watched = || IS_WATCHED.load(Ordering::SeqCst).then(|| ROUND.load(Ordering::SeqCst));
             let before = watched();
             tokio::time::sleep(patience).await;
-            // Who watches since then has missed nothing.
+            // A host that watches since then has missed nothing.
             if before.is_some() && watched() == before {
                 crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
                 // Nothing milder is safe while another thread runs the host's code.

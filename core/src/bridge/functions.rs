@@ -17,7 +17,7 @@ use crate::jsonrpc::RawJson;
 #[derive(Clone)]
 pub(super) struct Function {
     handler: Arc<dyn Handler>,
-    /// Before what is said of its errors.
+    /// Text before the messages of its errors.
     place: &'static str,
 }
 
@@ -27,7 +27,7 @@ impl Function {
         Self { handler: Arc::new(HostHandler { bridge: bridge.clone(), handler }), place }
     }
 
-    /// What it answers; dropped, it is cancelled.
+    /// Calls the function and waits for its answer; dropped, the call is cancelled.
     pub(super) fn ask<T: DeserializeOwned>(
         &self,
         params: &Value,
@@ -39,9 +39,9 @@ impl Function {
             let answer = tokio::time::timeout(wait, asked).await.unwrap_or_else(|_| {
                 Err(Error::new(ErrorKind::Timeout, format!("it has not answered within {} s", wait.as_secs())))
             });
-            // What kind of error it is may mean something; what it says is the host's own.
+            // The kind of the error may mean something; its text is the host's own.
             let answer = answer.map_err(|e| Error::new(kind_of(&e), format!("{place}{}", e.message())))?;
-            // What serde says would quote the answer, which may be a token.
+            // Serde's message would quote the answer, which may be a token.
             answer.to().map_err(|_| Error::misuse(format!("{place}its answer is not of the shape that it should have")))
         }
     }
@@ -50,7 +50,7 @@ impl Function {
 fn kind_of(error: &Error) -> ErrorKind {
     match error.kind() {
         kind @ (ErrorKind::Timeout | ErrorKind::Transport | ErrorKind::Cancelled | ErrorKind::Misuse) => kind,
-        // Of the host's own connections: whom it asks is away.
+        // An error of the host's own connections: the peer that it asks is away.
         ErrorKind::Closed => ErrorKind::Transport,
         _ => ErrorKind::Auth,
     }

@@ -13,7 +13,7 @@ use crate::protocol::Kind;
 
 /// A host's group of clients. Each server has an ordinary client object ([`client`](Self::client)), with a source,
 /// handlers and roots of its own, through which the host makes its requests; the group connects them, lists what they
-/// have together, and says whose client a public name belongs to ([`route`](Self::route)).
+/// have together, and names the client that a public name belongs to ([`route`](Self::route)).
 pub struct ClientGroup {
     bridge: Bridge,
     options: ClientOptions,
@@ -137,7 +137,7 @@ impl ClientGroup {
         });
     }
 
-    /// Why servers are not connected: `{name: {"kind", "message", "code"?, "data"?}}`.
+    /// Returns the reasons why servers are not connected: `{name: {"kind", "message", "code"?, "data"?}}`.
     #[must_use]
     pub fn failures(&self) -> RawJson {
         RawJson::from_value(&failures(&self.group.failures()))
@@ -157,8 +157,8 @@ impl ClientGroup {
         });
     }
 
-    /// Finds what has this public name; settles `{"server", "name"}`: whose client is to be asked, and for what. Of a
-    /// resource the name is its URI, of a resource template its URI template or its public name.
+    /// Finds the thing of this public name; settles `{"server", "name"}`: the server that is to be asked, and the name
+    /// there. Of a resource the name is its URI, of a resource template its URI template or its public name.
     pub fn route(&self, op: u64, kind: &str, name: &str) {
         let (kind, group, name) = (server::kind_of(kind), self.group.clone(), name.to_owned());
         self.bridge.spawn(op, async move {

@@ -26,7 +26,7 @@ pub struct HttpEndpoint {
 /// The exchanges under way, each with what tells it that the host has written the last chunk.
 type Exchanges = Arc<Mutex<HashMap<u64, Arc<Notify>>>>;
 
-/// What is ready when a chunk is made goes into it, up to about this many bytes.
+/// Approximate size of a chunk: it takes in whatever is ready until then.
 const CHUNK: usize = 64 << 10;
 
 impl HttpEndpoint {
@@ -108,7 +108,7 @@ impl HttpEndpoint {
     }
 }
 
-/// What the body has ready, once it has something.
+/// Returns the bytes that the body has ready, once it has some.
 async fn chunk(body: &mut Body) -> Option<Vec<u8>> {
     let mut text = Vec::new();
     std::future::poll_fn(|cx| {
@@ -126,7 +126,7 @@ async fn chunk(body: &mut Body) -> Option<Vec<u8>> {
     (!text.is_empty()).then_some(text)
 }
 
-/// How long the host may take to write one chunk.
+/// Longest time that the host may take to write one chunk.
 const WRITE_TIMEOUT: Duration = if cfg!(test) { Duration::from_millis(500) } else { Duration::from_secs(60) };
 
 /// A day is as good as for ever.

@@ -1,4 +1,4 @@
-//! What a host does about the rounds of a running call: questions by hand, steps.
+//! Rounds of a running call, as a host sees them: questions by hand, steps.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -37,8 +37,8 @@ pub(super) fn read(text: &RawJson) -> Result<Input> {
 }
 
 impl Bridge {
-    /// What came of a running call's last round that its handler asked by hand: `{"inputResponses": {key: result},
-    /// "state"?: any}`. `None`: the call is not running any more.
+    /// Returns the outcome of a running call's last round that its handler asked by hand: `{"inputResponses": {key:
+    /// result}, "state"?: any}`. `None`: the call is not running any more.
     ///
     /// # Errors
     /// −32602 when the request's state is not this server's.

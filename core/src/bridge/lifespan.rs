@@ -21,7 +21,7 @@ impl Lifespan for HostLifespan {
         let starting = handled(&alone(&self.start), &self.start, RawJson::empty_object());
         Box::pin(async move {
             starting.await?;
-            // What was started stays with the host.
+            // The value that was started stays with the host.
             Ok(Arc::new(()) as SharedState)
         })
     }
@@ -130,8 +130,8 @@ impl Link for Nowhere {
 impl Server {
     /// Calls a host's `start` with `{}` when the server is first used by any transport, before anything is answered,
     /// and `stop` with `{}` when the last use has ended; both answer with `{}`. An error of `start` is that of the
-    /// operation that would have served or connected, and the next use calls it again. What was started stays with the
-    /// host. `start` must not connect to the server itself: it would wait for its own end.
+    /// operation that would have served or connected, and the next use calls it again. The value that was started stays
+    /// with the host. `start` must not connect to the server itself: it would wait for its own end.
     pub fn set_lifespan(&self, start: u32, stop: u32) {
         let handler = |handler| Arc::new(HostHandler { bridge: self.bridge.clone(), handler }) as Arc<dyn Handler>;
         self.server.set_lifespan(Arc::new(HostLifespan { start: handler(start), stop: handler(stop) }));

@@ -164,7 +164,7 @@ fn builtin(options: &str, bridge: &Bridge, source: u32, timing: &Timing) -> Resu
     })
 }
 
-/// What was counted, as a member of the metrics.
+/// Returns the timings so far, as a member of the metrics.
 pub(super) fn timing_of(timing: &Timing) -> Option<serde_json::Value> {
     let summary = timing.summary();
     (!summary.is_empty()).then(|| json!(summary))

@@ -1,5 +1,5 @@
 //! The seam to other languages: deliver and complete. Rust holds integers only; the handler table, the running tasks
-//! and the waiting futures live in the host. What happens becomes a [`Delivery`] in one queue with one wake-up per
+//! and the waiting futures live in the host. Every event becomes a [`Delivery`] in one queue with one wake-up per
 //! batch; what the host decides is a plain call.
 //!
 //! **Invariant**: knows no language. A binding adds types and nothing else.
@@ -74,7 +74,7 @@ pub fn split_command(line: &str) -> Result<Vec<String>> {
     crate::client::split(line)
 }
 
-/// Writes text to standard error without waiting for who reads it: what it does not take is dropped, and counted.
+/// Writes text to standard error without waiting for its reader: text that it does not take is dropped, and counted.
 pub fn write_stderr(text: &str) {
     crate::report::text(text);
 }
@@ -85,7 +85,7 @@ pub trait Host: Send + Sync + 'static {
     fn wake(&self);
 }
 
-/// What the host is to be told.
+/// Message to the host.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Delivery {
@@ -93,7 +93,7 @@ pub enum Delivery {
     Call {
         /// Names the call in [`Bridge::complete`].
         key: u64,
-        /// Which handler, as registered.
+        /// The handler, by its number from the registration.
         handler: u32,
         /// Its parameters; for tools the arguments object, valid against the input schema.
         params: RawJson,
@@ -131,7 +131,7 @@ pub enum Delivery {
         /// `failed`. Of the bridge: `held` `{"op"}`, something goes on for an operation that is settled next, and
         /// `freed` `{"op"}`, nothing goes on for one that was, or was given up.
         name: &'static str,
-        /// What happened.
+        /// Parameters of the event.
         params: RawJson,
         /// The operation that caused it, as of a call.
         origin: u64,
@@ -152,8 +152,8 @@ pub enum Answer {
     Failed(String),
     /// A JSON-RPC error.
     Error(Error),
-    /// What the client has to answer first: `{"inputRequests"?: {key: {"method", "params"?}}, "state"?: any}`. The handler
-    /// is called again with [`Bridge::input`] filled.
+    /// Questions that the client has to answer first: `{"inputRequests"?: {key: {"method", "params"?}}, "state"?:
+    /// any}`. The handler is called again with [`Bridge::input`] filled.
     InputRequired(RawJson),
     /// The handler was removed while the call was on its way.
     Gone,
@@ -170,7 +170,7 @@ impl Delivery {
         }
     }
 
-    /// True if a peer makes such deliveries as often as it likes, and a host can do without.
+    /// Returns true if a peer makes such deliveries as often as it likes, and a host can do without.
     fn is_offered(&self) -> bool {
         match self {
             Self::Progress { .. } => true,
@@ -180,7 +180,7 @@ impl Delivery {
     }
 }
 
-/// How much waits in a bridge.
+/// Load of a bridge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BridgeMetrics {
@@ -202,7 +202,7 @@ const MAX_EVENT_BYTES: usize = 64 << 20;
 /// With more of them than this, the progress of a request that waits is replaced by newer.
 const MANY_EVENTS: usize = 256;
 
-/// How a notification ends that a list has changed, and nothing more.
+/// End of the text of a notification that a list has changed, and that says nothing more.
 const LIST_CHANGED: &str = "/list_changed\",\"params\":null}";
 
 /// The most bytes that a host is given at once, but for one delivery that is longer: some hosts make one string of it.
@@ -225,7 +225,7 @@ struct Shared {
 struct Running {
     context: Context,
     reply: Reply,
-    /// Of middleware, where the request goes on.
+    /// For middleware, the request and the way on for it.
     next: Option<(Request, Next)>,
 }
 
@@ -235,19 +235,19 @@ type Op = Box<dyn Send + Sync>;
 /// An operation that is not finished.
 struct Operation {
     guard: Option<Op>,
-    /// What it causes knows it by this.
+    /// The name of the operation for everything that it causes.
     started: Weak<Started>,
 }
 
 #[derive(Default)]
 struct Queue {
     deliveries: Vec<Delivery>,
-    /// Of those that are offered.
+    /// Number of events among the deliveries.
     events: usize,
     event_bytes: usize,
-    /// Where each operation's last progress is.
+    /// Place of each operation's last progress in the queue.
     progress: HashMap<u64, usize>,
-    /// Changes of lists that wait: by whom they are heard, what caused them, and what they are.
+    /// Changes of lists that wait: the listening object, the cause, and the notification.
     changes: HashSet<(u32, u64, String)>,
     dropped: u64,
     /// The host was woken and has not yet found the queue empty.
@@ -328,8 +328,8 @@ impl Bridge {
         }))
     }
 
-    /// What is in the queue, at most about 16 MiB of it. Nothing means that the next delivery wakes the host again:
-    /// take until nothing is left.
+    /// Takes the queue, at most about 16 MiB of it. Nothing means that the next delivery wakes the host again: take
+    /// until nothing is left.
     #[must_use]
     pub fn take(&self) -> Vec<Delivery> {
         let mut queue = lock(&self.0.queue);
@@ -521,7 +521,7 @@ impl Bridge {
         self.uncork();
     }
 
-    /// How much waits.
+    /// Returns the load of the bridge.
     #[must_use]
     pub fn metrics(&self) -> BridgeMetrics {
         let queue = lock(&self.0.queue);

@@ -1,4 +1,4 @@
-//! What a host started, as the cause of what is delivered to hosts later: an operation by its number.
+//! Operations of a host as the cause of later deliveries, by their numbers.
 
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::protocol::{Cause, Origin};
 pub(super) struct Started {
     op: u64,
     bridge: Weak<Shared>,
-    /// What runs for it goes on after its end.
+    /// Work for it goes on after its end.
     outlasts: AtomicBool,
     /// The host keeps what it knows of the operation until it hears that nothing runs for it any more.
     held: AtomicBool,
@@ -84,7 +84,7 @@ impl Drop for Entered {
     }
 }
 
-/// What causes what is begun on this thread now.
+/// Returns the origin of everything that is begun on this thread now.
 pub(super) fn current() -> Option<Origin> {
     CURRENT.try_with(|current| current.borrow().clone()).ok().flatten()
 }

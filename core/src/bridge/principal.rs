@@ -1,4 +1,4 @@
-//! Whose a request is, as a function of the host says.
+//! Principal of a request, as a function of the host names it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ struct Asking {
     handler: u32,
 }
 
-/// What the function has said of a request.
+/// Answer of the function about a request.
 enum Said {
     /// Nothing yet.
     Nothing,
@@ -39,7 +39,7 @@ pub(super) fn ask(server: &Server, bridge: &Bridge, handler: u32) {
     let said = |context: &Context| match context.state::<Said>().as_deref() {
         Some(Said::Whose(whose)) => Ok(whose.clone()),
         Some(Said::Nothing) => Err(MUST_NOT_ASK),
-        // Whose it is must not depend on who asks first.
+        // The principal must not depend on who asks first.
         None => Err("it is asked after all middleware, which therefore must not ask the client"),
     };
     drop(server.clone().state(Principal(Arc::new(said))));
@@ -56,7 +56,7 @@ impl Middleware for Asking {
             let failed = || Error::rpc(code::INTERNAL_ERROR, "the server's principal: it failed");
             let answered: Answered = match asked.await {
                 Ok(answer) => answer.to().map_err(|_| failed())?,
-                // What is told to the function, it may have let pass.
+                // The function may have passed on an error that it got.
                 Err(error) if error.message().ends_with(MUST_NOT_ASK) => return Err(error),
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                 Err(_) => return Err(failed()),

@@ -1,4 +1,4 @@
-//! What a host does about a running call: answer it, tell and ask its client.
+//! Operations of a host on a running call: answer it, tell and ask its client.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ impl Bridge {
             Answer::Value(value) => reply.value(value),
             Answer::Text(text) => reply.text(text),
             Answer::Failed(text) => reply.failed(text),
-            // Of a function of the user's; what is around it passes the error on.
+            // For a function of the user's; the layers around it pass the error on.
             Answer::Error(error) if next_is_none && error.kind() == ErrorKind::Unsupported => reply.unsupported(&error),
             Answer::Error(error) => reply.error(error),
             Answer::Gone => reply.gone(),
@@ -45,10 +45,10 @@ impl Bridge {
         lock(&self.0.calls).get(&key).map(|running| running.context.clone())
     }
 
-    /// What is known of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
-    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "taskId"?, "transport", "sessionId"?, "headers"?}`,
-    /// `"through"?`: the call of the innermost middleware of this host that the request came through, and `"origin"?`:
-    /// the operation that caused it, as [`Delivery::Call`] says.
+    /// Returns the facts of a running call, as JSON: `{"requestId", "method", "protocolVersion", "era", "clientInfo"?,
+    /// "clientCapabilities", "progressToken"?, "logLevel"?, "meta"?, "taskId"?, "transport", "sessionId"?,
+    /// "headers"?}`, `"through"?`: the call of the innermost middleware of this host that the request came through, and
+    /// `"origin"?`: the operation that caused it, as [`Delivery::Call`] says.
     #[must_use]
     pub fn context(&self, key: u64) -> Option<RawJson> {
         self.running(key).map(|context| {
@@ -78,7 +78,7 @@ impl Bridge {
         })
     }
 
-    /// Says what a running call is doing, for who looks at its task. `false`: it is not running any more.
+    /// Sets the status of a running call, for readers of its task. `false`: it is not running any more.
     pub fn set_status(&self, key: u64, message: &str) -> bool {
         self.running(key).is_some_and(|context| {
             context.set_status(message);
@@ -87,7 +87,7 @@ impl Bridge {
     }
 
     /// Lets a running call go on as a task. `Ok(false)`: its client takes none, or the server has none, and nothing has
-    /// changed. What it asks from now on settles as anything asked.
+    /// changed. Its questions from now on settle as any others.
     ///
     /// # Errors
     /// As [`Context::run_as_task`]; [`Cancelled`](crate::ErrorKind::Cancelled): the call is not running any more.

@@ -21,7 +21,7 @@ use crate::server::{self, Kind, Parameters, ServerOptions};
 #[cfg(feature = "http")]
 use crate::signal::Signal;
 
-/// What a host says besides a definition.
+/// Options of a host for a definition.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct AddOptions {
@@ -42,7 +42,7 @@ enum Side {
     Output,
 }
 
-/// What a host says of a file or a directory.
+/// Options of a host for a file or a directory.
 #[cfg(feature = "files")]
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -88,7 +88,7 @@ pub struct Server {
     pub(super) listening: Arc<Mutex<BTreeMap<u64, Arc<Signal>>>>,
 }
 
-/// Where a definition goes.
+/// Place for a definition.
 pub(super) enum Place<'a> {
     Server(&'a server::Server),
     Session(server::Session),
@@ -166,7 +166,7 @@ pub(super) fn add(
             name
         }
     };
-    // What is new is to be seen anyway.
+    // A new entry is to be seen anyway.
     if let Some(yes) = enabled.filter(|yes| replace || !yes) {
         match place {
             Place::Server(server) => drop(server.set_enabled(kind, &name, yes)),
@@ -184,7 +184,7 @@ fn host_handler(bridge: &Bridge, handler: u32) -> Arc<dyn Handler> {
 /// forget the handler.
 struct OwnedHandler {
     host: HostHandler,
-    /// The server, of whose end the host needs not to hear; `None`: it is a session's.
+    /// The server, at the end of which the host needs not to be told; `None`: it is a session's.
     of: Option<Weak<dyn Any + Send + Sync>>,
 }
 
@@ -294,12 +294,13 @@ impl Server {
     /// `prompt`, `definition` the schema's `Tool`, `Resource`, `ResourceTemplate` or `Prompt` as JSON, `handler` names
     /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
     /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
-    /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}, "scopes"?: [scope], "judged"?:
-    /// ["input" | "output"]}`; `scopes` are what the caller's access token needs, `cache` is how long what is read of a
-    /// resource or a template keeps, and for whom. What is `judged` is listed with its schema but checked by the host's
-    /// function alone: arguments, variables (`input`) and a tool's structured content (`output`). With `replace` it takes the place of what has its name, URI or URI
-    /// template, and is hidden when that is, unless `enabled` says otherwise; what is not there yet is added. When nothing
-    /// will call a handler any more that was replaced or removed, the event `released` `{"handler"}` of source 0 says so.
+    /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}, "scopes"?: [scope],
+    /// "judged"?: ["input" | "output"]}`; `scopes` are what the caller's access token needs, `cache` is how long what
+    /// is read of a resource or a template keeps, and for whom. A `judged` side is listed with its schema but checked
+    /// by the host's function alone: arguments, variables (`input`) and a tool's structured content (`output`). With
+    /// `replace` it takes the place of what has its name, URI or URI template, and is hidden when that is, unless
+    /// `enabled` says otherwise; what is not there yet is added. When nothing will call a handler any more that was
+    /// replaced or removed, the event `released` `{"handler"}` of source 0 says so.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the definition or a schema is bad or the name is taken.
@@ -401,8 +402,8 @@ impl Server {
         Ok(self.server.set_enabled(kind_of(kind)?, name, yes))
     }
 
-    /// Where what is not registered comes from: `list` is a host's function that gets `{"cursor"?}` and answers with
-    /// definitions, `get` one that gets the parameters of `tools/call`, `resources/read` or `prompts/get`.
+    /// Sets the source of everything that is not registered: `list` is a host's function that gets `{"cursor"?}` and
+    /// answers with definitions, `get` one that gets the parameters of `tools/call`, `resources/read` or `prompts/get`.
     ///
     /// # Errors
     /// As [`remove`](Self::remove).
@@ -413,9 +414,9 @@ impl Server {
     }
 
     /// A host's function for `complete` (the parameters of `completion/complete`, where nothing else completes),
-    /// `subscribe` (`{"uri", "subscribed"}`), `roots_changed` (`{}`, in a call that belongs to no request) or `principal`
-    /// (`{}`, of each request of 2026-07-28 that may ask its client, or is about tasks: answers with
-    /// `{"principal": "…" | null}` whose it is, see [`Server::principal`](crate::Server::principal)).
+    /// `subscribe` (`{"uri", "subscribed"}`), `roots_changed` (`{}`, in a call that belongs to no request) or
+    /// `principal` (`{}`, of each request of 2026-07-28 that may ask its client, or is about tasks: answers with
+    /// `{"principal": "…" | null}`, see [`Server::principal`](crate::Server::principal)).
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for another name.
@@ -552,7 +553,7 @@ pub fn check_pages(pages: &RawJson) -> Result<()> {
     visits::check(&pages).map_err(Error::misuse)
 }
 
-/// True if a client can make a form of this JSON Schema, as [`Form::new`](crate::server::Form::new) says.
+/// Checks that a client can make a form of this JSON Schema, as [`Form::new`](crate::server::Form::new) says.
 ///
 /// # Errors
 /// [`Misuse`](crate::ErrorKind::Misuse) that names the property.

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// A message that is shorter leaves nothing worth giving back, in bytes.
 const SHORT: usize = 16 << 10;
 
-/// So much has to be worked on before anything is given back. Its values take several times that.
+/// Number of bytes that have to be worked on before anything is given back. Its values take several times that.
 const MUCH: usize = 512 << 10;
 
 /// The quiet that has to pass before that, and how often it is waited for: a minute. Giving back holds up whoever needs
@@ -19,7 +19,7 @@ static WORKED: AtomicUsize = AtomicUsize::new(0);
 /// The process in which a thread waits to give back, or 0: a fork takes the number with it, and not the thread.
 static WAITS: AtomicU32 = AtomicU32::new(0);
 
-/// So many bytes of a message are gone, or as much memory that was used for something else.
+/// Counts bytes of a message that is gone, or as much memory that was used for something else.
 pub(crate) fn worked(bytes: usize) {
     // Others give back by themselves, or keep little.
     if bytes < SHORT || !cfg!(all(feature = "runtime", target_os = "linux", target_env = "gnu")) {

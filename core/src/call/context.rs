@@ -20,7 +20,7 @@ use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, Role, St
 use crate::report;
 use crate::signal::Signal;
 
-/// What a layer above keeps for one connection.
+/// Data of a layer above for one connection.
 pub(crate) type SessionSlot = OnceLock<Arc<dyn Any + Send + Sync>>;
 
 /// The way to the peer, whatever moves the bytes.
@@ -49,9 +49,9 @@ pub(crate) trait Link: Send + Sync {
     ) -> Guard;
     /// Requests to the peer that wait for an answer.
     fn awaited(&self) -> usize;
-    /// Which side this is.
+    /// Returns the role of this side.
     fn role(&self) -> Role;
-    /// True if it would change anything, should a legacy client's subscription to a resource begin or end.
+    /// Returns true if it would change anything, should a legacy client's subscription to a resource begin or end.
     ///
     /// # Errors
     /// As [`subscribe`](Self::subscribe).
@@ -61,13 +61,13 @@ pub(crate) trait Link: Send + Sync {
     /// # Errors
     /// The JSON-RPC error to answer with.
     fn subscribe(&self, uri: &str, begins: bool) -> Result<()>;
-    /// True if this side declared the capability to the peer.
+    /// Returns true if this side declared the capability to the peer.
     fn declares(&self, capability: &str) -> bool;
-    /// True if this side declared the extension to the peer.
+    /// Returns true if this side declared the extension to the peer.
     fn declares_extension(&self, _id: &str) -> bool {
         false
     }
-    /// What a layer above keeps for this connection.
+    /// Returns the data of a layer above for this connection.
     fn session(&self) -> &SessionSlot;
     /// Ends the stream that the request's answer goes on; its client comes back for the rest.
     fn close_stream(&self, _call: CallId) {}
@@ -79,11 +79,11 @@ pub(crate) trait Link: Send + Sync {
     fn clock(&self) -> Arc<dyn Clock>;
     /// Tells this connection from all others of the process.
     fn number(&self) -> u64;
-    /// True if what belongs to no request goes out at once, and does not wait for a stream.
+    /// Returns true if what belongs to no request goes out at once, and does not wait for a stream.
     fn is_heard(&self) -> bool;
-    /// True if somebody reads what goes out before the answer to this request.
+    /// Returns true if somebody reads what goes out before the answer to this request.
     fn is_read(&self, call: CallId) -> bool;
-    /// What waits for a stream may go out with the answer to this request.
+    /// Messages that wait for a stream may go out with the answer to this request.
     fn take_up(&self, call: CallId);
     /// The request is about to be answered with a task. `stop` ends that when the peer will not hear of it after all.
     fn created(&self, _task: &Arc<str>, _stop: Box<dyn FnOnce() + Send>) {}
@@ -96,7 +96,7 @@ pub(crate) trait Link: Send + Sync {
     /// The request goes on as a task, if its client can take one. Says whether it does.
     ///
     /// # Errors
-    /// Why there can be no task more.
+    /// The reason why there can be no more tasks.
     fn detach(&self, _context: &Context) -> Result<bool> {
         Ok(false)
     }
@@ -104,13 +104,13 @@ pub(crate) trait Link: Send + Sync {
     fn task_id(&self) -> Option<Arc<str>> {
         None
     }
-    /// True if it does already.
+    /// Returns true if it does already.
     fn is_detached(&self) -> bool {
         false
     }
 }
 
-/// Time and timers, as those who move bytes have them.
+/// Time and timers of the layers that move bytes.
 pub(crate) trait Clock: Send + Sync {
     /// Monotonic time.
     fn now(&self) -> Duration;
@@ -128,7 +128,7 @@ struct Inner {
     link: Arc<dyn Link>,
     handler: Arc<dyn Handler>,
     cancelled: Signal,
-    /// Where there are no rounds: what its handler asked by hand.
+    /// Questions that the handler asked by hand, where there are no rounds.
     #[cfg(feature = "runtime")]
     by_hand: OnceLock<Arc<ByHand>>,
     /// The number under which a bridge knows this request.
@@ -151,7 +151,7 @@ impl Context {
         Self(Arc::new(inner), states)
     }
 
-    /// What was put beside the request.
+    /// Returns the values that were put beside the request.
     pub(crate) fn states(&self) -> &States {
         &self.1
     }
@@ -182,13 +182,14 @@ impl Context {
         &self.0.link
     }
 
-    /// What is known of the request: revision, peer, `_meta`, progress token, transport.
+    /// Returns the facts of the request: revision, peer, `_meta`, progress token, transport.
     #[must_use]
     pub fn request(&self) -> &RequestContext {
         &self.0.request
     }
 
-    /// Who sent the request, where the server checks access tokens: over HTTP with `Auth`. `None` elsewhere.
+    /// Returns the sender of the request, where the server checks access tokens: over HTTP with `Auth`. `None`
+    /// elsewhere.
     #[must_use]
     pub fn principal(&self) -> Option<&Principal> {
         self.0.request.transport.principal.as_deref()
@@ -216,7 +217,7 @@ impl Context {
         }
     }
 
-    /// True if the peer wants log messages of this level: a server takes none.
+    /// Returns true if the peer wants log messages of this level: a server takes none.
     pub(crate) fn is_logged(&self, level: LogLevel) -> bool {
         if self.0.link.role() == Role::Client || self.0.link.is_detached() {
             return false;
@@ -324,7 +325,7 @@ impl Context {
         }
     }
 
-    /// True if a question was answered in an earlier run of the handler; else `done` remembers its answer.
+    /// Answers a question that was answered in an earlier run of the handler; else `done` remembers its answer.
     #[cfg(feature = "runtime")]
     fn known(
         &self,
@@ -347,7 +348,7 @@ impl Context {
         }))
     }
 
-    /// What the handler asked by hand in a revision without rounds.
+    /// Returns the questions that the handler asked by hand in a revision without rounds.
     #[cfg(feature = "runtime")]
     pub(super) fn by_hand(&self) -> &Arc<ByHand> {
         self.0.by_hand.get_or_init(Arc::default)
@@ -466,7 +467,7 @@ impl Context {
         })
     }
 
-    /// True if the peer has cancelled the request or is gone.
+    /// Returns true if the peer has cancelled the request or is gone.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.0.cancelled.is_set()

@@ -1,4 +1,4 @@
-//! What a link leaves to the one that it stands before.
+//! Delegation by a link to the one that it stands before.
 
 /// The methods of [`Link`](crate::call::context::Link) that go to the link in this field as they come; `for a client`
 /// without those that depend on the side.

@@ -17,26 +17,26 @@ use crate::report;
 /// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
 /// thread. Async functions and closures are handlers through [`IntoHandler`](crate::server::IntoHandler).
 pub trait Handler: Send + Sync + 'static {
-    /// Runs one request. What `params` holds depends on what the handler is for: the arguments of a tool or a prompt,
-    /// the variables of a resource template, else the request's parameters.
+    /// Runs one request. The content of `params` depends on the kind of the handler: the arguments of a tool or a
+    /// prompt, the variables of a resource template, else the request's parameters.
     fn call(&self, cx: Context, params: RawJson, reply: Reply);
 
     /// The peer has cancelled the request or is gone. An answer is no longer wanted.
     fn cancel(&self, _cx: &Context, _reason: Option<&str>) {}
 }
 
-/// Makes of what a handler answered what its request is to be answered with.
+/// Makes the answer to a request out of that of its handler.
 pub(crate) trait Shaper: Send + Sync {
     /// The result, in neutral form.
     ///
     /// # Errors
-    /// What the peer is told instead.
+    /// The error that the peer gets instead.
     fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload>;
-    /// What is handled, for a message: `tool "add"`.
+    /// Names the handled thing, for a message: `tool "add"`.
     fn subject(&self) -> String;
     /// Its name alone.
     fn name(&self) -> &str;
-    /// Who hears of errors that are not for the peer.
+    /// Returns the receiver of errors that are not for the peer.
     fn failures(&self) -> &Failures;
 }
 
@@ -45,7 +45,7 @@ pub(crate) trait Shaper: Send + Sync {
 pub struct Reply {
     context: Option<Context>,
     shaper: Option<Arc<dyn Shaper>>,
-    /// What its handler would get again.
+    /// Parameters that the handler would get again.
     #[cfg(feature = "runtime")]
     again: Option<RawJson>,
 }
@@ -120,7 +120,7 @@ impl Reply {
         }
     }
 
-    /// Whose handler gets these parameters when it runs again.
+    /// Keeps the parameters that the handler gets when it runs again.
     #[cfg(feature = "runtime")]
     pub(crate) fn for_again(mut self, context: &Context, params: &RawJson) -> Self {
         if rounds::may_ask(context.request()) {
@@ -199,7 +199,7 @@ impl Drop for Reply {
     }
 }
 
-/// What a request is answered with whose handler is not there any more.
+/// Returns the answer to a request whose handler is not there any more.
 fn gone(request: &RequestContext) -> Error {
     let name = request.name.as_ref().and_then(|name| crate::jsonrpc::unquoted(name.get())).unwrap_or_default();
     match request.method {
@@ -216,7 +216,7 @@ fn gone(request: &RequestContext) -> Error {
     }
 }
 
-/// What may answer requests: a [`Handler`] that is shared, or a function such as a tool's
+/// Anything that may answer requests: a [`Handler`] that is shared, or a function such as a tool's
 /// ([`IntoHandler`](crate::server::IntoHandler)).
 #[diagnostic::on_unimplemented(
     message = "this is nothing that can answer a server's request",
@@ -248,7 +248,7 @@ pub(crate) type HiddenError = dyn std::error::Error + Send + Sync;
 /// Gets the error, the name of what failed and what kind of error it is.
 type OnError = dyn Fn(&HiddenError, &str, &str) + Send + Sync;
 
-/// Who hears of the errors that the peer is not shown.
+/// Receiver of the errors that the peer is not shown.
 #[derive(Default)]
 pub(crate) struct Failures(RwLock<Option<Arc<OnError>>>);
 
@@ -274,7 +274,7 @@ impl Failures {
     }
 }
 
-/// How a future of user code ended.
+/// End of a future of user code.
 pub(crate) enum Ran<T> {
     Done(T),
     Panicked(Box<dyn Any + Send>),

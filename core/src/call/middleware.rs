@@ -1,4 +1,4 @@
-//! What stands around every request, on either side: middleware.
+//! Middleware: functions around every request, on either side.
 
 mod limits;
 mod links;
@@ -26,7 +26,8 @@ use crate::protocol::{Call, CallId, RequestContext};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request {
-    /// Its method, such as `tools/call`. What stands here when it is run makes no difference: what was admitted runs.
+    /// Its method, such as `tools/call`. The name that stands here when it runs makes no difference: the admitted
+    /// request runs.
     pub method: String,
     /// Its parameters, an object.
     pub params: Option<RawJson>,
@@ -142,16 +143,16 @@ impl Chain {
 /// The middleware that one request goes through.
 pub(crate) struct Around(Links);
 
-/// What a request that goes through middleware is registered under; the middleware's future hears of its end.
+/// State that a request is registered under while it goes through middleware; the middleware's future hears of its end.
 #[derive(Default)]
 struct Passing(Mutex<Ties>);
 
-/// What a request has come to inside of the middleware.
+/// Effects of a request inside of the middleware.
 #[derive(Default)]
 struct Ties {
     /// The tasks that were made of it. Those of which the peer does not hear by its answer are nobody's.
     tasks: Vec<(Arc<str>, Stop)>,
-    /// What the middleware was answered last.
+    /// The last answer to the middleware.
     given: Option<RawJson>,
     over: bool,
 }
@@ -191,7 +192,7 @@ impl Passing {
             return given;
         }
         let named = answer.and_then(|answer| tasks::created("", answer).ok().flatten());
-        // What is kept waits for a cancellation that was before the answer.
+        // Those that are kept wait for a cancellation that was before the answer.
         let (kept, gone): (Vec<_>, Vec<_>) = std::mem::take(&mut ties.tasks)
             .into_iter()
             .partition(|(id, _)| named.as_ref().is_some_and(|task| task.task_id == **id));
@@ -299,7 +300,7 @@ impl Around {
     }
 }
 
-/// What middleware may answer with when it was given an answer: that, as it would go on without it, and as [`check`].
+/// Checks the answer of middleware that was given one itself: that, as it would go on without it, and as [`check`].
 ///
 /// # Errors
 /// As [`check`].
@@ -307,14 +308,14 @@ fn check_given(method: &str, result: &RawJson, given: Option<RawJson>) -> Result
     if given.as_ref() == Some(result) {
         return Ok(());
     }
-    // What was no such result before is no fault of the middleware either.
+    // A result that was none before is no fault of the middleware either.
     check(method, result).or_else(|error| match given {
         Some(given) if check(method, &given).is_err() => Ok(()),
         _ => Err(error),
     })
 }
 
-/// What middleware may answer with by itself.
+/// Checks an answer that middleware gives by itself.
 ///
 /// # Errors
 /// Something that is no `CallToolResult`, naming what is missing.

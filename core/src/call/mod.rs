@@ -1,4 +1,4 @@
-//! One request, from the side of who handles it and of who makes it: [`Handler`], [`Context`] and [`Reply`];
+//! One request, from the sides of its handler and of its caller: [`Handler`], [`Context`] and [`Reply`];
 //! [`CallOptions`] and [`Answer`]. Servers and clients do both.
 //!
 //! **Invariant**: no tasks, no sockets, nothing of what is served: [`Link`] is the way to the rest.

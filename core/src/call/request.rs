@@ -19,7 +19,7 @@ pub(crate) type Guard = Box<dyn Send + Sync>;
 /// Hears of a request's outcome, once.
 pub(crate) type Done = Box<dyn FnOnce(Result<RawJson>) + Send>;
 
-/// What a request has to do with the answers that a client keeps (revision 2026-07-28).
+/// Use of the answers that a client keeps, for one request (revision 2026-07-28).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheMode {
@@ -35,7 +35,7 @@ pub enum CacheMode {
 /// Hears what is told on a listen stream: the method and the parameters of each notification.
 pub(crate) type Told = Arc<dyn Fn(&str, Option<RawJson>) + Send + Sync>;
 
-/// How one request is to be made.
+/// Options of one request.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -69,17 +69,17 @@ pub struct CallOptions {
     pub(crate) lasting: bool,
     /// It opens a listen stream, of which this hears.
     pub(crate) told: Option<Told>,
-    /// Of `tasks/get`: asks again and again until the task is finished, and lets its questions come.
+    /// For `tasks/get`: asks again and again until the task is finished, and lets its questions come.
     pub(crate) wait: bool,
-    /// Of a question: all that are asked at the same time. None is sent when one of them cannot be.
+    /// For a question: all that are asked at the same time. None is sent when one of them cannot be.
     pub(crate) together: Vec<(String, RawJson)>,
-    /// Of a form: the library that made it judges what the answer holds, so it is not checked here.
+    /// For a form: the library that made it judges the answer, so it is not checked here.
     pub(crate) judged: bool,
-    /// Of a question: the handler asks it by hand, under a key of its own.
+    /// For a question: the handler asks it by hand, under a key of its own.
     pub(crate) is_by_hand: bool,
-    /// Of `tasks/get`: finishes with the next change of the task; those with the same number follow each other.
+    /// For `tasks/get`: finishes with the next change of the task; those with the same number follow each other.
     pub(crate) follow: Option<u64>,
-    /// What causes it.
+    /// Its cause.
     pub(crate) origin: Option<Origin>,
 }
 

@@ -1,4 +1,5 @@
-//! Which call's handler runs on this thread: for what a handler does without being given its context, such as tracing.
+//! The call that runs on this thread: for everything that a handler does without being given its context, such as
+//! tracing.
 
 #[cfg(feature = "tracing")]
 use std::cell::RefCell;
@@ -35,13 +36,13 @@ impl Scope {
     }
 }
 
-/// What is done elsewhere for the one who asks now: in the span of OpenTelemetry that is current here.
+/// Runs a future elsewhere for the current caller: in the span of OpenTelemetry that is current here.
 #[cfg(all(feature = "runtime", feature = "otel"))]
 pub(crate) fn in_scope<F: Future>(future: F) -> impl Future<Output = F::Output> {
     opentelemetry::trace::FutureExt::with_current_context(future)
 }
 
-/// What is done elsewhere for the one who asks now.
+/// Runs a future elsewhere for the current caller.
 #[cfg(all(feature = "runtime", not(feature = "otel")))]
 pub(crate) fn in_scope<F: Future>(future: F) -> F {
     future

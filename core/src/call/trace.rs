@@ -11,7 +11,7 @@ use crate::report;
 
 type Source = dyn Fn() -> Option<TraceContext> + Send + Sync;
 
-/// What says to which trace the requests of a client belong.
+/// Function that names the trace of a client's requests.
 #[derive(Clone, Default)]
 pub(crate) struct TraceSource(Option<Arc<Source>>);
 
@@ -73,9 +73,10 @@ pub(crate) fn trace_of(params: Option<&RawJson>, told: Option<&TraceContext>) ->
 }
 
 impl Context {
-    /// The trace that the request belongs to: `traceparent`, `tracestate` and `baggage` of its `_meta`, or what middleware
-    /// put in their place with [`with_state`](Self::with_state). What is malformed is left out. What a handler asks the peer
-    /// belongs to the same trace. Of a request that a client sends: what it will carry, where its `_meta` says nothing else.
+    /// The trace that the request belongs to: `traceparent`, `tracestate` and `baggage` of its `_meta`, or what
+    /// middleware put in their place with [`with_state`](Self::with_state). Malformed members are left out. A handler's
+    /// questions to the peer belong to the same trace. Of a request that a client sends: what it will carry, where its
+    /// `_meta` says nothing else.
     #[must_use]
     pub fn trace_context(&self) -> Option<TraceContext> {
         self.request().trace_context_beside(self.states())

@@ -6,11 +6,11 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::protocol::{Input, Kind, LogLevel, RequestContext};
 
-/// What happens in place of this notification of a handler, if it does not simply go out on the request's stream;
+/// Returns the inputs in place of this notification of a handler, if it does not simply go out on the request's stream;
 /// `Some(vec![])` is nothing.
 ///
 /// # Errors
-/// [`Misuse`](crate::ErrorKind::Misuse) for what only the engine can know.
+/// [`Misuse`](crate::ErrorKind::Misuse) for a notification that only the engine can send.
 pub(super) fn unasked(request: &RequestContext, method: &str, params: Option<&RawJson>) -> Result<Option<Vec<Input>>> {
     #[derive(Default, Deserialize)]
     #[serde(default)]
@@ -58,7 +58,7 @@ mod tests {
         request
     }
 
-    /// What goes instead; `None`: the notification itself.
+    /// Returns the inputs that go instead; `None`: the notification itself.
     fn instead(request: &RequestContext, method: &str, params: &Value) -> Option<Vec<String>> {
         let inputs = unasked(request, method, Some(&RawJson::from_value(params))).expect(method);
         inputs.map(|inputs| inputs.iter().map(|input| format!("{input:?}")).collect())
@@ -81,7 +81,7 @@ mod tests {
         assert_eq!(instead(&all, "notifications/progress", &progress), None);
         let visited = json!({"elicitationId": "1"});
         assert_eq!(instead(&all, "notifications/elicitation/complete", &visited), withheld());
-        // What is not the protocol's is nothing to it.
+        // A notification that is not the protocol's is nothing to it.
         assert_eq!(instead(&nothing, "notifications/com.example/own", &json!({})), None);
     }
 

@@ -1,5 +1,4 @@
-//! What a client keeps of its server's answers, because they say how long they keep (`ttlMs`, `cacheScope`; specification
-//! 2026-07-28, "Caching").
+//! Cache of the server's answers that allow it (`ttlMs`, `cacheScope`; specification 2026-07-28, "Caching").
 
 mod answers;
 #[cfg(feature = "runtime")]
@@ -36,13 +35,13 @@ use crate::protocol::revision::{Method, Revision};
 use crate::signal::Signal;
 use crate::store::{CacheEntry, CacheKey, MemoryCache};
 
-/// What the clients of this process share that ask for it ([`CacheOptions::shared`]).
+/// Memory that the clients of this process share if they ask for it ([`CacheOptions::shared`]).
 static SHARED: LazyLock<Arc<MemoryCache>> = LazyLock::new(|| {
     let CacheOptions { max_entries, max_bytes, .. } = CacheOptions::default();
     Arc::new(MemoryCache::new(max_entries, max_bytes))
 });
 
-/// What a client has kept, and what that was good for.
+/// Contents of a client's cache, and its use so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheUsage {
@@ -57,11 +56,12 @@ pub struct CacheUsage {
     pub misses: u64,
     /// Requests that were answered with a result that was no longer fresh, because the server could not be asked.
     pub stale: u64,
-    /// How often a [`CacheStore`] has failed, did not answer in time, or gave what nobody has put there.
+    /// Number of times that a [`CacheStore`] has failed, did not answer in time, or gave something that nobody has put
+    /// there.
     pub failures: u64,
 }
 
-/// Whose results they are, and under which authorization they are asked for: digests.
+/// Owner of results, and the authorization that they are asked for with: digests.
 pub(crate) struct Place {
     pub(crate) target: Arc<str>,
     pub(crate) scope: Arc<str>,
@@ -71,14 +71,14 @@ pub(crate) struct Place {
     pub(crate) renew: Option<fn() -> Arc<str>>,
 }
 
-/// Where they are.
+/// Place of the cached results.
 enum Kept {
     Memory(Arc<MemoryCache>),
     #[cfg(feature = "runtime")]
     Elsewhere(Arc<Elsewhere>),
 }
 
-/// What one client keeps.
+/// Cache of one client.
 pub(crate) struct Cache {
     options: CacheOptions,
     kept: Kept,
@@ -94,7 +94,7 @@ pub(crate) struct Cache {
     stale: AtomicU64,
 }
 
-/// What is to be done for a request.
+/// Next step for a request.
 pub(super) enum Look {
     /// To be sent, and no more.
     Plain,
@@ -111,9 +111,9 @@ pub(super) enum Look {
 pub(super) struct Asked {
     cache: Arc<Cache>,
     key: CacheKey,
-    /// When it was sent: what was asked for before a change is not kept after it.
+    /// Generation at the time of sending: an answer that was asked for before a change is not cached after it.
     generation: u64,
-    /// What may be given when the server cannot be asked.
+    /// The answer to give when the server cannot be asked.
     kept: Option<CacheEntry>,
 }
 
@@ -132,7 +132,7 @@ impl Cache {
     #[cfg(feature = "runtime")]
     pub(crate) fn anywhere(options: &CacheOptions, place: Place, outside: &Outside) -> Arc<Self> {
         match &options.place {
-            // What nobody else can reach is nobody else's business, and its name is used again by others.
+            // A server that nobody else can reach is nobody else's business, and its name is used again by others.
             Where::Store(store) if place.has_address => {
                 let given_up = Arc::<Signal>::default();
                 let elsewhere = Elsewhere::new(store.clone(), &place.target, options, outside, given_up.clone());
@@ -169,7 +169,7 @@ impl Cache {
         }
     }
 
-    /// True if what is kept is given although the connection has ended.
+    /// Returns true if what is kept is given although the connection has ended.
     pub(super) fn gives_without_server(&self) -> bool {
         self.options.stale_on_error && !self.given_up.is_set()
     }
@@ -188,7 +188,7 @@ impl Cache {
         CacheUsage { entries, bytes, hits, misses, stale, failures }
     }
 
-    /// What there is for a request.
+    /// Looks a request up.
     pub(super) fn look(
         self: &Arc<Self>,
         now: impl FnOnce() -> Duration,
@@ -212,7 +212,7 @@ impl Cache {
         let generation = memory.generation(&key.target, &key.method);
         let mut kept = None;
         if options.cache == CacheMode::Default {
-            // Of both the newer: a server may say another scope than it did before.
+            // The newer of both: a server may say another scope than it did before.
             let found = [memory.get(&key), memory.get(&key.public())];
             kept = found.into_iter().flatten().max_by_key(|entry| entry.received);
             if let Some(result) = self.fresh(kept.as_ref(), now()) {
@@ -222,7 +222,7 @@ impl Cache {
         Look::Ask(self.asked(key, generation, kept))
     }
 
-    /// What need not be asked for; counts whether there is something.
+    /// Returns a result that is fresh; counts a hit or a miss.
     fn fresh(&self, kept: Option<&CacheEntry>, now: Duration) -> Option<RawJson> {
         let fresh = kept.filter(|entry| entry.is_fresh(now));
         let count = if fresh.is_some() { &self.hits } else { &self.misses };
@@ -259,8 +259,8 @@ impl Cache {
         self.scope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody else is logged in, who may see other things. To others who share the cache that is no change, unless they
-    /// have said that they log in as one.
+    /// Takes another scope, or drops the cached answers, because somebody else is logged in and may see other things.
+    /// To others who share the cache that is no change, unless they have said that they log in as one.
     pub(crate) fn logged_in(&self) {
         if let Some(renew) = self.place.renew {
             *self.lock_scope() = renew();
@@ -342,7 +342,7 @@ impl Asked {
         }
     }
 
-    /// True if nobody heard of a change since it was sent.
+    /// Returns true if nobody heard of a change since it was sent.
     fn is_unchanged(&self) -> bool {
         self.cache.generation(&self.key) == self.generation
     }
@@ -351,7 +351,7 @@ impl Asked {
         error.code() == Some(code::INVALID_PARAMS) && self.key.params.contains("\"cursor\":")
     }
 
-    /// Under which key this is kept, and under which it was, should the server say another scope by now.
+    /// Returns the key that this is cached under, and the one that it was, should the server name another scope by now.
     fn keys(&self, scope: CacheScope) -> (CacheKey, CacheKey) {
         let public = self.key.public();
         match scope {
@@ -364,7 +364,7 @@ impl Asked {
         let Some(memory) = self.cache.memory() else { return };
         let Some((ttl, scope)) = hints(result) else { return };
         let (key, other) = self.keys(scope);
-        // What was kept before is not what the server says now.
+        // The entry that was kept before is not what the server says now.
         memory.remove(&other);
         if ttl.is_zero() {
             return memory.remove(&key);

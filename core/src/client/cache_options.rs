@@ -9,8 +9,8 @@ use crate::error::{Error, Result, shortened};
 use crate::options::setters;
 use crate::store::MemoryCache;
 
-/// What a client keeps of its server's answers, as long as these say that they keep (`ttlMs`, revision 2026-07-28): lists,
-/// what is read, `server/discover`. What is kept is dropped at once when the server tells that it has changed. Servers
+/// Cache of the server's answers, for as long as these allow (`ttlMs`, revision 2026-07-28): lists, contents of
+/// resources, `server/discover`. A cached answer is dropped at once when the server tells that it has changed. Servers
 /// that say nothing of the kind are asked each time.
 ///
 /// A kept answer is like one that the server has just given; middleware sees it as any other. A call that asks for it
@@ -26,9 +26,9 @@ pub struct CacheOptions {
     pub max_entries: usize,
     /// The most bytes of them. Default 16 MiB.
     pub max_bytes: usize,
-    /// When the server cannot be asked (a transport's error, no answer in time, or it has gone), the last answer is given
-    /// although it is no longer fresh, with the member `tricorn/stale` in its `_meta`; until the client is closed. Default:
-    /// no.
+    /// Gives the last answer although it is no longer fresh when the server cannot be asked (a transport's error, no
+    /// answer in time, or it has gone), with the member `tricorn/stale` in its `_meta`; until the client is closed.
+    /// Default: no.
     pub stale_on_error: bool,
     /// Keeps what is kept together with the other clients of this process that do so: of one HTTP server, and private
     /// answers only under the same authorization. The limits are then the default ones. Default: no.
@@ -39,7 +39,7 @@ pub struct CacheOptions {
     pub(super) place: Where,
 }
 
-/// Where answers are kept.
+/// Place of the cached answers.
 #[derive(Clone, Default)]
 pub(super) enum Where {
     /// In the client's own memory, or in what is [`shared`](CacheOptions::shared).
@@ -96,8 +96,8 @@ impl CacheOptions {
     }
 
     /// Keeps answers in a store of one's own, which the clients of other processes may share: of HTTP servers, what is
-    /// private only under the same authorization. What other servers say is kept in the client's own memory, and so is
-    /// everything without a store.
+    /// private only under the same authorization. Answers of other servers are kept in the client's own memory, and so
+    /// is everything without a store.
     #[must_use]
     pub fn store(mut self, store: impl CacheStore) -> Self {
         self.place = Where::Store(Arc::new(store));
@@ -129,7 +129,7 @@ impl CacheOptions {
     }
 
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     fn parse(value: Value) -> Result<Self> {
         let members = match value {
             Value::Bool(enabled) => return Ok(Self::default().enabled(enabled)),

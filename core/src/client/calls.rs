@@ -31,7 +31,7 @@ pub(crate) trait Closer: Send + Sync {
     }
     /// A list of tools that another client got of this server.
     fn listed_elsewhere(&self, _result: &RawJson) {}
-    /// True if the server turned out to speak the oldest HTTP transport.
+    /// Returns true if the server turned out to speak the oldest HTTP transport.
     fn is_pair(&self) -> bool {
         false
     }
@@ -42,7 +42,7 @@ pub(crate) trait Closer: Send + Sync {
 pub(crate) struct Connected {
     pub(crate) link: Arc<dyn Link>,
     pub(crate) closer: Arc<dyn Closer>,
-    /// What the server said of itself at first.
+    /// The server's first account of itself.
     pub(crate) first: Arc<Opening>,
     pub(crate) timeout: Option<Duration>,
     pub(crate) transport: &'static str,
@@ -58,7 +58,7 @@ pub(crate) struct Connected {
 }
 
 impl Connected {
-    /// What the server said of itself when it was met last.
+    /// Returns the server's latest account of itself.
     pub(crate) fn opening(&self) -> Arc<Opening> {
         self.hub.opening().unwrap_or_else(|| self.first.clone())
     }
@@ -90,7 +90,7 @@ impl Client {
         self.connected.opening().peer.info.clone()
     }
 
-    /// What the server offers.
+    /// Returns the capabilities of the server.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.connected.opening().peer.capabilities.clone()
@@ -102,8 +102,8 @@ impl Client {
         self.connected.opening().instructions.clone()
     }
 
-    /// What the server answered when the connection was opened, as it came, with `_meta` and the members that this
-    /// version does not know: the result of `initialize`, in modern revisions that of `server/discover`.
+    /// Returns the server's answer from the opening of the connection, as it came, with `_meta` and the members that
+    /// this version does not know: the result of `initialize`, in modern revisions that of `server/discover`.
     #[must_use]
     pub fn initialize_result(&self) -> RawJson {
         self.connected.opening().result.clone()
@@ -201,7 +201,7 @@ impl Client {
         }
     }
 
-    /// True if the answer to this may be questions.
+    /// Returns true if the answer to this may be questions.
     #[cfg(feature = "runtime")]
     fn may_be_asked(&self, method: &str) -> bool {
         self.revision().era() == Era::Modern && Method::find(method).is_some_and(|row| row.input_required)
@@ -269,7 +269,8 @@ impl Client {
         Box::new(Ends(over))
     }
 
-    /// What is kept is no sign of life, and given without one only to whoever says so.
+    /// Returns true if cached answers may be given. They are no sign of life: without one they go only to clients that
+    /// allow it.
     fn gives_what_is_kept(&self) -> bool {
         !self.connected.hub.over.is_set() || self.connected.cache.gives_without_server()
     }
@@ -384,7 +385,7 @@ impl Client {
         self.request("ping", None, options).await.map(drop)
     }
 
-    /// What was kept of the server's answers, and what that was good for.
+    /// Returns the contents of the cache, and its use so far.
     #[must_use]
     pub fn cache_usage(&self) -> CacheUsage {
         self.connected.cache.usage()

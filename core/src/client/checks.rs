@@ -9,7 +9,7 @@ use std::time::Duration;
 const MAX_THREADS: usize = 2;
 /// The room for calls on each.
 const STACK: usize = 4 << 20;
-/// How long one waits for more to do.
+/// Time that a thread waits for more work.
 const IDLE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -19,7 +19,7 @@ struct Queue {
     process: u32,
     threads: usize,
     idle: usize,
-    /// What each client waits for; the one that was served longest ago is first.
+    /// Waiting jobs of each client; the client that was served longest ago is first.
     waiting: VecDeque<(u64, VecDeque<Job>)>,
     /// Clients that are being served.
     served: Vec<u64>,
@@ -72,7 +72,7 @@ pub(super) fn run(client: u64, job: Job) {
 /// Does it without the lock.
 fn done(all: MutexGuard<'static, Queue>, client: u64, job: Job) -> MutexGuard<'static, Queue> {
     drop(all);
-    // What the job calls in the end is the user's, perhaps.
+    // The job calls a function at its end that may be the user's.
     drop(std::panic::catch_unwind(std::panic::AssertUnwindSafe(job)));
     let mut all = queue();
     all.served.retain(|of| *of != client);

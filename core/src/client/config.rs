@@ -30,11 +30,11 @@ const OWNED: [&str; 9] = [
 /// The longest file of variables (`envFile`), in bytes.
 const MAX_FILE: u64 = 1 << 20;
 
-/// What placeholders stand for, by what is between their braces (`input:key`, `workspaceFolder`, `TOKEN`): before the
+/// Values of placeholders, by the text between their braces (`input:key`, `workspaceFolder`, `TOKEN`): before the
 /// environment.
 pub(super) type Variables = BTreeMap<String, String>;
 
-/// True if a text is meant as the path of such a file: a URL or a command line may end in one, too.
+/// Returns true if a text is meant as the path of such a file: a URL or a command line may end in one, too.
 pub(super) fn is_path(text: &str) -> bool {
     !super::options::is_url(text)
         && text.ends_with(".json")
@@ -205,7 +205,7 @@ fn pick(
     target(name, entry, stderr, variables)
 }
 
-/// What an entry says of how to connect.
+/// Reads the target of an entry.
 fn target(name: &str, entry: &Value, stderr: Option<&str>, variables: &Variables) -> Result<Target> {
     let bad = |why: &str| Error::misuse(format!("server {name:?}: {why}"));
     let entry = entry.as_object().ok_or_else(|| bad("expected an object"))?;
@@ -332,15 +332,15 @@ fn env_file(path: &str) -> Result<Map<String, Value>, String> {
     Ok(out)
 }
 
-/// What placeholders stand for.
+/// Values of placeholders.
 struct Known<'a> {
     variables: &'a Variables,
     environment: &'a dyn Fn(&str) -> Option<String>,
 }
 
-/// A member in whose texts `${VAR}` and `${env:VAR}` stand for an environment variable, `${VAR:-default}` for what to take
-/// when it is not set or empty, and `${…}` for what the program has given, as hosts have it. What comes in is not looked at
-/// again.
+/// A member in whose texts `${VAR}` and `${env:VAR}` stand for an environment variable, `${VAR:-default}` for what to
+/// take when it is not set or empty, and `${…}` for what the program has given, as hosts have it. Values that come in
+/// are not looked at again.
 ///
 /// # Errors
 /// The placeholder that nobody fills.
@@ -376,7 +376,7 @@ fn expanded_text(text: &str, known: &Known<'_>) -> Result<String, String> {
     Ok(out)
 }
 
-/// What stands for one placeholder.
+/// Returns the value of one placeholder.
 fn filled(inside: &str, known: &Known<'_>) -> Result<String, String> {
     if let Some(given) = known.variables.get(inside) {
         return Ok(given.clone());

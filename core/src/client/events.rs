@@ -1,4 +1,4 @@
-//! What a client hears of its server besides answers.
+//! Events of a client: everything that it hears of its server besides answers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::jsonrpc::RawJson;
 use crate::protocol::Opening;
 use crate::report;
 
-/// What a client hears besides its answers. Called from any thread; must not block.
+/// Receiver of everything that a client hears besides its answers. Called from any thread; must not block.
 pub trait Events: Send + Sync + 'static {
     /// The server sent a notification.
     fn notification(&self, _method: &str, _params: Option<&RawJson>) {}

@@ -31,7 +31,7 @@ const MAX_ANSWERS: usize = 1024;
 const MAX_KEPT: usize = 100;
 const MAX_KEPT_BYTES: usize = 4 << 20;
 
-/// What a client knows of tasks of the extension.
+/// State of a client about tasks of the extension.
 #[derive(Default)]
 pub(super) struct Extended {
     /// The questions that are answered or about to be, by their tasks: a question stays until the server has seen its
@@ -41,7 +41,7 @@ pub(super) struct Extended {
     finished: Mutex<VecDeque<(String, RawJson)>>,
     /// Counts those, for their names.
     last: AtomicU64,
-    /// How many tasks are listened to.
+    /// Number of tasks that are listened to.
     heard: Arc<AtomicUsize>,
 }
 
@@ -50,7 +50,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Extended {
-    /// True if this question is to be answered now.
+    /// Returns true if this question is to be answered now.
     ///
     /// # Errors
     /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) for a task that asks without end.
@@ -103,7 +103,7 @@ impl Extended {
     }
 }
 
-/// What the call of a finished task would have been answered with.
+/// Returns the answer that the call of a finished task would have got.
 pub(super) fn outcome(task: &Task, rest: &Map<String, Value>) -> Result<RawJson> {
     let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("result of tasks/get: {why}"));
     match task.status {
@@ -146,14 +146,14 @@ fn at_once(id: &str) -> Task {
 }
 
 impl Client {
-    /// True if both sides declare the extension.
+    /// Returns true if both sides declare the extension.
     pub(super) fn has_extended_tasks(&self) -> bool {
         self.revision().rules().tasks_extension
             && self.connected.link.declares_extension(TASKS_EXTENSION)
             && self.capabilities().has_extension(TASKS_EXTENSION)
     }
 
-    /// Why there are no tasks in this connection.
+    /// Returns the error for tasks in a connection that has none.
     pub(super) fn no_extended_tasks(&self, method: &str) -> Error {
         let who = match self.connected.link.declares_extension(TASKS_EXTENSION) {
             true => "the server does not declare the extension",
@@ -175,7 +175,7 @@ impl Client {
         }
         let (client, mut options) = (self.clone(), options.clone());
         if method.starts_with("tasks/") {
-            // Of what is sent instead.
+            // The trace of the request that is sent instead.
             options.trace_context = trace_of(params, options.trace_context.as_ref());
         }
         let requestor = self.requestor(options.trace_context.clone(), options.origin.clone());
@@ -214,8 +214,8 @@ impl Client {
         })
     }
 
-    /// Calls a tool. Becomes it a task, that is followed to its end; who has written `task` into the parameters gets the
-    /// task itself, also when the server has answered at once.
+    /// Calls a tool. If the call becomes a task, that is followed to its end; a caller that has written `task` into the
+    /// parameters gets the task itself, also when the server has answered at once.
     fn call_extended(&self, params: Option<&RawJson>, options: &CallOptions, done: Done) -> Guard {
         let mut text = String::from("{");
         let mut wants_task = false;
@@ -226,7 +226,7 @@ impl Client {
             }
         }
         text.push('}');
-        // What follows a task outlives the request that began it.
+        // The guard that follows a task outlives the request that began it.
         let follow: Arc<Mutex<Option<Guard>>> = Arc::default();
         let begun = self.connected.link.clock().now();
         let (client, mut given, following) = (self.clone(), options.clone(), Arc::downgrade(&follow));
@@ -278,7 +278,7 @@ impl Client {
         RawJson::from_value(&created)
     }
 
-    /// How a task is, with what is not the task's own.
+    /// Returns the state of a task, and the members that are not the task's own.
     async fn look(&self, id: &str, requestor: &Requestor, options: &CallOptions) -> Result<(Task, Map<String, Value>)> {
         if let Some(result) = self.connected.known.extended.kept(id) {
             let mut rest = Map::new();
@@ -302,7 +302,7 @@ impl Client {
         let (timeout, trace_context) = (options.timeout, options.trace_context.clone());
         let each = CallOptions { timeout, trace_context, origin: options.origin.clone(), ..CallOptions::default() };
         let requestor = self.requestor(each.trace_context.clone(), each.origin.clone());
-        // What is left of the whole time ends it, where there is one.
+        // The rest of the whole time ends it, where there is one.
         let patience = patience_of(options).filter(|_| within.is_none());
         let ended = self.finished(&task.task_id, requestor.clone(), &each, patience);
         let ended = match within {

@@ -1,4 +1,4 @@
-//! What a server offers, as its client asks for it: lists, resources, prompts, completion, logging.
+//! Features of a server, as its client asks for them: lists, resources, prompts, completion, logging.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -24,7 +24,7 @@ const MAX_PAGES: usize = 1000;
 /// Tells cursors from each other.
 static STATE: LazyLock<RandomState> = LazyLock::new(RandomState::new);
 
-/// What is wrong with a server whose pages do not end.
+/// Check for a server whose pages do not end.
 #[derive(Default)]
 pub(super) struct Seen(Vec<u64>);
 
@@ -59,7 +59,7 @@ pub struct Pages {
     options: CallOptions,
     seen: Seen,
     state: State,
-    /// What was given before the list began anew.
+    /// Entries that were given before the list began anew.
     given: HashSet<String>,
     is_anew: bool,
 }
@@ -108,7 +108,7 @@ impl Pages {
         }
     }
 
-    /// True if the list is to be read from its first page, because the page at `cursor` was refused. Once.
+    /// Returns true if the list is to be read from its first page, because the page at `cursor` was refused. Once.
     fn begins_anew(&mut self, cursor: Option<&str>, error: &Error) -> bool {
         let begins = cursor.is_some() && error.code() == Some(code::INVALID_PARAMS) && !self.is_anew;
         if begins {
@@ -117,8 +117,8 @@ impl Pages {
         begins
     }
 
-    /// The next page; none after the last. What the stream has not given of a page yet is one. After an error, or when
-    /// the future was dropped, the same page is asked for again.
+    /// The next page; none after the last. The rest of a page that the stream has not given yet is one. After an error,
+    /// or when the future was dropped, the same page is asked for again.
     ///
     /// # Errors
     /// As [`Client::request`]; [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) when the pages do not end.
@@ -243,7 +243,7 @@ impl Client {
         self.request(method(kind), params, options)
     }
 
-    /// What the server lists of this kind, page by page as it is asked for. The options hold for each page.
+    /// Returns the server's list of this kind, page by page as it is asked for. The options hold for each page.
     #[must_use]
     pub fn pages(&self, kind: Kind, options: &CallOptions) -> Pages {
         let (client, options) = (self.clone(), options.clone());

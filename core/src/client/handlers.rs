@@ -1,4 +1,4 @@
-//! What a client does for its server: answers its questions and hears its notifications.
+//! Handlers of a client for its server's questions and notifications.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,8 +24,8 @@ const ROOTS: &str = "roots/list";
 /// Tasks on one page of the list.
 const PAGE_SIZE: usize = 250;
 
-/// What a client does for its server, as functions. What is there is declared as a capability; a request for what is
-/// not there is refused. A clone is the same.
+/// Functions of a client that serve its server. Each one is declared as a capability; a request for a missing one is
+/// refused. A clone is the same.
 #[derive(Clone)]
 pub struct Handlers {
     events: Arc<dyn Events>,
@@ -228,7 +228,7 @@ impl Handlers {
         }
     }
 
-    /// True if the server may ask this.
+    /// Checks that the server may ask this.
     ///
     /// # Errors
     /// −32602 for what was not declared and for messages that do not fit together.
@@ -256,7 +256,7 @@ impl Handlers {
         Ok(())
     }
 
-    /// True if this client declares what a question of the server needs.
+    /// Returns true if this client declares what a question of the server needs.
     pub(crate) fn are_asked(&self, rules: &Rules, method: &str, params: Option<&RawJson>) -> bool {
         let is_served =
             self.by_method.iter().any(|(known, _)| *known == method) || (method == ROOTS && self.roots.is_some());
@@ -362,8 +362,8 @@ impl Answered {
         Ok(result)
     }
 
-    /// `whole`: it is meant as a result. What says decline or cancel is never taken for consent, whatever the server calls
-    /// the `fields` of its form; only an accept may be the answers to a form with a field `action`.
+    /// `whole`: it is meant as a result. An answer of decline or cancel is never taken for consent, whatever the server
+    /// calls the `fields` of its form; only an accept may be the answers to a form with a field `action`.
     fn decided(&self, given: Value, whole: bool, fields: Option<&Value>) -> Result<Value> {
         match given {
             Value::Null | Value::Bool(false) => Ok(json!({"action": "decline"})),
@@ -420,7 +420,7 @@ impl Shaper for Answered {
             ROOTS => self.rooted(given)?,
             _ => given,
         };
-        // What belongs to a task says so, in both directions.
+        // Messages that belong to a task say so, in both directions.
         let meta = if revision.rules().tasks { self.asked.to::<Value>().ok() } else { None };
         if let Some(task) = meta.and_then(|mut asked| asked["_meta"].get_mut(RELATED_TASK).map(Value::take)) {
             result["_meta"][RELATED_TASK] = task;

@@ -11,7 +11,7 @@ use crate::jsonrpc::RawJson;
 /// The most bytes of one list, over all of its pages.
 const MAX_BYTES: usize = 128 << 20;
 
-/// So many bytes of pages are worth giving back what they took.
+/// Number of bytes of pages that are worth giving their memory back.
 const SOME: usize = 512 << 10;
 
 /// The longest that a server may take for one list: for all of its pages, without the time between them, which is the
@@ -21,7 +21,7 @@ const MAX_TIME: Duration = Duration::from_secs(600);
 /// Methods whose results come in pages.
 const LISTS: [&str; 5] = ["tools/list", "resources/list", "resources/templates/list", "prompts/list", "tasks/list"];
 
-/// How much of each list a server has sent since its first page was asked for last. A server whose lists have no end
+/// Amount of each list that a server has sent since its first page was last asked for. A server whose lists have no end
 /// would otherwise fill the memory of whoever reads them whole, in any language.
 #[derive(Default)]
 pub(crate) struct Lengths(Mutex<[Length; LISTS.len()]>);
@@ -30,7 +30,7 @@ pub(crate) struct Lengths(Mutex<[Length; LISTS.len()]>);
 struct Length {
     bytes: usize,
     took: Duration,
-    /// When the last page was asked for.
+    /// Time of the request for the last page.
     asked: Duration,
 }
 

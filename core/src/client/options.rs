@@ -19,7 +19,7 @@ use crate::protocol::{Facts, KeepAlive, Role};
 /// as content and as data. Other clients take between 10 MiB and any length.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
-/// What a client says of itself and what it will bear. The same names in every language; times in seconds.
+/// Identity and limits of a client. The same names in every language; times in seconds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -30,9 +30,9 @@ pub struct ClientOptions {
     pub version: String,
     /// Name for people.
     pub title: Option<String>,
-    /// What it is, for people.
+    /// Description for people.
     pub description: Option<String>,
-    /// Where to read about it.
+    /// Web page about it.
     pub website_url: Option<String>,
     /// The schema's `Icon` objects.
     pub icons: Option<RawJson>,
@@ -41,7 +41,7 @@ pub struct ClientOptions {
     pub revision: Option<String>,
     /// Time without an answer or progress after which a request is given up; 0 for none. Default 60.
     pub request_timeout: f64,
-    /// How long a server may take to answer the first question before it is taken for a legacy one. Default 5.
+    /// Longest time that a server may take to answer the first question before it is taken for a legacy one. Default 5.
     pub probe_timeout: f64,
     /// The longest message in bytes. Default 32 MiB.
     pub max_message_bytes: usize,
@@ -50,9 +50,10 @@ pub struct ClientOptions {
     /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
     /// take a hundred times what their text does. Default 64 MiB.
     pub max_decoded_bytes: usize,
-    /// The most that the whole process keeps for its peers at any time, in bytes: what long messages take until they are
-    /// read. All servers and clients of the process draw on it, and who sets it last sets it for all. Beyond it an answer
-    /// is an error. Default: a quarter of the memory that the machine or its control group has, and 64 MiB at least.
+    /// The most that the whole process keeps for its peers at any time, in bytes: what long messages take until they
+    /// are read. All servers and clients of the process draw on it, and the last one to set it sets it for all. Beyond
+    /// it an answer is an error. Default: a quarter of the memory that the machine or its control group has, and 64 MiB
+    /// at least.
     pub max_memory: Option<usize>,
     /// Requests awaited at once, further ones wait their turn; and of the server worked on at once. Default 256.
     pub max_in_flight: usize,
@@ -73,8 +74,8 @@ pub struct ClientOptions {
     /// Starts a program again that has ended unasked, when it is needed: in revisions without sessions, in others the
     /// client ends with it. At most five times within a minute. Default: yes.
     pub restart: bool,
-    /// What a program finds of this one's environment, besides the `env` of its target: all of it, a short list of what
-    /// programs need and no secret is in, or that list and these names. Default: all.
+    /// Part of this program's environment that a started program finds, besides the `env` of its target: all of it, a
+    /// short list of variables that programs need and that hold no secret, or that list and these names. Default: all.
     pub inherit_env: InheritEnv,
     /// The client's capabilities object.
     pub capabilities: Option<RawJson>,
@@ -88,12 +89,12 @@ pub struct ClientOptions {
     pub ping_timeout: f64,
     /// Runs sampling and elicitation as tasks, where the server wants that. Default: no tasks.
     pub tasks: Option<TaskOptions>,
-    /// What is kept of the server's answers. Default: what they say may be.
+    /// Cache of the server's answers. Default: on, as long as they allow.
     pub cache: CacheOptions,
     /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
     /// has listed it; a result that does not fit is an error. Default: yes.
     pub validate_output: bool,
-    /// How it gets past a server that protects itself. Default: not at all, other than by `headers`.
+    /// Authorization at a protected server. Default: none, other than by `headers`.
     #[cfg(feature = "auth")]
     pub auth: Option<Auth>,
     #[serde(skip)]
@@ -287,7 +288,7 @@ impl ClientOptions {
             capabilities: self.capabilities.clone().map(Capabilities::new).unwrap_or_default(),
             instructions: None,
             discovery: crate::model::CacheHints::new(),
-            // Of one that is pinned the negotiation makes sure.
+            // The negotiation makes sure of a pinned one.
             revisions: match self.revision.as_deref() {
                 Some(era @ ("legacy" | "modern")) => spoken("client", Some(era)).unwrap_or_default(),
                 _ => Revision::ALL.to_vec(),
@@ -301,7 +302,7 @@ impl ClientOptions {
     }
 }
 
-/// What a program gets of the environment of the one that starts it.
+/// Part of the environment that a program gets from the one that starts it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InheritEnv {
     /// All of it.
@@ -314,7 +315,7 @@ pub enum InheritEnv {
     Names(Vec<String>),
 }
 
-/// What a program needs of its environment.
+/// Variables that a program needs of its environment.
 const SAFE: &[&str] = if cfg!(windows) {
     &[
         "APPDATA",
@@ -382,7 +383,7 @@ impl<'de> Deserialize<'de> for InheritEnv {
     }
 }
 
-/// What a client connects to.
+/// Server that a client connects to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {
@@ -398,7 +399,7 @@ pub enum Target {
     /// [`Url`](Self::Url) finds out by itself.
     #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
     Sse {
-        /// Where the event stream is, `http://…` or `https://…`.
+        /// Address of the event stream, `http://…` or `https://…`.
         url: String,
         /// Sent with every request.
         headers: BTreeMap<String, String>,
@@ -413,7 +414,7 @@ pub enum Target {
         env: BTreeMap<String, Option<String>>,
         /// Its working directory.
         cwd: Option<String>,
-        /// Where its standard error goes.
+        /// Destination of its standard error.
         stderr: Stderr,
     },
 }
@@ -593,7 +594,7 @@ fn check_type(name: &Value, has_url: bool, has_command: bool) -> Result<()> {
     }
 }
 
-/// True if it is a URL that can be connected to.
+/// Returns true if it is a URL that can be connected to.
 pub(super) fn is_url(text: &str) -> bool {
     let of_socket = || text.split_once(":/").is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("unix"));
     text.split_once("://").is_some_and(|(scheme, _)| is_known(scheme)) || of_socket()

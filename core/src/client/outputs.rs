@@ -1,4 +1,4 @@
-//! Whether what tools answer fits what they were listed with (`outputSchema`).
+//! Check of tools' answers against the schemas that they were listed with (`outputSchema`).
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -24,12 +24,13 @@ use crate::jsonrpc::RawJson;
 use crate::model::schema::{Effort, Schema, Wrong};
 use crate::protocol::revision::shape;
 
-/// The most tools whose schemas are remembered, and the bytes of these together. What further ones answer is not checked.
+/// The most tools whose schemas are remembered, and the bytes of these together. Answers of further ones are not
+/// checked.
 const MAX_TOOLS: usize = 10_000;
 const MAX_BYTES: usize = 16 << 20;
 /// The most schemas that are kept ready for a check.
 const MAX_READY: usize = 128;
-/// The most tasks of which it is remembered whose call they are.
+/// The most tasks that are remembered with the tools that were called.
 const MAX_TASKS: usize = 1000;
 
 /// The schemas of what a server's tools answer, as they were listed last.
@@ -43,18 +44,18 @@ struct State {
     bytes: usize,
     /// True if reading one of them may take long.
     any_long: bool,
-    /// What was used longest ago is first.
+    /// The schema that was used longest ago is first.
     ready: VecDeque<(String, Arc<Ready>)>,
     /// Ids, with the tools that were called.
     tasks: VecDeque<(String, String)>,
-    /// How often everything was forgotten.
+    /// Number of times that everything was forgotten.
     age: u64,
 }
 
 /// A tool's schema, read once. One that nothing can be checked against says why.
 struct Ready(Result<(Value, Schema)>);
 
-/// What a check has to say when there is no answer yet.
+/// Reason why a check has no verdict yet.
 #[derive(Debug)]
 enum Unsure {
     /// It has to be done where it may take long.
@@ -68,7 +69,7 @@ impl Ready {
         Self(Schema::foreign("outputSchema", text))
     }
 
-    /// Why the tool is not called.
+    /// Returns the reason for not calling the tool, if there is one.
     fn usable(&self, tool: &str) -> Result<()> {
         let Err(error) = &self.0 else { return Ok(()) };
         let why = shortened(error.message(), 300);
@@ -80,7 +81,7 @@ impl Ready {
         let Ok((source, schema)) = &self.0 else { return Ok(()) };
         let members = shape::members(result.get());
         let of = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.get());
-        // What failed, and what is of a type that nobody here knows, was promised nothing.
+        // A failure, and a result of a type that nobody here knows, was promised nothing.
         if of("isError") == Some("true") || of("resultType").is_some_and(|kind| kind != "\"complete\"") {
             return Ok(());
         }
@@ -144,7 +145,7 @@ impl Outputs {
         self.state().age
     }
 
-    /// True if reading any tool's schema may take long.
+    /// Returns true if reading any tool's schema may take long.
     #[cfg(feature = "runtime")]
     fn any_long(&self) -> bool {
         self.state().any_long
@@ -186,7 +187,7 @@ impl Outputs {
         }
     }
 
-    /// True if a tool has a schema that was not read yet, and reading it may take long.
+    /// Returns true if a tool has a schema that was not read yet, and reading it may take long.
     #[cfg(feature = "runtime")]
     fn is_long(&self, tool: &str) -> bool {
         let state = self.state();
@@ -194,7 +195,7 @@ impl Outputs {
             && state.schemas.get(tool).is_some_and(|text| !Schema::is_read_quickly(text))
     }
 
-    /// What this tool's answers are checked against; `None`: that is not known.
+    /// Returns the schema that this tool's answers are checked against; `None`: that is not known.
     fn ready(&self, tool: &str) -> Option<Arc<Ready>> {
         let mut state = self.state();
         if let Some(at) = state.ready.iter().position(|(name, _)| name == tool) {
@@ -231,7 +232,7 @@ impl Outputs {
     }
 }
 
-/// What is needed to know whose answer is checked.
+/// Parameters that name the tool or the task of an answer.
 #[derive(Deserialize)]
 struct Named<'a> {
     #[serde(borrow, default)]
@@ -276,11 +277,11 @@ fn without_null(result: RawJson) -> RawJson {
     RawJson::written(out)
 }
 
-/// How long a call may take, and when it began.
+/// Timeouts of a call, and the time of its beginning.
 #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "without a runtime nothing waits"))]
 struct Timeouts {
     clock: Arc<dyn Clock>,
-    /// Of the client.
+    /// Number of the client.
     number: u64,
     begun: Duration,
     /// Time without a sign of life, and the option that says so.
@@ -357,7 +358,7 @@ impl Waiting {
     }
 }
 
-/// What the caller holds; dropped, it cancels.
+/// Guard of the caller; dropped, it cancels.
 #[cfg(feature = "runtime")]
 struct Leaves(Arc<Waiting>);
 
@@ -444,7 +445,7 @@ impl Client {
             there.guard(None);
             let guard = client.perform_read(&method, params, &options, done);
             there.guard(Some(guard));
-            // Who left meanwhile has not seen this guard.
+            // A caller that left meanwhile has not seen this guard.
             if there.is_left() {
                 there.guard(None);
             }
@@ -512,7 +513,7 @@ impl Client {
             match ready.check(&tool, &result, &Effort::Inline) {
                 Ok(()) => done(Ok(result)),
                 Err(Unsure::Bad(error)) => done(Err(error)),
-                // What the caller holds has gone with the answer: the time alone ends this.
+                // The caller's guard has gone with the answer: the time alone ends this.
                 #[cfg(feature = "runtime")]
                 Err(Unsure::Long) => drop(check_long(ready, tool, result, &timeouts, done)),
                 #[cfg(not(feature = "runtime"))]

@@ -84,7 +84,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// True if cmd.exe reads it.
+/// Returns true if cmd.exe reads it.
 pub(crate) fn is_batch(file: &str) -> bool {
     ends_with(file, ".bat") || ends_with(file, ".cmd")
 }

@@ -1,4 +1,4 @@
-//! What the server's answers hold, and that they hold it.
+//! Contents of the server's answers, and checks of them.
 
 use serde::{Deserialize, Deserializer, Serialize};
 #[cfg(feature = "runtime")]
@@ -21,7 +21,7 @@ const MAX_TEXT: usize = 300;
 pub struct ListPage {
     /// The definitions, with every member kept, known or not.
     pub entries: Vec<Map<String, Value>>,
-    /// Where the next page begins; absent on the last one.
+    /// Cursor of the next page; absent on the last one.
     pub next_cursor: Option<String>,
     /// `_meta`.
     pub meta: Option<Map<String, Value>>,
@@ -30,8 +30,8 @@ pub struct ListPage {
 }
 
 impl ListPage {
-    /// True if it was kept for longer than it should have been, and is given because the server could not be asked
-    /// (the client's option `cache`, `stale_on_error`).
+    /// Returns true if it was kept for longer than it should have been, and is given because the server could not be
+    /// asked (the client's option `cache`, `stale_on_error`).
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.contains_key(STALE))
@@ -46,7 +46,7 @@ pub struct ListToolsResult {
     /// The definitions, with every member kept, known or not.
     #[serde(deserialize_with = "entries")]
     pub tools: Vec<Map<String, Value>>,
-    /// Where the next page begins; absent on the last one.
+    /// Cursor of the next page; absent on the last one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
     /// `_meta`.
@@ -67,7 +67,7 @@ pub(super) const fn method(kind: Kind) -> &'static str {
     }
 }
 
-/// What is `null` in a list, or in place of it, is nothing.
+/// Reads a list, taking `null` in it, or in place of it, for nothing.
 fn entries<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Vec<Map<String, Value>>, D::Error> {
     let entries: Option<Vec<Option<Map<String, Value>>>> = Deserialize::deserialize(deserializer)?;
     Ok(entries.into_iter().flatten().flatten().collect())
@@ -113,8 +113,8 @@ fn wrong(method: &str, why: &str) -> Error {
     Error::new(ErrorKind::PeerMisbehaved, message).received()
 }
 
-/// What hosts that read a result of `method` themselves are given: checked for the shape that Rust's typed methods need,
-/// and without what means nothing there: `null` in a list, in place of it or of a flag.
+/// Returns the reader of results for hosts that read a result of `method` themselves: it checks the shape that Rust's
+/// typed methods need, and leaves out members that mean nothing there: `null` in a list, in place of it or of a flag.
 #[cfg(feature = "runtime")]
 pub(crate) fn reading_of(method: &str) -> fn(RawJson) -> Result<RawJson> {
     /// An object of any members.
@@ -205,7 +205,7 @@ pub(crate) fn reading_of(method: &str) -> fn(RawJson) -> Result<RawJson> {
     }
     fn pages(kind: Kind, result: RawJson) -> Result<RawJson> {
         let page = page(kind, &result)?;
-        // What is left out of it is seen by what is missing.
+        // Entries were left out if the list is empty, or has a `null`.
         let is_odd = page.entries.is_empty() || shape::has(result.get(), "null");
         Ok(if is_odd { plain(&result, &[kind.list_member()]) } else { result })
     }

@@ -18,11 +18,11 @@ use crate::protocol::revision::{Method, shape};
 use crate::protocol::{Call, CallId, Origin, RequestContext};
 use crate::signal::Signal;
 
-/// How often one request is sent, at most.
+/// The most times that one request is sent.
 const MAX_ROUNDS: u32 = 32;
 /// The most questions of one round.
 const MAX_QUESTIONS: usize = 64;
-/// What is asked in one round: the schema's `InputRequiredResult`.
+/// Questions of one round: the schema's `InputRequiredResult`.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct InputRequired {
@@ -39,7 +39,7 @@ struct Driven {
     over: Signal,
     /// The first time it is sent.
     first: Mutex<Option<Guard>>,
-    /// Of the longest that all of it may take.
+    /// Timer of the longest time that all of it may take.
     timer: Mutex<Option<Guard>>,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Abandons {
     }
 }
 
-/// True if this result asks for something.
+/// Returns true if this result asks for something.
 fn asks(result: &RawJson) -> bool {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -159,8 +159,8 @@ impl Client {
         Err(wrong(&format!("the server asks for more after {MAX_ROUNDS} rounds")))
     }
 
-    /// The answers to all questions, which are asked at once: the text of `inputResponses`. What does not say to which trace
-    /// it belongs belongs to this.
+    /// The answers to all questions, which are asked at once: the text of `inputResponses`. Questions that name no
+    /// trace belong to this one.
     pub(super) async fn responses(
         &self,
         method: &str,

@@ -1,6 +1,6 @@
 use crate::error::{Error, Result};
 
-/// Where a child's standard error goes.
+/// Destination of a child's standard error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Stderr {

@@ -26,12 +26,12 @@ use crate::signal::Signal;
 /// The most tools of which it is remembered whether they run as tasks, and the longest list of tasks.
 const MAX_KNOWN: usize = 10_000;
 
-/// What a client knows of its server's tools and tasks.
+/// Knowledge of a client about its server's tools and tasks.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// How tools may be called, as they were listed last by a server that has tasks.
+    /// Task support of the tools, as they were listed last by a server that has tasks.
     tools: Mutex<HashMap<String, TaskSupport>>,
-    /// Who waits for news of which task.
+    /// Signals for news of tasks, with the tasks' ids.
     waiting: Mutex<Vec<(String, Weak<Signal>)>>,
     pub(super) outputs: Outputs,
     #[cfg(feature = "runtime")]
@@ -55,7 +55,7 @@ impl Known {
         }
     }
 
-    /// How the called tool was listed, and whether the parameters ask for a task themselves.
+    /// Returns the task support of the called tool, and true if the parameters ask for a task themselves.
     fn support(&self, params: Option<&RawJson>) -> Option<(TaskSupport, bool)> {
         #[derive(Deserialize)]
         struct Named {
@@ -89,7 +89,8 @@ impl Known {
         }
         if method == "notifications/tools/list_changed" {
             self.outputs.forget();
-            // What must not be a task may be one now; that something must be one is believed until it is listed anew.
+            // A tool that must not be a task may be one now; that one must be a task is believed until it is listed
+            // anew.
             let mut known = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
             known.retain(|_, support| *support != TaskSupport::Forbidden);
         }
@@ -352,14 +353,15 @@ impl TaskHandle {
         &self.id
     }
 
-    /// What the server answered the call with, as it came: a `CreateTaskResult`, whose `_meta` may have something for the
-    /// model meanwhile (`io.modelcontextprotocol/model-immediate-response`). `None` of a task that was come back to.
+    /// Returns the server's answer to the call, as it came: a `CreateTaskResult`, whose `_meta` may have something for
+    /// the model meanwhile (`io.modelcontextprotocol/model-immediate-response`). `None` of a task that was come back
+    /// to.
     #[must_use]
     pub fn created(&self) -> Option<&RawJson> {
         self.created.as_ref()
     }
 
-    /// How it is.
+    /// Returns the task as it is now.
     ///
     /// # Errors
     /// [`Rpc`](ErrorKind::Rpc) with −32602 when it has expired, here and below; as [`Client::request`].
@@ -399,8 +401,9 @@ impl TaskHandle {
         }
     }
 
-    /// How it is now, and each change that is noticed until it is finished. Looks as often as the server says, and at once
-    /// when the server tells of a change; questions of the task are answered meanwhile, until this is dropped.
+    /// Returns the task as it is now, and each change that is noticed until it is finished. Looks as often as the
+    /// server says, and at once when the server tells of a change; questions of the task are answered meanwhile, until
+    /// this is dropped.
     #[must_use]
     pub fn changes(&self) -> TaskChanges {
         self.changes_with(&CallOptions::default())

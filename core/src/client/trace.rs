@@ -3,8 +3,8 @@ use crate::call::TraceSource;
 use crate::model::TraceContext;
 
 impl ClientOptions {
-    /// Asks this for the trace that a request belongs to, for each one that the client makes once it is connected, on the
-    /// thread that makes it. What the request's own options and `_meta` say comes first; `None` is no trace.
+    /// Asks this for the trace that a request belongs to, for each one that the client makes once it is connected, on
+    /// the thread that makes it. The request's own options and `_meta` come first; `None` is no trace.
     ///
     /// ```
     /// use tricorn::TraceContext;

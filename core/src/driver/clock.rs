@@ -14,11 +14,11 @@ pub(crate) fn now() -> Duration {
 #[cfg(feature = "runtime")]
 const LATE: Duration = Duration::from_millis(500);
 
-/// How long what has come meanwhile has to be read before such a timer goes off.
+/// Time for reading everything that has come meanwhile before such a timer goes off.
 #[cfg(feature = "runtime")]
 const CATCH_UP: Duration = Duration::from_millis(200);
 
-/// Waits until `due`, a time of [`now`]. What came while the process was stopped is read first.
+/// Waits until `due`, a time of [`now`]. Messages that came while the process was stopped are read first.
 #[cfg(feature = "runtime")]
 pub(super) async fn until(due: Duration) {
     tokio::time::sleep(due.saturating_sub(now())).await;

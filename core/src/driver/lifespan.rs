@@ -8,10 +8,10 @@ use crate::server::{Lifespan, Server};
 pub(crate) struct Use(Option<(Server, Arc<dyn Lifespan>)>);
 
 impl Use {
-    /// A use begins; with the first one starts what the server's handlers share.
+    /// Begins a use; the first one starts the value that the server's handlers share.
     ///
     /// # Errors
-    /// What its start said.
+    /// The error of its start.
     pub(crate) async fn begin(server: &Server) -> Result<Self> {
         let lifespan = server.shared.lifespan.read().unwrap_or_else(PoisonError::into_inner).clone();
         let Some(lifespan) = lifespan else { return Ok(Self(None)) };

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::{CallId, Input, Invocation, LogLevel, Payload, Role};
 
-/// About as much memory a subscription takes besides its URI, in bytes.
+/// Approximate memory of a subscription besides its URI, in bytes.
 const SUBSCRIPTION: usize = 64;
 
 impl Link for Peer {

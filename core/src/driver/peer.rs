@@ -22,29 +22,29 @@ use crate::protocol::{
 };
 use crate::report;
 
-/// Where messages go. Called outside every lock, one batch at a time, in order.
+/// Destination of messages. Called outside every lock, one batch at a time, in order.
 pub(crate) trait Sink: Send + Sync {
     /// Sends these messages. Must not wait for the peer.
     fn send(&self, batch: Vec<Outbound>);
     /// Nobody waits for this request of ours any more.
     fn abandon(&self, _id: &Id) {}
-    /// What came in this way is cancelled: nothing more will be sent on it.
+    /// The request that came this way is cancelled: nothing more will be sent on it.
     fn unanswered(&self, _route: Route) {}
-    /// The answer to what came in this way may wait for its reader to come back.
+    /// The answer to the request that came this way may wait for its reader to come back.
     fn pause(&self, _route: Route) {}
-    /// True if the peer reads what it is sent, so that little of it waits.
+    /// Returns true if the peer reads what it is sent, so that little of it waits.
     fn has_room(&self) -> bool {
         true
     }
-    /// True if what belongs to no request reaches the peer at once, and does not wait for a stream.
+    /// Returns true if what belongs to no request reaches the peer at once, and does not wait for a stream.
     fn is_reachable(&self) -> bool {
         true
     }
-    /// True if somebody reads what goes out before the answer to what came in this way.
+    /// Returns true if somebody reads what goes out before the answer to the request that came this way.
     fn is_read(&self, _route: Route) -> bool {
         true
     }
-    /// What waits for a stream may go out before the answer to what came in this way.
+    /// Messages that wait for a stream may go out before the answer to the request that came this way.
     fn take_up(&self, _route: Route) {}
     /// The peer's process has ended, and is needed: starts another, and says when it is there (`Input::Restarted`).
     fn start(&self) {}
@@ -64,7 +64,7 @@ pub(super) struct State {
     /// The peer is to be started again, as soon as the outbox is empty: what is in it was for the one before.
     starts: bool,
     pub(super) waiters: LazyMap<CallId, Waiter>,
-    /// Who still hears of the progress of what was answered.
+    /// Receivers of progress that still comes for answered requests.
     pub(super) lasting: LazyMap<CallId, Progress>,
     /// A list, because it is short and lives long.
     pub(super) running: SmallVec<[Context; 1]>,
@@ -80,7 +80,7 @@ pub(super) struct State {
     stuck: bool,
 }
 
-/// How far the end of the sink is.
+/// State of the sink's end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum End {
     No,
@@ -160,7 +160,7 @@ impl Peer {
         })
     }
 
-    /// So many bytes more are kept for the peer for as long as it is there.
+    /// Keeps more bytes for the peer, for as long as it is there.
     #[cfg(feature = "http")]
     pub(crate) fn keeps(&self, bytes: usize) {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner).force(bytes);
@@ -190,10 +190,10 @@ impl Peer {
         self.act(state, actions);
     }
 
-    /// As [`receive`](Self::receive), of what may be no message.
+    /// As [`receive`](Self::receive), for a frame that may be no message.
     ///
     /// # Errors
-    /// Why it is none, of which the connection is told nothing.
+    /// The reason why it is none, of which the connection is told nothing.
     #[cfg(feature = "stdio")]
     pub(crate) fn try_receive(self: &Arc<Self>, frame: &Bytes) -> Result<(), DecodeError> {
         let (decoded, head) = protocol::decode(frame, &self.limits_of(frame))?;
@@ -201,7 +201,7 @@ impl Peer {
         Ok(())
     }
 
-    /// What a message may cost that begins like this.
+    /// Returns the limits of a message that begins like this.
     fn limits_of(&self, frame: &Bytes) -> Limits {
         let mut limits = self.limits;
         if frame.trim_ascii_start().first() == Some(&b'[') && !self.takes_batches() {
@@ -291,7 +291,7 @@ impl Peer {
         report::guarded("what hears of warnings", || self.service.warning(message));
     }
 
-    /// What was kept of the answers to this method is not true any more.
+    /// Tells the service that the cached answers to this method are out of date.
     #[cfg(feature = "http")]
     pub(crate) fn outdated(&self, method: &str) {
         self.service.outdated(method);
@@ -365,7 +365,7 @@ impl Peer {
         self.lock().connection.in_flight()
     }
 
-    /// True if there is something here that the peer can come back for.
+    /// Returns true if there is something here that the peer can come back for.
     #[cfg(feature = "http")]
     pub(crate) fn is_kept(&self) -> bool {
         self.service.keeps(self)
@@ -379,13 +379,13 @@ impl Peer {
         self.lock().connection.is_full()
     }
 
-    /// True if the connection has ended because the peer was silent for too long.
+    /// Returns true if the connection has ended because the peer was silent for too long.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_lost(&self) -> bool {
         self.lock().connection.is_lost()
     }
 
-    /// True if the revision spoken has batches.
+    /// Returns true if the revision spoken has batches.
     pub(crate) fn takes_batches(&self) -> bool {
         self.lock().connection.takes_batches()
     }

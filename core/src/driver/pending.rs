@@ -5,7 +5,7 @@ use crate::call::{Done, Told};
 use crate::jsonrpc::RawJson;
 use crate::protocol::{CallId, Input};
 
-/// Who waits for the answer to a request of ours.
+/// Receiver of the answer to a request of ours.
 pub(crate) struct Waiter {
     pub(crate) done: Done,
     pub(crate) progress: Option<Progress>,

@@ -7,7 +7,7 @@ use crate::jsonrpc::RawJson;
 use crate::protocol::{Call, NotificationCause, Opening, RequestContext};
 use crate::server::Router;
 
-/// What runs the peer's requests: a server's router, or a client's answers.
+/// Service that runs the peer's requests: a server's router, or a client's answers.
 pub(crate) trait Service: Send + Sync {
     /// Runs a request; its answer comes through [`Peer::complete`].
     fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
@@ -17,7 +17,7 @@ pub(crate) trait Service: Send + Sync {
     fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
     /// Something is wrong that is no reason to fail.
     fn warning(&self, _message: &str) {}
-    /// What was kept of the answers to this method is not true any more.
+    /// The cached answers to this method are out of date.
     fn outdated(&self, _method: &str) {}
     /// Somebody else is logged in at the server, or may do more there.
     fn logged_in(&self) {}
@@ -29,7 +29,7 @@ pub(crate) trait Service: Send + Sync {
     fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
     /// The connection goes on with a new session.
     fn session_lost(&self, _peer: &Arc<Peer>) {}
-    /// True if the peer has something here that it can come back for although no connection is open.
+    /// Returns true if the peer has something here that it can come back for although no connection is open.
     fn keeps(&self, _peer: &Peer) -> bool {
         false
     }

@@ -99,7 +99,7 @@ async fn a_connection_has_one_timer() {
         while peer.awaited() > 1 {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-        // What was replaced ends as soon as the runtime looks at it.
+        // A timer that was replaced ends as soon as the runtime looks at it.
         tokio::task::yield_now().await;
         assert!(tasks() <= 1, "{} tasks", tasks());
     }
@@ -142,7 +142,7 @@ fn a_request_that_was_cancelled_on_its_way_does_not_start() {
     assert_eq!(peer.in_flight(), 0);
 }
 
-/// What blocks waits its turn; what nobody wants any more is dropped, and a panic is nobody's end.
+/// Blocking work waits its turn; abandoned work is dropped, and a panic is nobody's end.
 #[cfg(all(feature = "runtime", feature = "files"))]
 #[test]
 fn a_few_jobs_block_at_once() {

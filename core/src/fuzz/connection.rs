@@ -175,9 +175,9 @@ struct Drive {
     connection: Connection,
     role: Role,
     now: Duration,
-    /// How often a request with this id came.
+    /// Number of requests that came with this id.
     asked: HashMap<Id, usize>,
-    /// How often one was answered.
+    /// Number of answers with this id.
     answered: HashMap<Id, usize>,
     /// All requests that were to be run.
     dispatched: HashSet<CallId>,
@@ -187,7 +187,7 @@ struct Drive {
     listening: HashSet<CallId>,
     gauge: Arc<AtomicUsize>,
     own: BTreeMap<u64, Own>,
-    /// How often we have asked to subscribe: a new session is told so many things at most.
+    /// Number of subscriptions that we have asked for: a new session is told so many things at most.
     subscribed: usize,
     closed: bool,
     /// A summary of the events.
@@ -371,7 +371,7 @@ impl Drive {
         Some(invocation)
     }
 
-    /// Time has passed. What was due is not due for ever.
+    /// Time has passed. Nothing is due for ever.
     fn tick(&mut self) {
         for _ in 0..8 {
             self.handle(Input::Tick);

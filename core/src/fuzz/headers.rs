@@ -129,7 +129,7 @@ fn proxies() {
     run(&Target { name: "proxies", property: forwarded, mutate: mutate::lines, words: PROXIES, slowest: SLOWEST });
 }
 
-/// Only who is trusted says where a request comes from, and says it in so many words.
+/// Checks that only a trusted proxy names the origin of a request, and names it in so many words.
 fn forwarded(input: &[u8]) -> u64 {
     let headers = map(input);
     let trusted = Proxies::parse(&["10.0.0.0/8".to_owned(), "fd00::/8".to_owned()]).expect("networks");

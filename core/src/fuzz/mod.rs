@@ -23,9 +23,9 @@ use std::time::{Duration, Instant};
 
 use mutate::{Mutate, Random};
 
-/// Where the numbers begin when nobody says it.
+/// Default seed of the random numbers.
 const SEED: u64 = 0x7472_6963_6f72_6e22;
-/// So many inputs are made when nobody says for how long: the same ones each time.
+/// Number of inputs without a given time: the same ones each time.
 const INPUTS: usize = 1000;
 /// The most inputs that are kept for more inputs to be made of.
 const MAX_POOL: usize = 2000;

@@ -175,7 +175,7 @@ fn change_bytes(random: &mut Random, out: &mut Vec<u8>, other: &[u8], words: &[&
     }
 }
 
-/// Where digits stand.
+/// Finds the ranges of digits.
 fn numbers(text: &[u8]) -> Vec<Range<usize>> {
     let (mut found, mut at) = (Vec::new(), 0);
     while at < text.len() {

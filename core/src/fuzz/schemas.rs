@@ -171,7 +171,7 @@ fn arguments(input: &[u8]) -> u64 {
         && !has_reals(&value)
     {
         let other = schema.check_text(|| &source, "argument", &value.to_string());
-        // Of a text that is shorter fewer steps are taken.
+        // A shorter text takes fewer steps.
         let gave_up = |checked: &Result<(), String>| {
             checked.as_ref().is_err_and(|why| ["too many steps", "too deep"].iter().any(|part| why.contains(part)))
         };
@@ -364,7 +364,7 @@ fn matched(input: &[u8]) -> u64 {
     }
 }
 
-/// Where values stand apart, whatever they are, they are found again.
+/// Checks that values of any kind are found again where the template keeps them apart.
 fn given_back(one: &str, other: &str) {
     let all: Vec<&str> = one.split(',').chain(other.split('/')).filter(|part| !part.is_empty()).take(8).collect();
     if one.is_empty() || other.is_empty() || all.is_empty() {

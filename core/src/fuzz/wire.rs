@@ -111,7 +111,7 @@ fn kind(message: &Message) -> &'static str {
     }
 }
 
-/// True if the text is an object whose error is one, as far as a value can hold it.
+/// Returns true if the text is an object whose error is one, as far as a value can hold it.
 fn is_message(text: &[u8], message: &Message) -> bool {
     let Ok(value) = serde_json::from_slice::<Value>(text) else { return true };
     value.is_object() && (!matches!(message, Message::Error { .. }) || value["error"].is_object())
@@ -155,7 +155,7 @@ fn scan() {
     run(&Target { name: "scan", property: scanned, mutate: mutate::json_text, words: MESSAGES, slowest: SLOWEST });
 }
 
-/// A scan never says less than there is. What it counts are bytes of memory: 128 for a value, and 96 for a member.
+/// A scan never says less than there is. It counts bytes of memory: 128 for a value, and 96 for a member.
 fn scanned(input: &[u8]) -> u64 {
     let all = heavier_than(input, 0);
     assert_eq!(all.is_some(), !input.is_empty(), "{}", shown(input));

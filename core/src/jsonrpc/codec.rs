@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use super::{ErrorObject, Id, MAX_ID_BYTES, Message, Outline, RawJson, code, scan};
 use crate::error::shortened;
 
-/// What one message may cost before it is looked at.
+/// Limits of one message, checked before it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// The longest message in bytes. Default 4 MiB.
@@ -27,7 +27,7 @@ impl Default for Limits {
     }
 }
 
-/// What one frame held.
+/// Content of one frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
     /// One message.
@@ -36,7 +36,7 @@ pub enum Decoded {
     Batch(Vec<Result<Message, DecodeError>>),
 }
 
-/// Why a frame is not a message. It holds what the error response needs.
+/// Reason why a frame is not a message. It holds what the error response needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DecodeError {
     /// The id to refuse it with, when it could be read.
@@ -65,7 +65,7 @@ impl DecodeError {
         Self { answers, ..Self::invalid(None, message) }
     }
 
-    /// Of a message that was not read: what is seen of it says whom it concerns.
+    /// Returns the error of a message that was not read: its outline says whom it concerns.
     pub(crate) fn of(outline: &Outline, message: impl Into<String>) -> Self {
         Self::invalid(None, message).concerning(outline)
     }
@@ -159,7 +159,7 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     }
 }
 
-/// The elements of an array that is too long are not decoded, but who waits for one of them is told.
+/// Refuses an array that is too long without decoding its elements, but notes the requests that they answer.
 fn check_batch(frame: &[u8], max: usize) -> Result<(), DecodeError> {
     if max > 0 && scan::elements(frame).nth(max).is_none() {
         return Ok(());
@@ -182,7 +182,7 @@ fn check_batch(frame: &[u8], max: usize) -> Result<(), DecodeError> {
 /// The most requests of which it is looked for whether an array answers them that is refused.
 const MOST_ANSWERS: usize = 4096;
 
-/// Why a message is refused whose values would take so much memory.
+/// Returns the refusal of a message whose values would take so much memory.
 pub(crate) fn too_heavy(bytes: usize, limits: &Limits) -> String {
     let (mib, max) = (bytes >> 20, limits.max_decoded_bytes);
     format!(
@@ -253,7 +253,7 @@ fn message(frame: &ByteString, e: &Envelope<'_>) -> Result<Message, DecodeError>
         Some(v) => return Err(invalid(id, format!("\"jsonrpc\": expected \"2.0\", got {}", shown(v)))),
         None => {
             let message = "\"jsonrpc\": missing, expected \"2.0\"";
-            // What a program logs as JSON may well have an id and an error.
+            // A program that logs as JSON may well write an id and an error.
             let meant = result.or(error).is_some_and(|value| value.starts_with('{'));
             return Err(if meant { invalid(id, message.into()) } else { DecodeError::invalid(id, message) });
         }
@@ -321,8 +321,8 @@ fn shown(text: &str) -> Cow<'_, str> {
     shortened(text, 40)
 }
 
-/// True if arrays and objects are nested deeper than `max`. Where there are not so many brackets in all, strings need no
-/// looking at, and counting is ten times as quick.
+/// Returns true if arrays and objects are nested deeper than `max`. Where there are not so many brackets in all,
+/// strings need no looking at, and counting is ten times as quick.
 pub(crate) fn is_deeper_than(text: &str, max: usize) -> bool {
     // Each level has two brackets.
     if text.len() / 2 <= max {

@@ -36,7 +36,7 @@ impl fmt::Display for Id {
 impl Id {
     /// Reads JSON text.
     pub(crate) fn read(json: &str) -> Option<Self> {
-        // What a client that counts sends.
+        // The ids of a client that counts.
         if matches!(json.as_bytes(), [b'1'..=b'9', rest @ ..] if rest.len() < 18 && rest.iter().all(u8::is_ascii_digit))
         {
             return json.parse().ok().map(Self::Number);

@@ -1,4 +1,4 @@
-//! What a server wrote that is nearly a message, as most clients read it.
+//! Mending of a server's text that is nearly a message, as most clients read it.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,8 @@ use serde_json::value::RawValue;
 
 use super::{DecodeError, Decoded, Limits, Message, decode};
 
-/// So many beginnings of objects within one line are tried, and so often its length is read for those that are none.
+/// Most beginnings of objects within one line that are tried, and most times that its length is read for those that are
+/// none.
 const MAX_TRIES: usize = 32;
 const MAX_READ: usize = 2;
 
@@ -62,7 +63,7 @@ pub(crate) fn within(frame: &Bytes, limits: &Limits) -> Vec<Message> {
         let value = match values.next() {
             Some(Ok(value)) => value,
             broken => {
-                // What is in a broken object is a part of it.
+                // Anything in a broken object is a part of it.
                 if rest.len() == text.len() {
                     break;
                 }

@@ -21,9 +21,9 @@ pub mod code {
 /// The `error` member of an error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ErrorObject {
-    /// What happened, as a number.
+    /// Code of the error.
     pub code: i64,
-    /// What happened, for people.
+    /// Message for people.
     pub message: String,
     /// Anything more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -37,14 +37,14 @@ pub enum Message {
     Request {
         /// Names the request until it is answered.
         id: Id,
-        /// What to do.
+        /// Method to run.
         method: String,
         /// The parameters object, if there was one.
         params: Option<RawJson>,
     },
     /// Wants no answer.
     Notification {
-        /// What happened.
+        /// Name of the event.
         method: String,
         /// The parameters object, if there was one.
         params: Option<RawJson>,
@@ -60,7 +60,7 @@ pub enum Message {
     Error {
         /// The request's id, when it could be read.
         id: Option<Id>,
-        /// What went wrong.
+        /// The failure.
         error: ErrorObject,
     },
 }

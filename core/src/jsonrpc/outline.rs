@@ -1,4 +1,4 @@
-//! What can still be seen of a message that cannot be read: too long, or no JSON.
+//! Outline of a message that cannot be read: too long, or no JSON.
 
 use super::Id;
 
@@ -22,7 +22,7 @@ pub(crate) struct Outline {
     answers: bool,
     /// It is an array of messages, and what is seen is the one after the other.
     many: bool,
-    /// What those answer that have ended.
+    /// Ids that finished messages of the array answer.
     answered: Vec<Id>,
 }
 
@@ -65,7 +65,7 @@ enum Member {
 }
 
 impl Outline {
-    /// Of a whole text.
+    /// Returns the outline of a whole text.
     pub(crate) fn of(text: &[u8]) -> Self {
         let mut outline = Self::default();
         outline.feed(text);
@@ -77,12 +77,12 @@ impl Outline {
         self.id.as_ref().filter(|_| !self.many)
     }
 
-    /// True if it is a request, or a notification.
+    /// Returns true if it is a request, or a notification.
     pub(crate) fn has_method(&self) -> bool {
         self.has_method && !self.many
     }
 
-    /// True if it has a result or an error.
+    /// Returns true if it has a result or an error.
     pub(crate) fn answers(&self) -> bool {
         self.answers && !self.has_method && !self.many
     }
@@ -93,19 +93,19 @@ impl Outline {
         self.answered.iter().chain(self.id().filter(|_| self.answers())).cloned()
     }
 
-    /// True if it is an array of messages.
+    /// Returns true if it is an array of messages.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_many(&self) -> bool {
         self.many
     }
 
-    /// True if it has begun, and goes on with the next piece.
+    /// Returns true if it has begun, and goes on with the next piece.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_open(&self) -> bool {
         !matches!(self.state, State::Start | State::Over)
     }
 
-    /// True if the next piece begins within a text.
+    /// Returns true if the next piece begins within a text.
     #[cfg(feature = "stdio")]
     pub(crate) fn is_in_text(&self) -> bool {
         matches!(self.state, State::InName { .. } | State::InText { .. } | State::Inside { quoted: true, .. })
@@ -297,8 +297,8 @@ impl Outline {
     }
 }
 
-/// What of this text belongs to a text that has begun, and the rest after its quote. `Some` where it goes on: whether the
-/// next byte is escaped.
+/// Splits this text into the part that belongs to a text that has begun, and the rest after its quote. `Some` where it
+/// goes on: true if the next byte is escaped.
 fn quoted(text: &[u8], escaped: bool) -> (&[u8], Option<bool>, &[u8]) {
     let mut at = usize::from(escaped);
     loop {

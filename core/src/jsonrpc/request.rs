@@ -8,19 +8,19 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 
 use super::Id;
 
-/// What a text says that is a request.
+/// Members of a text that is a request.
 #[derive(Debug)]
 pub(crate) struct Request<'a, P> {
     pub(crate) id: Id,
     pub(crate) method: &'a str,
-    /// Where in the text its parameters are.
+    /// Range of its parameters in the text.
     pub(crate) params: Range<usize>,
     /// Their members.
     pub(crate) members: P,
 }
 
-/// Reads a request that has parameters. `None` for anything else, for what is not plainly well-formed, and for names with
-/// escapes: who needs to know more asks [`decode`](super::decode).
+/// Reads a request that has parameters. `None` for anything else, for a text that is not plainly well-formed, and for
+/// names with escapes: [`decode`](super::decode) tells more.
 pub(crate) fn request<'a, P: Deserialize<'a>>(text: &'a str) -> Option<Request<'a, P>> {
     let Members { version, id, method, params, rest } = serde_json::from_str::<Members<'a, P>>(text).ok()?;
     let (name, members) = params?;
@@ -38,7 +38,7 @@ pub(crate) fn request<'a, P: Deserialize<'a>>(text: &'a str) -> Option<Request<'
 
 const SPACE: [char; 4] = [' ', '\t', '\r', '\n'];
 
-/// Where in a text a part of it begins.
+/// Returns the place in a text where a part of it begins.
 pub(crate) fn place(text: &str, part: &str) -> Option<usize> {
     (part.as_ptr() as usize).checked_sub(text.as_ptr() as usize).filter(|start| *start <= text.len())
 }

@@ -1,14 +1,14 @@
-//! How much of it there is in a JSON text, before any of it is decoded. Nothing here allocates.
+//! Estimate of the memory that a JSON text will take, before any of it is decoded. Nothing here allocates.
 
 /// The memory that a decoded value takes in its array or object, about.
 const VALUE: usize = 128;
-/// What a member takes besides: its name, and its place among the others.
+/// Memory of a member besides: its name, and its place among the others.
 const MEMBER: usize = 96;
 /// Memory of an array besides, if it has elements: there is room for four at least.
 const ARRAY: usize = 224;
-/// What an object takes besides, if it has members.
+/// Memory of an object besides, if it has members.
 const OBJECT: usize = 384;
-/// What a text takes besides its bytes.
+/// Memory of a text besides its bytes.
 const TEXT: usize = 32;
 /// A number of so many digits is a long one. Some languages read and write it in a time that grows with their square: it
 /// weighs the square over [`DIGITS`], so that a message has some fifty numbers of 4300 digits.
@@ -17,7 +17,7 @@ const DIGITS: usize = 16;
 /// No JSON takes more memory for each of its bytes than that: `{"":{"":…`.
 const WORST: usize = VALUE + MEMBER + OBJECT;
 
-/// How often the signs stand in a text that values are made of.
+/// Counts of the signs in a text that values are made of.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 struct Signs {
     /// Arrays and objects.
@@ -37,14 +37,15 @@ impl Signs {
         values + self.colons * MEMBER + self.objects * OBJECT + (self.open - self.objects) * ARRAY + self.digits
     }
 
-    /// So many digits in a row.
+    /// Counts digits in a row.
     fn run(&mut self, digits: usize) {
         if digits > LONG {
             self.digits = self.digits.saturating_add(digits.saturating_mul(digits) / DIGITS);
         }
     }
 
-    /// Of all bytes, whether they are in a text or not: no fewer than there are. The compiler makes vectors of it.
+    /// Counts the signs in all bytes, inside and outside of texts: no fewer than there are. The compiler makes vectors
+    /// of it.
     fn most(text: &[u8]) -> Self {
         const PART: usize = u8::MAX as usize;
         let (mut all, mut full) = (Self::default(), 0);
@@ -76,7 +77,7 @@ impl Signs {
         all
     }
 
-    /// Of what is no part of a text.
+    /// Counts the signs outside of texts.
     fn exact(text: &[u8]) -> Self {
         let (mut all, mut digits) = (Self::default(), 0);
         walk(text, |byte| {
@@ -117,7 +118,7 @@ fn walk(text: &[u8], mut tell: impl FnMut(u8) -> bool) {
     }
 }
 
-/// Where a text has ended that begins here, behind its quote.
+/// Returns the end of a text that begins here, behind its quote.
 fn after_text(text: &[u8], mut at: usize) -> usize {
     loop {
         match memchr::memchr2(b'"', b'\\', text.get(at..).unwrap_or_default()) {

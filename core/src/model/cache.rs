@@ -1,4 +1,4 @@
-//! How long a result may be kept, and for whom: `ttlMs` and `cacheScope` (specification 2026-07-28, "Caching").
+//! Lifetime and scope of a result: `ttlMs` and `cacheScope` (specification 2026-07-28, "Caching").
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::error::{Error, Result, shortened};
 /// The longest time that a hint says: what every JSON reader can hold.
 const MAX_MS: u64 = (1 << 53) - 1;
 
-/// For whom a result may be kept: the schema's `cacheScope`.
+/// Scope of a cached result: the schema's `cacheScope`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the protocol has these two")]
@@ -37,8 +37,8 @@ impl CacheScope {
     }
 }
 
-/// What a server says of how long a result keeps, and for whom. What it leaves open is said by what is less special: a
-/// resource's by the server's option `cache`. JSON: `{"ttl"?: seconds, "scope"?: "public"|"private"}`.
+/// Hints of a server about the lifetime and the scope of a result. A hint that is left out comes from the less special
+/// place: a resource's from the server's option `cache`. JSON: `{"ttl"?: seconds, "scope"?: "public"|"private"}`.
 ///
 /// ```
 /// use std::time::Duration;
@@ -50,27 +50,27 @@ impl CacheScope {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheHints {
-    /// How long it keeps after it was received. Zero: not at all.
+    /// Lifetime after the result was received. Zero: it is not cached.
     pub ttl: Option<Duration>,
-    /// For whom.
+    /// Scope in which it may be cached.
     pub scope: Option<CacheScope>,
 }
 
 impl CacheHints {
-    /// Nothing is said.
+    /// Returns hints that leave both open.
     #[must_use]
     pub const fn new() -> Self {
         Self { ttl: None, scope: None }
     }
 
-    /// How long it keeps after it was received; zero is not at all.
+    /// Sets the lifetime after the result was received; with zero it is not cached.
     #[must_use]
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
-    /// For whom.
+    /// Sets the scope in which it may be cached.
     #[must_use]
     pub const fn scope(mut self, scope: CacheScope) -> Self {
         self.scope = Some(scope);
@@ -83,7 +83,7 @@ impl CacheHints {
         Self { ttl: self.ttl.or(others.ttl), scope: self.scope.or(others.scope) }
     }
 
-    /// The members of a result: `ttlMs`, and `cacheScope`. What is not said is 0 and private.
+    /// The members of a result: `ttlMs`, and `cacheScope`. The defaults are 0 and private.
     pub(crate) fn members(self) -> (u64, CacheScope) {
         let millis = self.ttl.map_or(0, |ttl| u64::try_from(ttl.as_millis()).unwrap_or(MAX_MS).min(MAX_MS));
         (millis, self.scope.unwrap_or_default())
@@ -98,7 +98,7 @@ impl CacheHints {
     /// Takes `ttl` and `scope` out of the members of options.
     ///
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     pub(crate) fn take(members: &mut Map<String, Value>) -> Result<Self> {
         let mut hints = Self::new();
         match members.shift_remove("ttl") {
@@ -124,7 +124,7 @@ impl CacheHints {
     /// Reads the hints of one kind of result.
     ///
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     pub(crate) fn read(value: &Value) -> Result<Self> {
         let Some(members) = value.as_object() else {
             let got = shortened(&value.to_string(), 60).into_owned();

@@ -52,7 +52,7 @@ impl Capabilities {
         names.iter().any(|n| **n == *name)
     }
 
-    /// True if the extension of this id is declared: a member of `extensions` that is an object, its settings.
+    /// Returns true if the extension of this id is declared: a member of `extensions` that is an object, its settings.
     #[must_use]
     pub fn has_extension(&self, id: &str) -> bool {
         self.extension(id).is_some()
@@ -71,8 +71,8 @@ impl Capabilities {
         top.extensions.remove(id).filter(|settings| settings.get().starts_with('{'))
     }
 
-    /// True if the dotted path (`sampling`, `elicitation.url`, `resources.subscribe`) is declared: present and not
-    /// `false` or `null`. `elicitation: {}` stands for `elicitation.form`.
+    /// Returns true if the dotted path (`sampling`, `elicitation.url`, `resources.subscribe`) is declared: present and
+    /// not `false` or `null`. `elicitation: {}` stands for `elicitation.form`.
     #[must_use]
     pub fn has(&self, path: &str) -> bool {
         let mut at = self.object.get();

@@ -1,5 +1,5 @@
-//! What the schema says of the members of a definition, checked where it is registered. What a source or a peer says
-//! passes as it is.
+//! Checks of a definition's members against the schema, where it is registered. Definitions of a source or a peer pass
+//! as they are.
 
 use serde_json::{Map, Value};
 
@@ -55,7 +55,7 @@ fn check_annotations(annotations: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// True if this is an array of the schema's `Icon`, each with a `src` that a client may load.
+/// Checks that this is an array of the schema's `Icon`, each with a `src` that a client may load.
 ///
 /// # Errors
 /// The icon and what is expected.
@@ -72,7 +72,7 @@ pub(crate) fn check_icons(icons: &Value) -> Result<(), String> {
     }
 }
 
-/// True if a text is a date, with or without a time of the day and a zone, of ISO 8601's extended format.
+/// Returns true if a text is a date, with or without a time of the day and a zone, of ISO 8601's extended format.
 fn is_time(text: &str) -> bool {
     let (date, time) = text.split_once(['T', 't', ' ']).map_or((text, None), |(date, time)| (date, Some(time)));
     let number = |text: &str, digits: usize, range: std::ops::RangeInclusive<u32>| {
@@ -109,11 +109,11 @@ fn is_time(text: &str) -> bool {
     }
 }
 
-/// What the specification and its extensions call their own names in `_meta`.
+/// Names in `_meta` that the specification and its extensions define.
 const DEFINED: [&str; 4] = ["related-task", "model-immediate-response", "ui", "tasks"];
 
-/// True if `_meta` has keys of the specification's grammar (overview, "`_meta`"), and none of those that it reserves
-/// but does not define.
+/// Checks that `_meta` has keys of the specification's grammar (overview, "`_meta`"), and none of those that it
+/// reserves but does not define.
 ///
 /// # Errors
 /// The key and what is wrong with it.
@@ -139,10 +139,10 @@ fn check_meta(meta: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// True if an extension may be called so, and be declared with these settings.
+/// Checks that an extension may be called so, and be declared with these settings.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of its name or its settings.
 pub(crate) fn check_extension(id: &str, settings: &Value) -> Result<(), String> {
     let is_right = id.len() <= 200
         && id

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 use super::or_default;
 use crate::jsonrpc::RawJson;
 
-/// Who content is for and how much it matters: the schema's `Annotations`.
+/// Audience and priority of content: the schema's `Annotations`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -129,7 +129,7 @@ impl<'de> Deserialize<'de> for Content {
     }
 }
 
-/// What a tool call gave: the schema's `CallToolResult`.
+/// Result of a tool call: the schema's `CallToolResult`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

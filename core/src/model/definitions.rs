@@ -1,4 +1,4 @@
-//! What a server offers besides tools: the definitions as they are listed.
+//! Definitions of a server's features besides tools, as they are listed.
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
@@ -63,7 +63,7 @@ macro_rules! definition {
                 self.with("title", Value::String(title.into()))
             }
 
-            /// What it is, for the model and for people.
+            /// Sets the description, for the model and for people.
             #[must_use]
             pub fn description(self, description: impl Into<String>) -> Self {
                 self.with("description", Value::String(description.into()))
@@ -132,7 +132,7 @@ impl Resource {
         Self::of(object([("uri", uri.into()), ("name", name.into())]))
     }
 
-    /// How long what is read keeps, and for whom, where the result does not say it itself.
+    /// Sets the lifetime and the scope of the contents, where the result does not name them itself.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         self.hints = hints;
@@ -151,7 +151,7 @@ impl Resource {
         self.with("size", bytes.into())
     }
 
-    /// Who it is for and how much it matters.
+    /// Sets the audience and the priority.
     #[must_use]
     pub fn annotations(self, annotations: &Annotations) -> Self {
         self.with("annotations", serde_json::to_value(annotations).unwrap_or_default())
@@ -164,7 +164,7 @@ impl ResourceTemplate {
         Self::of(object([("uriTemplate", uri_template.into()), ("name", name.into())]))
     }
 
-    /// How long what is read of them keeps, and for whom, where the result does not say it itself.
+    /// Sets the lifetime and the scope of the contents, where the result does not name them itself.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         self.hints = hints;
@@ -177,7 +177,7 @@ impl ResourceTemplate {
         self.with("mimeType", Value::String(mime_type.into()))
     }
 
-    /// Who they are for and how much they matter.
+    /// Sets the audience and the priority.
     #[must_use]
     pub fn annotations(self, annotations: &Annotations) -> Self {
         self.with("annotations", serde_json::to_value(annotations).unwrap_or_default())
@@ -203,7 +203,7 @@ impl Prompt {
     }
 }
 
-/// What a resource holds: the schema's `TextResourceContents` or `BlobResourceContents`. Without a URI it is the one
+/// Contents of a resource: the schema's `TextResourceContents` or `BlobResourceContents`. Without a URI it is the one
 /// that was read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -221,7 +221,7 @@ impl ResourceContents {
         Self(object([("blob", base64::engine::general_purpose::STANDARD.encode(bytes))]))
     }
 
-    /// Whose contents these are, when not those of the URI that was read.
+    /// Sets the URI of these contents, when it is not the one that was read.
     #[must_use]
     pub fn uri(self, uri: impl Into<String>) -> Self {
         self.with("uri", Value::String(uri.into()))
@@ -259,7 +259,7 @@ impl ResourceContents {
     }
 }
 
-/// What reading a resource gives: the schema's `ReadResourceResult`.
+/// Result of reading a resource: the schema's `ReadResourceResult`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResourceResult {
@@ -269,7 +269,7 @@ pub struct ReadResourceResult {
     /// For how many milliseconds it keeps (revision 2026-07-28).
     #[serde(default, rename = "ttlMs", skip_serializing_if = "Option::is_none", deserialize_with = "time")]
     pub ttl_ms: Option<u64>,
-    /// For whom it may be kept (revision 2026-07-28).
+    /// Scope in which it may be cached (revision 2026-07-28).
     #[serde(default, rename = "cacheScope", skip_serializing_if = "Option::is_none", deserialize_with = "scope")]
     pub cache_scope: Option<CacheScope>,
     /// `_meta`.
@@ -280,7 +280,7 @@ pub struct ReadResourceResult {
     pub extra: Map<String, Value>,
 }
 
-/// What is no time is none: it is a hint only.
+/// Reads a time, which is a hint only: anything else counts as none.
 fn time<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Option<u64>, D::Error> {
     Value::deserialize(deserializer).map(|value| value.as_u64())
 }
@@ -295,7 +295,7 @@ impl ReadResourceResult {
         Self { contents: contents.into_iter().collect(), ..Self::default() }
     }
 
-    /// Says how long it keeps and for whom, whatever its resource's definition says.
+    /// Sets its lifetime and its scope, whatever its resource's definition says.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         let (millis, scope) = hints.members();
@@ -304,8 +304,8 @@ impl ReadResourceResult {
         self
     }
 
-    /// True if it was kept for longer than it should have been, and is given because the server could not be asked
-    /// (the client's option `cache`, `stale_on_error`).
+    /// Returns true if it was kept for longer than it should have been, and is given because the server could not be
+    /// asked (the client's option `cache`, `stale_on_error`).
     #[must_use]
     pub fn is_stale(&self) -> bool {
         self.meta.as_ref().is_some_and(|meta| meta.contains_key(super::meta::STALE))
@@ -325,8 +325,8 @@ impl ReadResourceResult {
     }
 }
 
-/// What an argument may be completed to: the schema's `CompleteResult`. The function that completes may return it, to
-/// say more than the values.
+/// Completions of an argument: the schema's `CompleteResult`. The function that completes may return it, to say more
+/// than the values.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteResult {
@@ -347,7 +347,7 @@ impl CompleteResult {
         Self { completion: Completion { values, ..Completion::default() }, ..Self::default() }
     }
 
-    /// How many there are in all.
+    /// Sets the number of values in all.
     #[must_use]
     pub fn total(mut self, total: u64) -> Self {
         self.completion.total = Some(total);
@@ -370,7 +370,7 @@ pub struct Completion {
     /// Up to a hundred, best first.
     #[serde(deserialize_with = "or_default")]
     pub values: Vec<String>,
-    /// How many there are in all.
+    /// Number of values in all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
     /// True if there are more.
@@ -400,7 +400,7 @@ impl PromptMessage {
     }
 }
 
-/// What a prompt becomes: the schema's `GetPromptResult`.
+/// Result of getting a prompt: the schema's `GetPromptResult`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GetPromptResult {
     #[serde(skip_serializing_if = "Option::is_none")]

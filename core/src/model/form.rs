@@ -1,6 +1,6 @@
 //! Forms: the flat schemas of elicitation and their answers (specification, "Elicitation", "Requested Schema").
 //!
-//! Errors are texts: whose fault a bad form or answer is, the caller knows.
+//! Errors are texts: the caller knows which side is at fault for a bad form or answer.
 
 use jsonschema::Draft;
 use serde_json::{Map, Value, json};
@@ -62,8 +62,8 @@ const MEANING: [&str; 42] = [
     "unevaluatedProperties",
 ];
 
-/// True if a client can make a form of `schema`: an object whose properties are strings, numbers, booleans, one choice
-/// (`enum`, `oneOf` with titles, `enum` with `enumNames`) or several (`array` of those), with defaults that fit.
+/// Checks that a client can make a form of `schema`: an object whose properties are strings, numbers, booleans, one
+/// choice (`enum`, `oneOf` with titles, `enum` with `enumNames`) or several (`array` of those), with defaults that fit.
 ///
 /// # Errors
 /// The property and what to do, such as `property "home": type "object" is not allowed in a form, …`.
@@ -222,7 +222,7 @@ fn distinct<'a>(choices: impl Iterator<Item = &'a str>) -> Result<usize, String>
     Ok(seen.len())
 }
 
-/// True if the answer's `content` is what the form asks for. Members that the form does not have may be there.
+/// Checks that the answer's `content` is what the form asks for. Members that the form does not have may be there.
 ///
 /// # Errors
 /// The problems in one line, such as `answer "age": expected integer, got "x"`.
@@ -233,11 +233,11 @@ pub(crate) fn check_answer(schema: &Value, content: &Value) -> Result<(), String
     check("answer", &plain(schema, true), content)
 }
 
-/// True if `result` is an `ElicitResult`, for a form (`Some`) or for a URL (`None`). Only the answer of an accepted
+/// Checks that `result` is an `ElicitResult`, for a form (`Some`) or for a URL (`None`). Only the answer of an accepted
 /// form is looked at.
 ///
 /// # Errors
-/// What is wrong, as for [`check_answer`].
+/// The fault, as for [`check_answer`].
 pub(crate) fn check_result(schema: Option<&Value>, result: &Value) -> Result<(), String> {
     match result["action"].as_str() {
         Some("decline" | "cancel") => Ok(()),

@@ -1,6 +1,6 @@
-/// True if a client may load an icon's `src` (specification since 2025-11-25, "Icons"): an `https:` URL with a host, or
-/// `data:image/…`. Everything else is refused: `javascript:`, `file:`, `ftp:`, `ws:`, and `http:`, which may be read
-/// and changed on its way.
+/// Returns true if a client may load an icon's `src` (specification since 2025-11-25, "Icons"): an `https:` URL with a
+/// host, or `data:image/…`. Everything else is refused: `javascript:`, `file:`, `ftp:`, `ws:`, and `http:`, which may
+/// be read and changed on its way.
 ///
 /// It says nothing of the rest of a client's duties: no credentials, no redirect to another scheme or origin, the
 /// server's own origin or a trusted one, a size limit, the type by its first bytes, and no scripts in an SVG.

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::jsonrpc::RawJson;
 
-/// Who speaks: the schema's `Implementation`. Self-reported, so never a base for decisions.
+/// Name and version of a peer: the schema's `Implementation`. Self-reported, so never a base for decisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -14,13 +14,13 @@ pub struct Implementation {
     /// Name for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is, for people.
+    /// Description for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The schema's `Icon` objects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub icons: Option<RawJson>,
-    /// Where to read about it.
+    /// Web page about it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
 }

@@ -15,15 +15,15 @@ pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilitie
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
 /// The least level of log messages a modern request asks for.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// Under what a request wants to hear of its progress.
+/// Key of the token under which a request wants to hear of its progress.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 /// The identity of the server that sent a modern result.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 /// The listen stream that a notification belongs to, by the id of its request.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
 
-/// Of a result that a client kept for longer than it should have been, and that it gives because the server could not be
-/// asked: `{"ageMs"}`, since it was received.
+/// Key of a result that a client kept for longer than it should have been, and that it gives because the server could
+/// not be asked: `{"ageMs"}`, since it was received.
 pub const STALE: &str = "tricorn/stale";
 
 /// The task that a message belongs to: `{"taskId"}`.
@@ -69,7 +69,7 @@ pub(crate) struct ParamsHead<'a> {
 }
 
 impl ParamsHead<'_> {
-    /// True if the request came before, and was answered with questions: it goes on with their answers.
+    /// Returns true if the request came before, and was answered with questions: it goes on with their answers.
     pub(crate) fn goes_on(&self) -> bool {
         self.input_responses.is_some() || self.request_state.is_some()
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The annotation's name.
 pub(crate) const MARK: &str = "x-mcp-header";
 
-/// So many arguments of a tool may be marked, and so long may the names be that lead to one: they become headers.
+/// Most arguments of a tool that may be marked, and longest names that lead to one: they become headers.
 const MAX_MIRRORS: usize = 64;
 const MAX_PATH: usize = 1024;
 
@@ -15,14 +15,14 @@ const MAX_PATH: usize = 1024;
 pub(crate) struct Mirror {
     /// The header's whole name, in lower case.
     pub(crate) header: String,
-    /// Where in the arguments the value stands.
+    /// Place of the value in the arguments.
     pub(crate) path: Vec<String>,
 }
 
 /// The marked arguments of a tool's `inputSchema`.
 ///
 /// # Errors
-/// What is wrong with a mark, as the end of a sentence about the tool: clients leave such a tool out.
+/// The fault of a mark, as the end of a sentence about the tool: clients leave such a tool out.
 pub(crate) fn mirrors(schema: &Value) -> Result<Vec<Mirror>, String> {
     let mut found = Vec::new();
     walk(schema, &mut Vec::new(), true, &mut found)?;

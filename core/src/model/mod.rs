@@ -1,6 +1,6 @@
 //! The protocol's types that this crate acts on, in their neutral (newest) form, and builders for what users write.
 //!
-//! **Invariant**: plain data; knows no revision. What an older revision lacks is taken out at the edge
+//! **Invariant**: plain data; knows no revision. Members that an older revision lacks are taken out at the edge
 //! (`protocol/revision/shape.rs`).
 
 mod cache;

@@ -1,10 +1,10 @@
-//! Who sent a request.
+//! Principal: the sender of a request.
 
 use std::fmt;
 
 use serde_json::{Map, Value, json};
 
-/// Who sent a request, as its access token says: found out by the server's authorization before anything runs, and on
+/// Sender of a request, as its access token says: found out by the server's authorization before anything runs, and on
 /// the request's context as [`Context::principal`](crate::Context::principal).
 ///
 /// Sessions, tasks and the state between rounds of questions belong to the issuer and the subject: a new token of the
@@ -14,17 +14,17 @@ use serde_json::{Map, Value, json};
 pub struct Principal {
     /// The token's `sub`: a user, or a client that acts for itself. Where a token has none it is the client's id.
     pub subject: String,
-    /// Who issued the token (`iss`).
+    /// Issuer of the token (`iss`).
     pub issuer: Option<String>,
     /// The client that the token was issued to (`client_id`).
     pub client_id: Option<String>,
-    /// What the token was granted. [`has_scope`](Self::has_scope) knows what follows from it, too.
+    /// Scopes that the token was granted. [`has_scope`](Self::has_scope) knows those that they imply, too.
     pub scopes: Vec<String>,
     /// All that the token or its introspection says. The token itself is not in it.
     pub claims: Map<String, Value>,
-    /// When the token expires, in seconds since 1970. `None`: nobody says so.
+    /// Expiry of the token, in seconds since 1970. `None`: nobody says so.
     pub expires_at: Option<u64>,
-    /// What the granted scopes imply.
+    /// Scopes that the granted ones imply.
     implied: Vec<String>,
     /// The subject is a client's id, which another's `sub` may happen to be.
     is_client: bool,
@@ -85,14 +85,14 @@ impl Principal {
         self
     }
 
-    /// True if a scope was granted, or follows from one that was
+    /// Returns true if a scope was granted, or follows from one that was
     /// (`Auth::scope_implies`).
     #[must_use]
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().chain(&self.implied).any(|own| own == scope)
     }
 
-    /// What the granted scopes imply, besides themselves.
+    /// Sets the scopes that the granted ones imply, besides themselves.
     pub(crate) fn set_implied(&mut self, scopes: Vec<String>) {
         self.implied = scopes;
     }
@@ -103,12 +103,12 @@ impl Principal {
         json!({"iss": self.issuer, kind: self.subject})
     }
 
-    /// True if both are the same, whatever their tokens are.
+    /// Returns true if both are the same, whatever their tokens are.
     pub(crate) fn is(&self, other: &Self) -> bool {
         self.is_client == other.is_client && self.subject == other.subject && self.issuer == other.issuer
     }
 
-    /// What is alike of all who are the same: issuer, subject, and whether that is a client's id.
+    /// Returns the key of a principal: issuer, subject, and true if that is a client's id.
     pub(crate) fn key(&self) -> (Option<String>, String, bool) {
         (self.issuer.clone(), self.subject.clone(), self.is_client)
     }

@@ -1,4 +1,4 @@
-//! What is wrong with a value, in words that are the same in every language and on both sides.
+//! Descriptions of values that do not fit, in words that are the same in every language and on both sides.
 
 use std::fmt;
 
@@ -42,7 +42,7 @@ pub(crate) fn whole(noun: &str) -> String {
     if noun == "result" { noun.to_owned() } else { format!("{noun}s") }
 }
 
-/// What a member is called, and the schema that it is checked against.
+/// Name of a member, and the schema that it is checked against.
 #[derive(Clone, Copy)]
 struct Noun<'a> {
     text: &'a str,
@@ -55,7 +55,8 @@ impl fmt::Display for Noun<'_> {
     }
 }
 
-/// What a text that does not match a pattern should be: the format says more to a reader, where there is one beside it.
+/// Describes the text that should have matched a pattern: by the format beside it, which says more to a reader, if
+/// there is one.
 fn unmatched(source: &Value, error: &ValidationError<'_>, pattern: &str) -> String {
     let beside = error.schema_path().as_str().rsplit_once('/').and_then(|(above, _)| source.pointer(above));
     match beside.and_then(|schema| schema.get("format")).and_then(Value::as_str) {
@@ -98,7 +99,7 @@ fn shown(value: &Value) -> String {
 /// The most that is shown of a value, in characters.
 const MAX_SHOWN: usize = 60;
 
-/// As much of a text as is shown of it.
+/// Beginning of a text, as long as it is shown.
 struct Beginning(Vec<u8>);
 
 impl std::io::Write for Beginning {
@@ -185,7 +186,7 @@ fn describe(noun: Noun<'_>, error: &ValidationError<'_>) -> Vec<String> {
     }
 }
 
-/// What is wrong with the number of items that `contains` asks for. With `maxContains` alone the validator says the same of
+/// Describes a wrong number of items that `contains` asks for. With `maxContains` alone the validator says the same of
 /// too many and of none.
 fn contained(error: &ValidationError<'_>) -> String {
     let got = shown(error.instance());
@@ -198,12 +199,12 @@ fn contained(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// What one alternative has against a value.
+/// Errors of one alternative.
 type Alternative<'e> = Vec<&'e ValidationError<'static>>;
 
-/// What is wrong with a value that fits none of several alternatives.
+/// Description of a value that fits none of several alternatives.
 enum Described {
-    /// What was expected of the value itself.
+    /// Expectation of the value itself.
     Here(String),
     /// Whole problems, of what is in it.
     Whole(Vec<String>),
@@ -213,7 +214,7 @@ fn described(noun: Noun<'_>, union: &ValidationError<'_>, context: &[Vec<Validat
     let at = union.instance_path().as_str();
     let mut all = Vec::new();
     flatten(at, context, &mut all);
-    // Who may leave a value out has not meant to.
+    // A caller that may leave a value out has not meant to.
     if all.iter().any(|one| !is_null(at, one)) {
         all.retain(|one| !is_null(at, one));
     }
@@ -285,7 +286,7 @@ fn is_null(at: &str, one: &Alternative<'_>) -> bool {
     })
 }
 
-/// What an alternative is that wants another kind of value, or another value, altogether.
+/// Expectation of an alternative that wants another kind of value, or another value, altogether.
 #[derive(PartialEq)]
 enum Expected {
     Types(Vec<String>),

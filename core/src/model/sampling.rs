@@ -1,5 +1,5 @@
-//! What a `sampling/createMessage` must be in every revision (specification, "Sampling"). Errors are texts: whose fault
-//! it is, the caller knows.
+//! Checks of a `sampling/createMessage` that hold in every revision (specification, "Sampling"). Errors are texts: the
+//! caller knows which side is at fault.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::error::shortened;
 
-/// True if the parameters can be sent to a model: `messages` whose tool uses are answered at once and in full,
+/// Checks that the parameters can be sent to a model: `messages` whose tool uses are answered at once and in full,
 /// `maxTokens` above 0, priorities from 0 to 1.
 ///
 /// # Errors
@@ -71,7 +71,7 @@ fn check_options(members: &Map<String, Value>) -> Result<(), String> {
     }
 }
 
-/// True if `result` is a `CreateMessageResult`; its `content` may be one block or a list of them.
+/// Checks that `result` is a `CreateMessageResult`; its `content` may be one block or a list of them.
 ///
 /// # Errors
 /// The member and what it should be.
@@ -92,7 +92,7 @@ pub(crate) fn blocks(content: &Value) -> &[Value] {
     content.as_array().map_or_else(|| std::slice::from_ref(content), Vec::as_slice)
 }
 
-/// What one message has to do with tools.
+/// Tool uses and tool results of one message.
 struct Message<'a> {
     uses: BTreeSet<&'a str>,
     results: BTreeSet<&'a str>,

@@ -55,7 +55,7 @@ pub(crate) struct Schema {
     compiled: OnceLock<Result<Validator>>,
     /// The schema in a form that says yes quickly, when it is simple enough for that.
     quick: Option<Quick>,
-    /// What values are judged by. None for a plain one, whose check takes no longer than the value is long.
+    /// Rules that values are judged by. None for a plain schema, whose check takes no longer than the value is long.
     rules: Option<Rules>,
     /// True if the library asserts something that the rules do not: formats, in old dialects.
     has_formats: bool,
@@ -74,7 +74,7 @@ pub(crate) enum Wrong {
     Left,
 }
 
-/// How long a check may take.
+/// Effort that a check may take.
 #[derive(Debug, Clone)]
 pub(crate) enum Effort {
     /// Next to nothing.
@@ -106,7 +106,7 @@ impl Schema {
         Ok((source, schema))
     }
 
-    /// True if reading a peer's schema is done so quickly that it needs no thread of its own.
+    /// Returns true if reading a peer's schema is done so quickly that it needs no thread of its own.
     pub(crate) fn is_read_quickly(text: &str) -> bool {
         // A name may be written with escapes.
         let has = |part: &[u8]| memchr::memmem::find(text.as_bytes(), part).is_some();
@@ -169,11 +169,11 @@ impl Schema {
         self.check(source(), noun, &value, text.len())
     }
 
-    /// As [`check_text`](Self::check_text), of what a peer has written on both sides. What cannot be said of it in time,
-    /// such as whether a pattern that looks back matches, is no problem.
+    /// As [`check_text`](Self::check_text), for a schema and a value that a peer has written. A check that cannot be
+    /// done in time, such as that of a pattern that looks back, finds no problem.
     ///
     /// # Errors
-    /// Why it does not say yes.
+    /// The reason why it does not say yes.
     pub(crate) fn check_foreign(&self, source: &Value, noun: &str, text: &str, effort: &Effort) -> Result<(), Wrong> {
         if self.quick.as_ref().is_some_and(|quick| quick.accepts(text)) {
             return Ok(());
@@ -205,7 +205,7 @@ impl Schema {
         }
     }
 
-    /// What is wrong with a value that does not fit, and where.
+    /// Describes the errors of a value that does not fit, each with its place.
     fn words(
         &self,
         source: &Value,
@@ -230,9 +230,9 @@ impl Schema {
         }
     }
 
-    /// True if the library finds the words in time.
+    /// Returns true if the library finds the words in time.
     fn is_worded(&self, rules: &Rules, steps: usize, value: &Value) -> bool {
-        // What takes the rest has the library look at everything beside it again.
+        // A rule that takes the rest has the library look at everything beside it again.
         let steps = match (rules.tracking, rules.ways) {
             (0, _) => steps,
             (1..=4, 0..=1_000) => steps / 20,
@@ -288,7 +288,7 @@ pub(crate) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> 
     reference::target(root, reference)
 }
 
-/// True if there is anything that old dialects assert and the rules do not.
+/// Returns true if there is anything that old dialects assert and the rules do not.
 fn asserts_formats(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(key, value)| {
@@ -371,7 +371,7 @@ fn place(path: &[Cow<'_, str>]) -> String {
     format!("{:?}", shortened(&pointer, 200))
 }
 
-/// True if a schema uses only keywords whose values this function has checked itself.
+/// Returns true if a schema uses only keywords whose values this function has checked itself.
 fn is_plain(schema: &Value) -> bool {
     const TYPES: [&str; 7] = ["string", "integer", "number", "boolean", "object", "array", "null"];
     let Value::Object(members) = schema else {
@@ -576,7 +576,7 @@ mod tests {
             let foreign = |value: &Value| read.check_foreign(&source, "result", &value.to_string(), &full());
             assert_eq!(check(&fits), Ok(()), "{keyword}");
             assert_eq!(foreign(&fits), Ok(()), "{keyword}");
-            // What is a note, and no assertion, fails nothing.
+            // A note, which is no assertion, fails nothing.
             if !fails.is_null() {
                 assert!(check(&fails).is_err_and(|why| !why.is_empty()), "{keyword}: {fails}");
                 assert!(matches!(foreign(&fails), Err(Wrong::Unfit(why, _)) if !why.is_empty()), "{keyword}: {fails}");

@@ -43,7 +43,7 @@ pub struct SubscriptionFilter {
     /// server tells).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
-    /// What belongs to extensions of one's own: `true`, or the keys of what is wanted.
+    /// Members of the program's own extensions: `true`, or the wanted keys.
     #[serde(flatten)]
     pub(crate) others: BTreeMap<String, Value>,
 }
@@ -110,15 +110,15 @@ impl SubscriptionFilter {
         self
     }
 
-    /// And what an extension tells of: the member of the filter that belongs to it, which is `true`, or an array of the keys
-    /// of what is wanted.
+    /// Adds changes of an extension: the member of the filter that belongs to it, which is `true`, or an array of the
+    /// wanted keys.
     #[must_use]
     pub fn other(mut self, member: impl Into<String>, value: impl Into<Value>) -> Self {
         self.others.insert(member.into(), value.into());
         self
     }
 
-    /// True if it asks for nothing.
+    /// Returns true if it asks for nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -153,12 +153,12 @@ impl SubscriptionFilter {
         self.resource_subscriptions.iter().any(|own| own == uri)
     }
 
-    /// True if it asks for changes of the list that this notification is about.
+    /// Returns true if it asks for changes of the list that this notification is about.
     pub(crate) fn wants_list(&self, notification: &str) -> bool {
         LISTS.iter().any(|(member, method, _)| *method == notification && self.list(member))
     }
 
-    /// True if it asks for this URI, or for one that it is a part of.
+    /// Returns true if it asks for this URI, or for one that it is a part of.
     pub(crate) fn wants(&self, uri: &str) -> bool {
         self.resource_subscriptions.iter().any(|own| own == uri || is_part(uri, own))
     }
@@ -168,7 +168,7 @@ impl SubscriptionFilter {
         LISTS.iter().filter(|(member, ..)| self.list(member)).map(|(_, method, _)| *method)
     }
 
-    /// What is asked for, each with the capability of the server that says that it tells of that.
+    /// Returns the members that are asked for, each with the capability that a server needs for it.
     pub(crate) fn needs(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
         let lists = LISTS.iter().filter(|(member, ..)| self.list(member)).map(|(member, _, needed)| (*member, *needed));
         lists.chain((!self.resource_subscriptions.is_empty()).then_some(RESOURCES))
@@ -187,12 +187,12 @@ impl SubscriptionFilter {
         }
     }
 
-    /// True if this member is the protocol's, or that of the extension for tasks.
+    /// Returns true if this member is the protocol's, or that of the extension for tasks.
     pub(crate) fn is_own(member: &str) -> bool {
         member == RESOURCES.0 || member == TASK_IDS || LISTS.iter().any(|(own, ..)| *own == member)
     }
 
-    /// True if it asks for what belongs to this member, about this key.
+    /// Returns true if it asks for what belongs to this member, about this key.
     pub(crate) fn wants_other(&self, member: &str, key: Option<&str>) -> bool {
         match self.others.get(member) {
             Some(Value::Bool(yes)) => *yes,
@@ -294,7 +294,7 @@ impl SubscriptionFilter {
     }
 }
 
-/// True if `uri` is a part of `whole`.
+/// Returns true if `uri` is a part of `whole`.
 pub(crate) fn is_part(uri: &str, whole: &str) -> bool {
     uri.strip_prefix(whole).is_some_and(|rest| rest.starts_with('/') || (whole.ends_with('/') && !rest.is_empty()))
         || whole.strip_suffix('/').is_some_and(|bare| bare == uri && has_empty_path(bare))
@@ -309,12 +309,12 @@ pub(crate) fn other_spelling(uri: &str) -> Option<String> {
     }
 }
 
-/// True if nothing follows the authority.
+/// Returns true if nothing follows the authority.
 fn has_empty_path(uri: &str) -> bool {
     uri.split_once("://").is_some_and(|(_, rest)| !rest.is_empty() && !rest.contains(['/', '?', '#']))
 }
 
-/// True if a URI is short enough to be subscribed to.
+/// Checks that a URI is short enough to be subscribed to.
 ///
 /// # Errors
 /// −32602 naming `member`.

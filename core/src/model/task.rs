@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 /// The extension by which servers of 2026-07-28 answer with tasks.
 pub(crate) const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
-/// How far a task is (specification, tasks, "Task Status Lifecycle"). The last three are final.
+/// Status of a task (specification, tasks, "Task Status Lifecycle"). The last three are final.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -36,28 +36,28 @@ impl TaskStatus {
         }
     }
 
-    /// True if nothing will change any more.
+    /// Returns true if nothing will change any more.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// What is known of a task: the schema's `Task`.
+/// State of a task: the schema's `Task`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Task {
     /// Names it; whoever asked for it comes back to it with this.
     pub task_id: String,
-    /// How far it is.
+    /// Its status.
     pub status: TaskStatus,
     /// For people, whatever the status.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    /// When it was created, as in RFC 3339.
+    /// Time of its creation, as in RFC 3339.
     pub created_at: String,
-    /// When its status changed last, as in RFC 3339.
+    /// Time of the last change of its status, as in RFC 3339.
     #[serde(default)]
     pub last_updated_at: String,
     /// Milliseconds from its creation after which it and its result may be gone; `None`: never.
@@ -81,7 +81,7 @@ fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::
     Ok(number.as_u64().or_else(decimal))
 }
 
-/// What a request is to become a task with: the schema's `TaskMetadata`.
+/// Options of a request that is to become a task: the schema's `TaskMetadata`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TaskMetadata {
@@ -113,7 +113,7 @@ pub enum TaskSupport {
 }
 
 impl TaskSupport {
-    /// What `execution.taskSupport` of a definition says; absent means forbidden.
+    /// Reads `execution.taskSupport` of a definition; absent means forbidden.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for any other value.

@@ -18,8 +18,8 @@ const MAX_STATES: usize = 32;
 /// The longest `baggage` in bytes.
 const MAX_BAGGAGE: usize = 8192;
 
-/// The trace that a request belongs to: `traceparent` and `tracestate` of W3C Trace Context, `baggage` of W3C Baggage, in
-/// `_meta` of a request. What is malformed is not in here.
+/// The trace that a request belongs to: `traceparent` and `tracestate` of W3C Trace Context, `baggage` of W3C Baggage,
+/// in `_meta` of a request. Malformed members are not in here.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct TraceContext {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,7 +71,8 @@ impl TraceContext {
         }
     }
 
-    /// What `_meta` says; what is malformed there is left out, and `tracestate` with the `traceparent` that it belongs to.
+    /// Reads the trace of `_meta`; malformed members are left out, and `tracestate` with the `traceparent` that it
+    /// belongs to.
     #[must_use]
     pub fn of_meta(meta: &RawJson) -> Option<Self> {
         #[derive(Deserialize)]
@@ -138,13 +139,13 @@ impl TraceContext {
         self.traceparent.as_deref()
     }
 
-    /// What tracing systems keep beside it, `key=value,…`.
+    /// Returns the entries that tracing systems keep beside it, `key=value,…`.
     #[must_use]
     pub fn tracestate(&self) -> Option<&str> {
         self.tracestate.as_deref()
     }
 
-    /// What the program gave the trace on its way, `key=value,…`, percent-encoded.
+    /// Returns the entries that the program gave the trace on its way, `key=value,…`, percent-encoded.
     #[must_use]
     pub fn baggage(&self) -> Option<&str> {
         self.baggage.as_deref()
@@ -162,7 +163,7 @@ impl TraceContext {
         self.traceparent.as_deref()?.get(36..52)
     }
 
-    /// True if who sent it records the trace.
+    /// Returns true if its sender records the trace.
     #[must_use]
     pub fn is_sampled(&self) -> bool {
         self.flags() & 1 == 1
@@ -231,7 +232,7 @@ fn is_baggage(text: &str) -> bool {
     let is_value = |value: &str| value.bytes().all(|b| matches!(b, b'!'..=b'~') && !matches!(b, b'"' | b',' | b'\\'));
     text.len() <= MAX_BAGGAGE
         && text.split(',').all(|member| {
-            // What comes after a semicolon are properties, `key` or `key=value`.
+            // Properties come after a semicolon, `key` or `key=value`.
             let mut parts = member.split(';').map(trimmed);
             let first = parts.next().and_then(|first| first.split_once('='));
             first.is_some_and(|(key, value)| is_key(trimmed(key)) && is_value(trimmed(value)))

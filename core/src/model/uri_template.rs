@@ -50,7 +50,7 @@ struct Spec {
     prefix: Option<usize>,
 }
 
-/// What an expression starts with (RFC 6570, section 2.2).
+/// Operator at the beginning of an expression (RFC 6570, section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Operator {
     /// none
@@ -125,8 +125,8 @@ impl UriTemplate {
         self.specs().filter(|spec| spec.explode).map(|spec| spec.name.as_str())
     }
 
-    /// The URI for these values: strings, numbers, booleans, lists and objects of them. What is missing or `null` is
-    /// left out (RFC 6570, section 3).
+    /// The URI for these values: strings, numbers, booleans, lists and objects of them. A value that is missing or
+    /// `null` is left out (RFC 6570, section 3).
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the variable whose value is nested or, with a length such as

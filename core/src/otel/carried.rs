@@ -39,7 +39,7 @@ pub(super) fn trace_context(spans: &Spans) -> Option<TraceContext> {
         .then(|| format!("00-{}-{}-{:02x}", span.trace_id(), span.span_id(), span.trace_flags() & TraceFlags::SAMPLED));
     let state = Some(span.trace_state().header()).filter(|state| parent.is_some() && !state.is_empty());
     let baggage = Some(spans.baggage().to_string()).filter(|baggage| !baggage.is_empty());
-    // What W3C has no place for is left out, and the rest goes.
+    // Members that W3C has no place for are left out, and the rest goes.
     let of = |state: Option<&str>, baggage: Option<&str>| TraceContext::new(parent.as_deref(), state, baggage).ok();
     of(state.as_deref(), baggage.as_deref()).or_else(|| of(state.as_deref(), None)).or_else(|| of(None, None))
 }

@@ -1,4 +1,4 @@
-//! What the semantic conventions want to know of a request.
+//! Facts of a request that the semantic conventions ask for.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -70,7 +70,7 @@ impl Facts {
         }
     }
 
-    /// What spans and metrics have.
+    /// Returns the attributes of both spans and metrics.
     pub(super) fn measured(&self) -> Vec<KeyValue> {
         let mut all = vec![
             KeyValue::new("mcp.method.name", self.method.clone()),
@@ -91,7 +91,7 @@ impl Facts {
         all
     }
 
-    /// What spans have.
+    /// Returns the attributes of spans.
     pub(super) fn attributes(&self) -> Vec<KeyValue> {
         let mut all = self.measured();
         let more =
@@ -112,15 +112,15 @@ fn bounded(text: &str) -> String {
     shortened(text, LONGEST).to_string()
 }
 
-/// Why a request failed.
+/// Failure of a request.
 pub(super) struct Failure {
-    /// Of which there are few.
+    /// Its kind, one of a few values.
     pub(super) kind: String,
     pub(super) code: Option<i64>,
     pub(super) message: String,
 }
 
-/// Whether, and how, a request failed; without an outcome it was given up.
+/// Returns the failure of a request, if it failed; a request without an outcome was given up.
 pub(super) fn failure(facts: &Facts, outcome: Option<&Result<RawJson>>) -> Option<Failure> {
     match outcome {
         None => Some(Failure { kind: "cancelled".into(), code: None, message: "the request was cancelled".into() }),
@@ -133,14 +133,14 @@ pub(super) fn failure(facts: &Facts, outcome: Option<&Result<RawJson>>) -> Optio
 }
 
 fn failed(facts: &Facts, error: &Error) -> Failure {
-    // What the client is told comes after the middleware.
+    // The code that the client gets is made after the middleware.
     let told = |code| if facts.is_server && code == RESOURCE_NOT_FOUND { facts.not_found } else { code };
     let code = error.code().map(told);
     let kind = code.map_or_else(|| error.kind().as_str().to_owned(), |code| code.to_string());
     Failure { kind, code, message: bounded(error.message()) }
 }
 
-/// What the model is told stays out of it: it may hold anything.
+/// Returns the failure of a tool without the text for the model, which may hold anything.
 fn tool_error(result: &RawJson) -> Option<Failure> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

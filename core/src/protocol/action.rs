@@ -1,4 +1,4 @@
-//! What goes into a connection and what comes out of it.
+//! Inputs and outputs of a connection.
 
 use super::PeerFacts;
 use super::context::RequestContext;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// Which side of the protocol this is.
+/// Side of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "the protocol has two sides")]
 pub enum Role {
@@ -25,7 +25,7 @@ pub enum Role {
     Client,
 }
 
-/// What this side says of itself and what it will bear; shared by all its connections.
+/// Identity and limits of this side; shared by all its connections.
 #[derive(Debug)]
 pub struct Facts {
     /// Server or client.
@@ -36,7 +36,7 @@ pub struct Facts {
     pub capabilities: Capabilities,
     /// A server's hint for the model.
     pub instructions: Option<String>,
-    /// How long what `server/discover` answers keeps.
+    /// Lifetime and scope of the answer to `server/discover`.
     pub discovery: CacheHints,
     /// The revisions spoken, oldest first.
     pub revisions: Vec<Revision>,
@@ -48,7 +48,7 @@ pub struct Facts {
     pub max_listeners: usize,
     /// The most changes that wait for a client that listens and is slow to read.
     pub max_queued_notifications: usize,
-    /// When a silent peer is asked for a sign of life; `None`: never.
+    /// Times for asking a silent peer for a sign of life; `None`: never.
     pub keep_alive: Option<KeepAlive>,
 }
 
@@ -72,7 +72,7 @@ impl Facts {
     }
 }
 
-/// When a peer that sends nothing is asked for a sign of life (`ping`), and how long that may take.
+/// Times for asking a peer that sends nothing for a sign of life (`ping`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_structs, reason = "two times, and no more")]
 pub struct KeepAlive {
@@ -83,10 +83,10 @@ pub struct KeepAlive {
 }
 
 impl KeepAlive {
-    /// Of the options `ping_interval`, where 0 is never, and `ping_timeout`, in seconds.
+    /// Reads the options `ping_interval`, where 0 is never, and `ping_timeout`, in seconds.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for what is no time.
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a value that is no time.
     pub(crate) fn of(interval: f64, timeout: f64) -> Result<Option<Self>> {
         let time = |name: &str, value: f64| {
             Duration::try_from_secs_f64(value)
@@ -103,7 +103,7 @@ impl KeepAlive {
     }
 }
 
-/// What happened.
+/// Event that a connection takes in.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Input {
@@ -140,14 +140,14 @@ pub enum Input {
     Progress {
         /// The peer's request.
         call: CallId,
-        /// How far; must grow.
+        /// The progress so far; must grow.
         progress: f64,
         /// Out of how much.
         total: Option<f64>,
         /// For people.
         message: Option<String>,
     },
-    /// What this server offers of this kind has changed.
+    /// This server's list of this kind has changed.
     Changed(Kind),
     /// The resource with this URI has changed.
     Updated(String),
@@ -157,7 +157,7 @@ pub enum Input {
         id: Arc<str>,
         /// Grows with whatever is said of it: what comes late is old.
         version: u64,
-        /// How it is.
+        /// Its state.
         params: RawJson,
     },
     /// A notification of an extension, for those who asked for it.
@@ -207,7 +207,7 @@ pub struct Announcement {
     pub member: Arc<str>,
     /// The notification's method.
     pub method: Arc<str>,
-    /// What it is about, for those who asked for some keys only.
+    /// Its key, for those who asked for some keys only.
     pub key: Option<Arc<str>>,
     /// Its parameters, an object.
     pub params: RawJson,
@@ -219,9 +219,9 @@ pub struct Announcement {
 pub struct Listen {
     /// The request.
     pub call: CallId,
-    /// What its client is told of.
+    /// Changes that its client is told of.
     pub filter: SubscriptionFilter,
-    /// The facts of the request, for who is told of the end of its subscriptions to resources.
+    /// The facts of the request, for the hook that is told of the end of its subscriptions to resources.
     pub context: RequestContext,
     pub(crate) counted: Counted,
 }
@@ -279,9 +279,9 @@ pub struct Invocation {
     pub listens: bool,
     /// A result of any type is what the caller wants.
     pub any_result: bool,
-    /// What a form's answer holds, somebody else judges.
+    /// Somebody else judges a form's answer.
     pub judged: bool,
-    /// What caused it.
+    /// Its cause.
     pub(crate) origin: Option<Origin>,
 }
 
@@ -310,7 +310,7 @@ impl Invocation {
     }
 }
 
-/// What a handler's answer is made of. Its text is written once, for the request's revision.
+/// Content of a handler's answer. Its text is written once, for the request's revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Payload {
@@ -329,7 +329,7 @@ pub enum Payload {
     Failed(String),
 }
 
-/// How a tool's plain value becomes `structuredContent`.
+/// Way in which a tool's plain value becomes `structuredContent`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Structured {
@@ -371,7 +371,7 @@ impl Call {
         let name = self.method.name_of(head.name, head.uri, params.as_ref());
         let mut context = self.context.clone();
         (context.name, context.meta) = (name.clone(), head.meta);
-        // What was not asked for as a task does not become one on its way.
+        // A request that was not asked for as a task does not become one on its way.
         let task = head.task.filter(|_| self.task.is_some());
         Ok(Self { id: self.id, method: self.method, params, name, arguments: head.arguments, task, context })
     }
@@ -387,13 +387,13 @@ pub struct Outbound {
     pub related: Option<CallId>,
     /// The way that request came in, which is the message's way out.
     pub route: Option<Route>,
-    /// What it is.
+    /// Kind of the message.
     pub sent: Sent,
-    /// What caused it, for a peer in this process.
+    /// Its cause, for a peer in this process.
     pub(crate) origin: Option<Origin>,
 }
 
-/// What kind of message goes out, with what a transport needs to know of it.
+/// Kind of a message that goes out, with the facts that a transport needs to know of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sent {
@@ -424,21 +424,21 @@ pub enum Sent {
 pub struct Opening {
     /// The negotiated revision.
     pub revision: Revision,
-    /// What the server said of itself.
+    /// The server's own facts.
     pub peer: Arc<PeerFacts>,
     /// The server's hint for the model.
     pub instructions: Option<String>,
-    /// What the server answered to `initialize` or `server/discover`, as it came.
+    /// The server's answer to `initialize` or `server/discover`, as it came.
     pub result: RawJson,
     /// Its era is known, and not just guessed from silence or a failure inside the server.
     pub certain: bool,
 }
 
-/// What caused a notification, where that is known.
+/// Cause of a notification, where that is known.
 #[derive(Debug, Clone, Default)]
 pub struct NotificationCause(pub(crate) Option<Origin>);
 
-/// What is to be done.
+/// Step that a connection asks its driver for.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Action {
@@ -458,7 +458,7 @@ pub enum Action {
     Progress(CallId, RawJson),
     /// Nobody waits for this request of ours any more; a transport may drop its stream.
     Abandon(Id),
-    /// What came in this way is cancelled: nothing more will go out on it.
+    /// The request that came this way is cancelled: nothing more will go out on it.
     Unanswered(Route),
     /// The client is gone, and with it its subscriptions to these resources. The context is what a request of its
     /// session would have had.
@@ -475,7 +475,7 @@ pub enum Action {
     Restart,
     /// The connection ends. `relaunch`: the server died of the probe; connect again and start with `initialize`.
     Close {
-        /// Why.
+        /// The reason.
         reason: Error,
         /// Try again without probing.
         relaunch: bool,

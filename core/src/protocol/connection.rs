@@ -51,7 +51,7 @@ struct Batch {
     route: Option<Route>,
 }
 
-/// Where the answer to something goes.
+/// Destination of an answer.
 #[derive(Debug, Clone, Copy)]
 struct Way {
     related: Option<CallId>,
@@ -64,9 +64,9 @@ struct Way {
 pub struct Connection {
     facts: Arc<Facts>,
     transport: Arc<Transport>,
-    /// How the message that is being handled came in, where messages come in different ways.
+    /// Arrival of the message that is being handled, where messages come in different ways.
     arrival: Option<Arrival>,
-    /// What caused the message that is being handled, as far as the way that it came tells.
+    /// Cause of the message that is being handled, as far as the way that it came tells.
     cause: Option<Origin>,
     phase: Phase,
     incoming: IncomingTable,
@@ -78,7 +78,7 @@ pub struct Connection {
     batches: LazyMap<u64, Batch>,
     /// Requests of ours that cannot be sent yet: the connection is opening, or too many wait for their answers.
     waiting: VecDeque<Outgoing>,
-    /// What was read of the message that is being handled beside it.
+    /// Parameters that were read beside the message that is being handled.
     head: Option<Box<Head>>,
     last_call: u64,
     /// True if a request that came in was of a revision without sessions.
@@ -87,14 +87,14 @@ pub struct Connection {
     envelope: String,
     /// The level of log messages that each of our modern requests asks for.
     wanted_level: Option<LogLevel>,
-    /// What the peer said of itself when the connection was opened.
+    /// The peer's own facts from the opening of the connection.
     opened: Option<Arc<PeerFacts>>,
-    /// What `initialize` may take.
+    /// Longest time that `initialize` may take.
     opening_timeout: Option<Duration>,
     /// Something new may be due before what was.
     sooner: bool,
     restorable: restoring::Restorable,
-    /// What the server spoke whose process has ended, until the next one has said what it is.
+    /// Revision of the server whose process has ended, until the next one has named its own.
     restarted: Option<Revision>,
     silence: keep_alive::Silence,
     listening: listening::Listening,
@@ -105,7 +105,7 @@ pub struct Connection {
     said: Said,
 }
 
-/// What of the server was wrong and is said once.
+/// Faults of the server that are reported once.
 #[derive(Debug, Default)]
 struct Said {
     /// Text that is no message.
@@ -118,7 +118,7 @@ struct Said {
     hint: Option<Box<str>>,
 }
 
-/// Who waits for what a connection asks on its own: nobody.
+/// Caller of requests that a connection sends on its own: nobody.
 const NOBODY: CallId = CallId(u64::MAX - 1);
 /// The client's own calls for opening are not the user's.
 const OPENING: CallId = CallId(u64::MAX);
@@ -193,7 +193,7 @@ impl Connection {
         self.incoming.len()
     }
 
-    /// True if this request of the peer still waits for its answer.
+    /// Returns true if this request of the peer still waits for its answer.
     pub(crate) fn is_awaiting(&self, call: CallId) -> bool {
         self.incoming.has_call(call)
     }
@@ -203,7 +203,7 @@ impl Connection {
         self.incoming.get(call)?.route
     }
 
-    /// True if no further request should be read until one is finished.
+    /// Returns true if no further request should be read until one is finished.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.incoming.len() >= self.facts.max_in_flight
@@ -215,12 +215,12 @@ impl Connection {
         self.outgoing.len() + self.waiting.len()
     }
 
-    /// When [`Input::Tick`] is due, if ever.
+    /// Returns the time at which [`Input::Tick`] is due, if ever.
     #[must_use]
     pub fn next_tick(&self) -> Option<Duration> {
         let unopened = matches!(self.phase, Phase::Unopened) && self.facts.role == Role::Server;
         if unopened && self.waiting.is_empty() {
-            // Of stateless requests, mostly of one: the rest belongs to sessions, and to requests of our own.
+            // For stateless requests, mostly for one: the rest belongs to sessions, and to requests of our own.
             return self.incoming.next_due().into_iter().chain(self.listeners_due()).min();
         }
         // A server may take its time while it waits for an answer of ours.
@@ -239,7 +239,7 @@ impl Connection {
             .min()
     }
 
-    /// True if something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.
+    /// Returns true if something may be due sooner than [`next_tick`](Self::next_tick) was when this was last asked.
     pub(crate) fn is_due_sooner(&mut self) -> bool {
         std::mem::take(&mut self.sooner)
     }
@@ -267,7 +267,7 @@ impl Connection {
     pub fn handle(&mut self, now: Duration, input: Input) -> Vec<Action> {
         let mut out = Vec::with_capacity(2);
         if matches!(input, Input::Received(_) | Input::Batch(_) | Input::Invalid(_) | Input::Unreadable(_)) {
-            // What was read before the end was known runs no handler any more.
+            // A request that was read before the end was known runs no handler any more.
             if matches!(self.phase, Phase::Closed) {
                 return out;
             }
@@ -280,7 +280,7 @@ impl Connection {
             Input::Unreadable(text) => self.unreadable(&text, &mut out),
             Input::Call(invocation) => self.call(now, invocation, &mut out),
             Input::Notify { method, params, related } => {
-                // What is told to many connections is not in every revision.
+                // A notification to many connections is not in every revision.
                 let known = |revision| Method::find(method).is_none_or(|row| row.exists_in(revision));
                 if self.revision().is_none_or(known) {
                     self.notify(method, &params, related, &mut out);
@@ -347,7 +347,7 @@ impl Connection {
         self.read_of(now, cause, None, input)
     }
 
-    /// What caused the message that is being handled.
+    /// Returns the cause of the message that is being handled.
     fn origin(&self) -> Option<Origin> {
         let arrived = self.arrival.as_ref().and_then(|arrival| arrival.transport.origin.clone());
         let known = arrived.or_else(|| self.cause.clone()).or_else(|| self.transport.origin.clone());

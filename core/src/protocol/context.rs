@@ -62,7 +62,7 @@ impl FromStr for LogLevel {
     }
 }
 
-/// What a peer said of itself.
+/// Facts of a peer, by its own word.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PeerFacts {
@@ -78,7 +78,7 @@ pub(crate) trait HeaderList: Send + Sync {
     fn list(&self) -> Vec<(String, String)>;
 }
 
-/// How a request came in.
+/// Way in which a request came in.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Transport {
@@ -86,12 +86,12 @@ pub struct Transport {
     pub kind: &'static str,
     /// The legacy HTTP session's id.
     pub session_id: Option<Arc<str>>,
-    /// Who sent the request, where access tokens are checked.
+    /// Sender of the request, where access tokens are checked.
     pub principal: Option<Arc<Principal>>,
     pub(crate) header_list: Option<Arc<dyn HeaderList>>,
-    /// What those who stand before a mounted endpoint know of the request.
+    /// Data about the request from the layers before a mounted endpoint.
     pub(crate) beside: Option<Arc<dyn Any + Send + Sync>>,
-    /// What caused all that comes in this way.
+    /// Cause of everything that comes in this way.
     pub(crate) origin: Option<Origin>,
     /// The number by which requests count together, where somebody could have many connections: a principal, or an address.
     pub(crate) share: Option<u64>,
@@ -166,7 +166,7 @@ pub(crate) struct Resumable {
     pub(crate) params: RawJson,
     /// It has come before.
     pub(crate) goes_on: bool,
-    /// What a layer above keeps for it, whatever runs for the request.
+    /// Data of a layer above for it, whatever runs for the request.
     pub(crate) kept: OnceLock<Arc<dyn Any + Send + Sync>>,
     /// Its handler runs, or has run.
     pub(crate) has_run: AtomicBool,
@@ -194,25 +194,25 @@ pub struct RequestContext {
     pub method: &'static str,
     /// The revision that the request speaks.
     pub revision: Revision,
-    /// What the peer said of itself.
+    /// Facts of the peer, by its own word.
     pub peer: Arc<PeerFacts>,
     /// Log messages below this level are not wanted; `None` in modern: none at all.
     pub log_level: Option<LogLevel>,
     /// Progress is reported under this token; without one nobody listens.
     pub progress_token: Option<Id>,
-    /// What the request is about: the JSON text of the tool's or prompt's name, or of the resource's URI.
+    /// Object of the request: the JSON text of the tool's or prompt's name, or of the resource's URI.
     pub name: Option<RawJson>,
     /// The request's `_meta`.
     pub meta: Option<RawJson>,
     /// The task that it runs as.
     pub task_id: Option<Arc<str>>,
-    /// How it came in.
+    /// Way in which it came in.
     pub transport: Arc<Transport>,
-    /// What was put beside it on its way.
+    /// Values that were put beside it on its way.
     pub(crate) states: States,
-    /// Of a request that may ask its client in rounds.
+    /// Parameters and data of a request that may ask its client in rounds.
     pub(crate) rounds: Option<Arc<Resumable>>,
-    /// What caused it, where that was started in this process.
+    /// Its cause, where that was started in this process.
     pub(crate) origin: Option<Origin>,
 }
 
@@ -236,7 +236,7 @@ impl RequestContext {
         }
     }
 
-    /// What was put beside the request on its way, else what its `_meta` says.
+    /// Returns the trace that was put beside the request on its way, else that of its `_meta`.
     pub(crate) fn trace_context_beside(&self, states: &States) -> Option<TraceContext> {
         let stated = states.find::<TraceContext>().map(|trace| (*trace).clone());
         stated.or_else(|| self.meta.as_ref().and_then(TraceContext::of_meta))

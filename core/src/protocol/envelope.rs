@@ -23,16 +23,16 @@ pub(crate) struct Envelope {
     pub(super) capabilities: Option<RawJson>,
     pub(super) info: Option<RawJson>,
     pub(super) log_level: Option<RawJson>,
-    /// What they mean, once they were found to be as they should be.
+    /// Their meaning, once they were found to be as they should be.
     pub(super) checked: OnceLock<Checked>,
 }
 
-/// What a thread remembers.
+/// Memory of a thread.
 #[derive(Default)]
 struct Memory {
     kept: Option<Kept>,
-    /// How many texts are let pass before one is kept again: where no text comes twice, as with the trace of each request,
-    /// keeping them is work for nothing.
+    /// Number of texts that pass before one is kept again: where no text comes twice, as with the trace of each
+    /// request, keeping them is work for nothing.
     left: u32,
     pause: u32,
 }
@@ -41,9 +41,9 @@ struct Memory {
 struct Kept {
     text: RawJson,
     envelope: Arc<Envelope>,
-    /// How deep it is nested.
+    /// Depth of its nesting.
     depth: usize,
-    /// Where in its message it was: so far from the beginning, and so far from the end.
+    /// Its place in its message: so far from the beginning, and so far from the end.
     before: usize,
     after: usize,
     /// A message without it, for reading; kept for its memory.
@@ -82,7 +82,7 @@ pub(crate) fn decode(frame: &Bytes, limits: &Limits) -> Result<(Decoded, Option<
 }
 
 impl Memory {
-    /// True if the next text is to be kept.
+    /// Returns true if the next text is to be kept.
     fn is_open(&mut self) -> bool {
         if self.kept.take_if(|kept| !kept.used).is_some() {
             self.pause = (self.pause * 2 + 1).min(MAX_PAUSE);
@@ -98,10 +98,12 @@ impl Kept {
     /// Stands for `_meta` in the message that is read in its place.
     const MARK: &'static str = "0";
 
-    /// Reads a request that has the same `_meta`. `None` for anything else, and for what is not plainly well-formed.
+    /// Reads a request that has the same `_meta`. `None` for anything else, and for a message that is not plainly
+    /// well-formed.
     ///
-    /// What is read is the message with a mark in place of `_meta`. When that is JSON, and the mark is found to be the whole
-    /// value of the member, then the message is JSON, too, and differs in nothing else: one value stands there for another.
+    /// The text that is read is the message with a mark in place of `_meta`. When that is JSON, and the mark is found
+    /// to be the whole value of the member, then the message is JSON, too, and differs in nothing else: one value
+    /// stands there for another.
     fn request(&mut self, frame: &Bytes, limits: &Limits) -> Option<(Message, Box<Head>)> {
         if frame.len() > limits.max_message_bytes.min(MAX_MESSAGE) || self.depth + 2 > limits.max_nesting {
             return None;
@@ -149,7 +151,7 @@ impl Kept {
         Some((Message::Request { id: read.id, method: read.method.to_owned(), params: part(read.params) }, head))
     }
 
-    /// Where in a message the same text is: most are at the same distance from one of its ends as the last one was.
+    /// Finds the same text in a message: most are at the same distance from one of its ends as the last one was.
     fn find(&mut self, frame: &[u8]) -> Option<Range<usize>> {
         let known = self.text.get().as_bytes();
         let at = |start: usize| frame.get(start..)?.starts_with(known).then_some(start..start + known.len());
@@ -161,7 +163,7 @@ impl Kept {
     }
 }
 
-/// Where what is called `_meta` begins in a message, the first time that the name is there.
+/// Returns the beginning of the value called `_meta` in a message, at the first place that has the name.
 fn value_of_meta(frame: &[u8]) -> Option<usize> {
     /// Made once: making it takes longer than most searches.
     static NAME: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"_meta\""));

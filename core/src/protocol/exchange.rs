@@ -16,13 +16,13 @@ use crate::model::meta::ParamsHead;
 use crate::model::subscription::is_part;
 use serde_json::value::RawValue;
 
-/// What the session of a legacy connection knows.
+/// State of a legacy connection's session.
 #[derive(Debug, Clone)]
 pub(super) struct Session {
     pub(super) revision: Revision,
     pub(super) peer: Arc<PeerFacts>,
     pub(super) log_level: Option<LogLevel>,
-    /// What a server has to tell unasked.
+    /// News that a server has to tell unasked.
     pub(super) news: News,
 }
 
@@ -32,18 +32,19 @@ impl Session {
     }
 }
 
-/// What a server tells a legacy client unasked: changes of its lists and of resources that the client subscribed to.
+/// News that a server tells a legacy client unasked: changes of its lists and of resources that the client subscribed
+/// to.
 #[derive(Debug, Clone, Default)]
 pub(super) struct News {
     /// The client is ready to hear it.
     pub(super) ready: bool,
     /// The client has said that it is initialized, or was waited for long enough: it may be asked, too.
     pub(super) initialized: bool,
-    /// Until when questions wait for that.
+    /// Time until which questions wait for that.
     pub(super) patience: Option<Duration>,
     /// The lists that have changed since the client was told.
     pub(super) changed: Vec<&'static str>,
-    /// When it is to be told, so that many changes are told once.
+    /// Time at which they are to be told, so that many changes are told once.
     pub(super) due: Option<Duration>,
     /// The URIs subscribed to.
     pub(super) subscriptions: BTreeSet<Box<str>>,
@@ -52,20 +53,20 @@ pub(super) struct News {
 }
 
 impl News {
-    /// True if somebody subscribed to this URI, or to one that it is a part of.
+    /// Returns true if somebody subscribed to this URI, or to one that it is a part of.
     pub(super) fn wants(&self, uri: &str) -> bool {
         self.subscriptions.contains(uri) || self.subscriptions.iter().any(|whole| is_part(uri, whole))
     }
 }
 
-/// How one message came in, where a connection's messages come in different ways.
+/// Arrival of one message, where a connection's messages come in different ways.
 #[derive(Debug)]
 pub(crate) struct Arrival {
     /// Its answer's way out.
     pub(crate) route: Route,
-    /// What its handler is told of it.
+    /// Facts of the transport, for its handler.
     pub(crate) transport: Arc<Transport>,
-    /// What was read of its parameters already.
+    /// Parameters that were read already.
     pub(crate) head: Option<Box<Head>>,
 }
 
@@ -79,7 +80,7 @@ pub(crate) struct Head {
     /// There are answers to what the request was answered with before, or its state.
     pub(crate) goes_on: bool,
     pub(crate) meta: Option<RawJson>,
-    /// Of `_meta`, as what follows.
+    /// A member of `_meta`, as the next one.
     pub(crate) progress_token: Option<RawJson>,
     pub(crate) envelope: Option<Arc<Envelope>>,
     /// The row of the request's method, if it was looked for already.
@@ -112,7 +113,7 @@ impl Head {
         }))
     }
 
-    /// True if the request carries the envelope of modern ones.
+    /// Returns true if the request carries the envelope of modern ones.
     pub(crate) fn is_modern(&self) -> bool {
         self.envelope.is_some()
     }
@@ -202,7 +203,7 @@ pub(super) fn admit(
         name: row.name_of(head.name, head.uri, params),
         arguments: head.arguments,
         goes_on: head.goes_on,
-        // Who does not declare it runs the request as any other (specification, "Task Support and Handling").
+        // A side that does not declare it runs the request as any other (specification, "Task Support and Handling").
         task: head.task.filter(|_| revision.rules().tasks && row.task.is_some_and(|path| facts.capabilities.has(path))),
     })
 }

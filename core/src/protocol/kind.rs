@@ -1,4 +1,4 @@
-/// What a server offers and lists.
+/// Kind of things that a server offers and lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kind {
@@ -33,7 +33,7 @@ impl Kind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// What it is called in a message.
+    /// Returns the word for it in a message.
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::ResourceTemplate => "resource template",
@@ -60,7 +60,7 @@ impl Kind {
         }
     }
 
-    /// What cursors of its list begin with.
+    /// Returns the first letter of its list's cursors.
     pub(crate) const fn letter(self) -> &'static str {
         match self {
             Self::Tool => "t",

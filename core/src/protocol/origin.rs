@@ -1,17 +1,17 @@
-//! What caused a request, as whoever started that in this process knows it. It never goes over a wire.
+//! Cause of a request, by the number that its starter in this process gave it. It never goes over a wire.
 
 use std::fmt;
 use std::sync::Arc;
 
 /// Something that was started in this process: a call of a client, an exchange that an endpoint was given.
 pub(crate) trait Cause: Send + Sync {
-    /// How its starter knows it; never 0.
+    /// Returns the number that its starter knows it by; never 0.
     fn number(&self) -> u64;
-    /// What runs for it goes on after its end.
+    /// Work for it goes on after its end.
     fn outlast(&self);
 }
 
-/// What caused a request. As long as there is a clone of it, something may still run for that.
+/// Cause of a request. As long as there is a clone of it, something may still run for that.
 #[derive(Clone)]
 pub(crate) struct Origin(Arc<dyn Cause>);
 
@@ -20,12 +20,12 @@ impl Origin {
         Self(cause)
     }
 
-    /// How its starter knows it.
+    /// Returns the number that its starter knows it by.
     pub(crate) fn number(&self) -> u64 {
         self.0.number()
     }
 
-    /// What runs for it goes on after its end.
+    /// Work for it goes on after its end.
     pub(crate) fn outlast(&self) {
         self.0.outlast();
     }

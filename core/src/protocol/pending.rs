@@ -36,12 +36,12 @@ pub(super) struct Incoming {
     pub(super) progress_token: Option<Id>,
     pub(super) progress: f64,
     pub(super) pace: Pace,
-    /// What caused it.
+    /// Its cause.
     pub(super) origin: Option<Origin>,
 }
 
-/// How often progress of one request is sent: 64 notifications at once, then 100 a second. What comes too soon waits,
-/// and only the newest of it.
+/// Pace of one request's progress: 64 notifications at once, then 100 a second. A notification that comes too soon
+/// waits, and only the newest of them.
 #[derive(Debug)]
 pub(crate) struct Pace {
     spare: f64,
@@ -59,7 +59,7 @@ impl Pace {
         Self { spare: BURST, since: Duration::ZERO, held: None }
     }
 
-    /// What to send now, if anything.
+    /// Returns the notification to send now, if any.
     pub(crate) fn offer(&mut self, now: Duration, params: RawJson) -> Option<RawJson> {
         self.earn(now);
         if self.spare < 1.0 {
@@ -76,13 +76,13 @@ impl Pace {
         self.since = now;
     }
 
-    /// When what waits may be sent.
+    /// Returns the time at which the waiting notification may be sent.
     pub(crate) fn due(&self) -> Option<Duration> {
         let missing = (1.0 - self.spare).max(0.0);
         self.held.as_ref().map(|_| self.since + Duration::from_secs_f64(missing / RATE) + Duration::from_millis(1))
     }
 
-    /// What has waited, if its time has come.
+    /// Returns the notification that has waited, if its time has come.
     pub(crate) fn ripe(&mut self, now: Duration) -> Option<RawJson> {
         self.due().filter(|due| *due <= now)?;
         self.earn(now);
@@ -90,13 +90,13 @@ impl Pace {
         self.held.take()
     }
 
-    /// What has waited, because nothing comes after it.
+    /// Returns the notification that has waited, because nothing comes after it.
     pub(crate) fn rest(&mut self) -> Option<RawJson> {
         self.held.take()
     }
 }
 
-/// The peer's requests in flight: who answers, answers once. A list, because it is short and lives long.
+/// The peer's requests in flight: each is answered once. A list, because it is short and lives long.
 #[derive(Debug, Default)]
 pub(super) struct IncomingTable {
     calls: Vec<(CallId, Incoming)>,
@@ -127,7 +127,7 @@ impl IncomingTable {
         self.calls.iter_mut().find(|(c, _)| *c == call).map(|(_, incoming)| incoming)
     }
 
-    /// When progress that has to wait may be sent.
+    /// Returns the time at which progress that has to wait may be sent.
     pub(super) fn next_due(&self) -> Option<Duration> {
         self.calls.iter().filter_map(|(_, incoming)| incoming.pace.due()).min()
     }
@@ -166,7 +166,7 @@ impl IncomingTable {
 pub(super) struct Heard(Option<f64>);
 
 impl Heard {
-    /// True if this is more: a peer must not say less, nor the same again (specification, progress).
+    /// Returns true if this is more: a peer must not say less, nor the same again (specification, progress).
     pub(super) fn grows(&mut self, progress: &Value) -> bool {
         let Some(progress) = progress.as_f64() else { return true };
         let grows = self.0.is_none_or(|before| progress > before);
@@ -191,7 +191,7 @@ pub(super) struct Outgoing {
     /// Not restarted by anything.
     pub(super) hard_deadline: Option<Duration>,
     pub(super) wants_progress: bool,
-    /// How far the peer has said it is.
+    /// Progress that the peer has reported.
     pub(super) progress: Heard,
     /// Its progress is heard after its answer, too.
     pub(super) lasting: bool,
@@ -199,7 +199,7 @@ pub(super) struct Outgoing {
     pub(super) listens: bool,
     /// A result of any type is what the caller wants.
     pub(super) any_result: bool,
-    /// What a form's answer holds, somebody else judges.
+    /// Somebody else judges a form's answer.
     pub(super) judged: bool,
     /// The peer's request it belongs to.
     pub(super) related: Option<CallId>,
@@ -208,9 +208,9 @@ pub(super) struct Outgoing {
     pub(super) idempotent: bool,
     /// The session it went out in, counted.
     pub(super) session: u64,
-    /// What was asked for is another method; this one's result means nothing to the caller.
+    /// The caller has asked for another method; this one's result means nothing to the caller.
     pub(super) stands_in: bool,
-    /// What caused it.
+    /// Its cause.
     pub(super) origin: Option<Origin>,
     /// Its session was lost: so long it is waited for.
     pub(super) orphaned: Option<Duration>,
@@ -245,7 +245,7 @@ impl Outgoing {
         }
     }
 
-    /// When its time is up; `patient`: only what nothing restarts counts.
+    /// Returns the end of its time; `patient`: only times that nothing restarts count.
     pub(super) fn due(&self, patient: bool) -> Option<Duration> {
         let deadline = self.deadline.filter(|_| !patient);
         deadline.into_iter().chain(self.hard_deadline).chain(self.orphaned).min()
@@ -281,7 +281,7 @@ impl OutgoingTable {
         self.last
     }
 
-    /// True if a request has had this id, waiting or not.
+    /// Returns true if a request has had this id, waiting or not.
     pub(super) fn has_given(&self, id: &Id) -> bool {
         matches!(id, Id::Number(n) if (1..=self.last).contains(n))
     }
@@ -297,13 +297,13 @@ impl OutgoingTable {
         }
     }
 
-    /// What caused this one.
+    /// Returns the cause of this request.
     pub(super) fn origin_of(&self, id: &Id) -> Option<Origin> {
         let Id::Number(n) = id else { return None };
         self.calls.get(n)?.origin.clone()
     }
 
-    /// What caused the only one, of those that somebody waits for.
+    /// Returns the cause of the only request that somebody waits for.
     pub(super) fn only_origin(&self, nobodys: &[CallId]) -> Option<Origin> {
         let mut waited = self.calls.values().filter(|outgoing| !nobodys.contains(&outgoing.call));
         let first = waited.next()?;

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::Content;
 
-/// What the user did with a question.
+/// Reaction of the user to a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the schema has these three")]
@@ -28,7 +28,7 @@ pub enum ElicitAction {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
-    /// What the user did.
+    /// The user's reaction.
     pub action: ElicitAction,
     /// The answers, when it was accepted.
     #[serde(default, deserialize_with = "or_nothing")]
@@ -102,7 +102,7 @@ impl CreateMessageRequestParams {
     }
 }
 
-/// What the client's model said: the schema's `CreateMessageResult`.
+/// Answer of the client's model: the schema's `CreateMessageResult`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -111,7 +111,7 @@ pub struct CreateMessageResult {
     pub role: String,
     /// One block or an array of them.
     pub content: Value,
-    /// Which model it was.
+    /// Name of the model.
     pub model: String,
     /// `endTurn`, `stopSequence`, `maxTokens`, `toolUse` or anything else.
     #[serde(default)]

@@ -97,7 +97,7 @@ impl Server {
         server
     }
 
-    /// Those who listen to tasks are told how they are.
+    /// Tells clients that listen to tasks the states of these.
     fn tells_of_tasks(&self) {
         let Some(tasks) = self.shared.router.tasks() else { return };
         let shared = Arc::downgrade(&self.shared);
@@ -140,13 +140,13 @@ impl Server {
         self.set(|o| o.title = Some(title.into()))
     }
 
-    /// What it is, for people.
+    /// Sets the description, for people.
     #[must_use]
     pub fn description(self, description: impl Into<String>) -> Self {
         self.set(|o| o.description = Some(description.into()))
     }
 
-    /// Where to read about it.
+    /// Sets the web page about it.
     #[must_use]
     pub fn website_url(self, url: impl Into<String>) -> Self {
         self.set(|o| o.website_url = Some(url.into()))
@@ -182,7 +182,8 @@ impl Server {
         self.set(|o| o.page_size = entries)
     }
 
-    /// How long clients may keep what the server answers, and for whom (revision 2026-07-28). Default: not at all.
+    /// Sets the lifetime and the scope of the server's answers in clients' caches (revision 2026-07-28). Default: none
+    /// is cached.
     #[must_use]
     pub fn cache(self, options: CacheOptions) -> Self {
         self.set(|o| o.cache = options)
@@ -271,8 +272,8 @@ impl Server {
         self.set(|o| o.request_state_keys = keys.into_iter().collect()).sealing()
     }
 
-    /// How long such a state holds: as long as a user may take to answer one round. A client that comes back in time gets
-    /// a new one, which holds as long again. Whole seconds count, begun ones too. Default 10 minutes.
+    /// Sets the lifetime of such a state: as long as a user may take to answer one round. A client that comes back in
+    /// time gets a new one, which holds as long again. Whole seconds count, begun ones too. Default 10 minutes.
     #[cfg(feature = "runtime")]
     #[must_use]
     pub fn request_state_ttl(self, ttl: Duration) -> Self {
@@ -287,12 +288,13 @@ impl Server {
         self.set(|o| o.max_request_state_bytes = bytes).sealing()
     }
 
-    /// Says whose a request is: a state between rounds (`requestState`) of one is refused to all others. What middleware
-    /// put beside the request ([`Context::with_state`](crate::Context::with_state)) is there. `None`: nobody's in
-    /// particular, and anybody of whom this says the same may go on. Called from any thread, of requests that ask or go on
-    /// alone; it must not ask the client. Default: the [principal](crate::Context::principal) where access tokens are
-    /// checked; else the issuer and subject of a JSON Web Token in `Authorization`, which is not verified here, else that
-    /// header as it is.
+    /// Sets the function that names the principal of a request: a state between rounds (`requestState`) of one
+    /// principal is refused to all others. Values that middleware put beside the request
+    /// ([`Context::with_state`](crate::Context::with_state)) are there. `None`: no principal in particular, and any
+    /// request that gets the same answer may go on. Called from any thread, of requests that ask or go on alone; it
+    /// must not ask the client. Default: the [principal](crate::Context::principal) where access tokens are checked;
+    /// else the issuer and subject of a JSON Web Token in `Authorization`, which is not verified here, else that header
+    /// as it is.
     ///
     /// ```
     /// # use tricorn::Server;
@@ -446,7 +448,7 @@ impl Server {
         declared
     }
 
-    /// What every connection of this server says.
+    /// Returns the facts that every connection of this server announces.
     pub(crate) fn facts(&self) -> Arc<Facts> {
         let mut slot = self.shared.facts.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(facts) = &*slot {

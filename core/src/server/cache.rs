@@ -1,4 +1,4 @@
-//! How long what a server answers keeps, and for whom.
+//! Lifetime and scope of a server's answers.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
@@ -7,13 +7,13 @@ use super::Kind;
 use crate::error::{Error, Result, shortened};
 use crate::model::{CacheHints, CacheScope};
 
-/// How long what a server answers may be kept by its clients, and for whom (`ttlMs` and `cacheScope`, revision
-/// 2026-07-28; other clients are not told). The default is nothing: 0 and private, because only the server's author
-/// knows how often things change and whom they are for.
+/// Lifetime and scope of a server's answers in its clients' caches (`ttlMs` and `cacheScope`, revision 2026-07-28;
+/// other clients are not told). The default is nothing: 0 and private, because only the server's author knows how often
+/// things change and whom they are for.
 ///
-/// What is said for everything (`general`) holds where nothing more special is said, but for two things: a list of which
-/// a function gives a part, and what a resource's function reads, may depend on who asks. These are private unless
-/// `scope` is said for that list or for `read`, or by the resource or the result itself. Middleware that answers
+/// The hints for everything (`general`) hold where nothing more special is set, but for two things: a list of which a
+/// function gives a part, and the result of a resource's function, may depend on who asks. These are private unless
+/// `scope` is set for that list or for `read`, or by the resource or the result itself. Middleware that answers
 /// differently to different clients says so in the result's `cacheScope`, or the server's author in these options.
 ///
 /// JSON: `{"ttl"?: seconds, "scope"?: "public"|"private", "discover"?, "tools"?, "prompts"?, "resources"?,
@@ -76,12 +76,12 @@ impl CacheOptions {
         self
     }
 
-    /// Of `server/discover`.
+    /// Returns the hints for `server/discover`.
     pub(super) fn of_discovery(&self) -> CacheHints {
         self.discover.or(self.general)
     }
 
-    /// Of every page of the list of this kind; `open`: a function gives a part of it.
+    /// Returns the hints for every page of the list of this kind; `open`: a function gives a part of it.
     pub(super) fn of_list(&self, kind: Kind, open: bool) -> CacheHints {
         let special = match kind {
             Kind::Tool => self.tools,
@@ -93,13 +93,13 @@ impl CacheOptions {
         special.or(general)
     }
 
-    /// Of what is read from what says this of itself.
+    /// Returns the hints for the contents of a resource that has these hints of its own.
     pub(super) fn of_read(&self, own: CacheHints) -> CacheHints {
         own.or(self.read).or(CacheHints { scope: None, ..self.general })
     }
 
     /// # Errors
-    /// What is wrong, naming the member.
+    /// The fault, naming the member.
     fn parse(value: Value) -> Result<Self> {
         let Value::Object(mut members) = value else {
             let got = shortened(&value.to_string(), 60).into_owned();
@@ -139,9 +139,9 @@ impl<'de> Deserialize<'de> for CacheOptions {
     }
 }
 
-/// What a page that a source gave may say of itself. Every page of a list is for the same (specification, "Interaction
-/// with Pagination"): the source's own word for whom it is counts where the whole list is the source's, and else only
-/// when it says `private`.
+/// Returns the hints for a page that a source gave. Every page of a list is for the same (specification, "Interaction
+/// with Pagination"): the source's own scope counts where the whole list is the source's, and else only when it is
+/// `private`.
 pub(super) fn of_source(list: CacheHints, whole: bool, page: &Map<String, Value>) -> CacheHints {
     let ttl = page.get("ttlMs").and_then(Value::as_u64).map(std::time::Duration::from_millis);
     let said = page.get("cacheScope").and_then(Value::as_str).and_then(CacheScope::parse);

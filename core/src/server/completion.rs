@@ -1,4 +1,4 @@
-//! `completion/complete`: who completes an argument, and what its answer becomes.
+//! `completion/complete`: the choice of the handler that completes an argument, and the use of its answer.
 
 use std::sync::Arc;
 
@@ -50,7 +50,7 @@ impl Router {
     }
 }
 
-/// What is to be completed.
+/// Argument or variable to be completed.
 #[derive(Debug)]
 pub(super) struct Asked {
     pub(super) kind: Kind,
@@ -98,7 +98,7 @@ impl Asked {
     }
 }
 
-/// Which member of the parameters cannot be read.
+/// Returns the error that names the member of the parameters that cannot be read.
 fn wrong(params: &RawJson) -> Error {
     let params: Value = params.to().unwrap_or_default();
     let says = |place: &str, value: Option<&Value>, expected: &str| {
@@ -127,13 +127,13 @@ fn wrong(params: &RawJson) -> Error {
     Error::invalid_params("completion/complete: parameters that cannot be read")
 }
 
-/// Where the values come from.
+/// Source of the values.
 pub(super) enum Found {
     Handler(Arc<dyn Handler>),
     Values(Vec<String>),
 }
 
-/// Finds out who completes.
+/// Finds the source of the completions.
 ///
 /// # Errors
 /// −32602 when there is no such prompt, template or argument.
@@ -172,7 +172,8 @@ fn handler(completions: &Completions, asked: &Asked) -> Option<Arc<dyn Handler>>
     completions.iter().find(|(name, _)| *name == asked.argument).map(|(_, handler)| handler.clone())
 }
 
-/// What an argument's schema says: its `enum` and `const`, `true` and `false`; those that begin with what is there.
+/// Returns the values of an argument's schema: its `enum` and `const`, `true` and `false`; those that begin with the
+/// text so far.
 fn values(schema: Option<&Value>, asked: &Asked) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(schema) = schema
@@ -209,8 +210,8 @@ fn choices(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
 pub(super) fn result(mut values: Vec<Value>, total: Option<u64>, has_more: Option<bool>) -> Map<String, Value> {
     let all = values.len() as u64;
     values.truncate(MAX_VALUES);
-    // Who says how many there are, and has not given all, has more. Who says only that there are more does not know how
-    // many.
+    // A handler that says how many there are, and has not given all, has more. One that says only that there are more
+    // does not know how many.
     let given = values.len() as u64;
     let more = has_more.unwrap_or_else(|| total.is_some_and(|total| total > given)) || all > given;
     let total = total.map(|total| total.max(all)).or_else(|| (has_more != Some(true)).then_some(all));

@@ -15,8 +15,8 @@ use crate::model::{SubscriptionFilter, TASKS_EXTENSION, check_extension};
 use crate::protocol::revision::{Method, Revision, modern::missing_extension, shape};
 use crate::protocol::{Announcement, Call, Input, Payload};
 
-/// An extension of the protocol that a server offers: what it is called, with which settings it is declared, and the
-/// requests and notifications that belong to it. Both sides have to declare it; who does not, never hears of it.
+/// An extension of the protocol that a server offers: its name, the settings that it is declared with, and the requests
+/// and notifications that belong to it. Both sides have to declare it; a client that does not never hears of it.
 #[must_use]
 pub struct Extension {
     id: String,
@@ -38,14 +38,14 @@ impl Extension {
         Self { id: id.into(), settings: json!({}), methods: Vec::new(), notifications: Vec::new() }
     }
 
-    /// What is declared to clients with it: an object.
+    /// Sets the settings that are declared to clients with it: an object.
     pub fn settings(mut self, settings: Value) -> Self {
         self.settings = settings;
         self
     }
 
     /// Answers this request, such as `com.example/search`, with a function of its parameters, which may ask for the
-    /// context, too. What the function takes is checked (−32602); what it returns is the result, an object. Its
+    /// context, too. The function's parameters are checked (−32602); its return value is the result, an object. Its
     /// `resultType`, where it has one, is a name of the extension's (2026-07-28).
     pub fn method<M, F: IntoHandler<M>>(self, name: impl Into<String>, handler: F) -> Self {
         self.row(name.into(), false, F::input_schema(), handler.into_handler())
@@ -100,7 +100,7 @@ impl Extensions {
         look(&self.0.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// What is declared of them.
+    /// Returns the settings that are declared of them.
     pub(super) fn settings(&self) -> BTreeMap<String, Value> {
         self.read(|known| known.settings.clone())
     }

@@ -34,10 +34,10 @@ const MAX_BYTES: u64 = 2 << 20;
 const MAX_FILES: usize = 10_000;
 /// The longest URI, in bytes.
 const MAX_URI: usize = 8 << 10;
-/// What stays as it is in a URI's path.
+/// Characters that are percent-encoded in a URI's path.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// Why a file was not read.
+/// Reason why a file was not read.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ReadError {
@@ -102,13 +102,13 @@ pub struct Entry {
 pub struct FilePage {
     /// The files, ordered by the parts of their paths.
     pub entries: Vec<Entry>,
-    /// What to ask the next page with; absent on the last one.
+    /// Cursor of the next page; absent on the last one.
     pub next: Option<String>,
     /// There are more files than may be listed; the rest is on no page.
     pub truncated: bool,
 }
 
-/// What is in a file: the schema's `TextResourceContents` or `BlobResourceContents`.
+/// Contents of a file: the schema's `TextResourceContents` or `BlobResourceContents`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -167,7 +167,7 @@ impl Directory {
         })
     }
 
-    /// True if names that start with a dot are listed and read. They are not by default.
+    /// Lists and reads names that start with a dot, too, or does not. They are left out by default.
     #[must_use]
     pub fn hidden(mut self, hidden: bool) -> Self {
         self.hidden = hidden;
@@ -188,7 +188,7 @@ impl Directory {
         self
     }
 
-    /// How long what is in a file keeps, and for whom. Default: what the server says of what is read.
+    /// Sets the lifetime and the scope of the files' contents. Default: those of the server for contents of resources.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         self.hints = hints;
@@ -217,7 +217,7 @@ impl Directory {
         &self.base
     }
 
-    /// True if `uri` is below the base URI, whether or not there is such a file.
+    /// Returns true if `uri` is below the base URI, whether or not there is such a file.
     #[must_use]
     pub fn covers(&self, uri: &str) -> bool {
         uri.starts_with(&self.base)
@@ -243,7 +243,7 @@ impl Directory {
         self.list_unless(&|| false, &|_| false, after, limit)
     }
 
-    /// True if there are more files than are listed, the first time that this is asked.
+    /// Returns true if there are more files than are listed, the first time that this is asked.
     pub(crate) fn is_news(&self, page: &FilePage) -> bool {
         page.truncated && !self.told.swap(true, Ordering::Relaxed)
     }
@@ -284,7 +284,7 @@ impl Directory {
         Ok(page)
     }
 
-    /// What is in the file that `uri` names. The whole URI, not a part of it that was decoded already.
+    /// Reads the file that `uri` names. The whole URI, not a part of it that was decoded already.
     ///
     /// # Errors
     /// [`ReadError`]
@@ -302,7 +302,7 @@ impl Directory {
         contents(file, uri, &name, self.max_bytes)
     }
 
-    /// True if a name is the short one (`GIT~1`) of something hidden.
+    /// Returns true if a name is the short one (`GIT~1`) of something hidden.
     fn is_alias_of_hidden(&self, name: &str) -> bool {
         let real = || self.root.join(name).canonicalize().ok();
         let below = |real: &Path| real.strip_prefix(&self.root).map(Path::to_owned).ok();
@@ -380,7 +380,7 @@ impl File {
         self
     }
 
-    /// How long what is in it keeps, and for whom. Default: what the server says of what is read.
+    /// Sets the lifetime and the scope of its contents. Default: those of the server for contents of resources.
     #[must_use]
     pub fn cache(mut self, hints: CacheHints) -> Self {
         self.hints = hints;
@@ -435,7 +435,7 @@ impl File {
         self.entry().ok().map(|entry| entry.size)
     }
 
-    /// What is in the file.
+    /// Reads the file.
     ///
     /// # Errors
     /// [`ReadError`]

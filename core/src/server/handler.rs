@@ -16,9 +16,10 @@ use crate::model::{
     CallToolResult, CompleteResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
 
-/// Why a tool failed. `?` turns any error into one, also `Box<dyn Error + Send + Sync>` and that of `anyhow`; its text stays
-/// out of the model's sight, unlike that of [`HandlerError::new`], of [`ForModel::for_model`], of an [`Error`] that the function made, and of what became of a question to its own client. What
-/// another server answered to a [`Client`](crate::Client) of the function's own is not shown.
+/// Failure of a tool. `?` turns any error into one, also `Box<dyn Error + Send + Sync>` and that of `anyhow`; its text
+/// stays out of the model's sight, unlike that of [`HandlerError::new`], of [`ForModel::for_model`], of an [`Error`]
+/// that the function made, and of a failed question to its own client. The answer of another server to a
+/// [`Client`](crate::Client) of the function's own is not shown.
 #[derive(Debug)]
 pub struct HandlerError(Failure);
 
@@ -57,8 +58,8 @@ impl HandlerError {
 
 /// The word that shows an error's text to the model: `store.get(id).for_model()?`.
 pub trait ForModel<T> {
-    /// Fails with the error's own text (`Display`), for the model to read. What led to it
-    /// ([`source`](std::error::Error::source)) is for the log only.
+    /// Fails with the error's own text (`Display`), for the model to read. Its causes
+    /// ([`source`](std::error::Error::source)) are for the log only.
     ///
     /// # Errors
     /// That of `self`.
@@ -82,7 +83,7 @@ impl<E: Into<Box<HiddenError>>> From<E> for HandlerError {
                 // It came from another server, by a client of the handler's own.
                 _ if error.is_received() => {}
                 ErrorKind::Rpc | ErrorKind::InputRequired => return Self(Failure::Rpc(error.clone())),
-                // What became of a question to the client is no secret.
+                // The fate of a question to the client is no secret.
                 ErrorKind::Unsupported => return Self(Failure::Unsupported(error.clone())),
                 ErrorKind::Timeout | ErrorKind::PeerMisbehaved => {
                     return Self::new(error.message());
@@ -105,7 +106,7 @@ impl From<InputRequired> for HandlerError {
     }
 }
 
-/// What a tool's function may return.
+/// Results that a tool's function may return.
 pub trait IntoAnswer: Send + 'static {
     /// JSON Schema of the structured content, when there is any.
     fn output_schema() -> Option<Value> {
@@ -367,7 +368,8 @@ where
     }
 }
 
-/// What serde has against a text that fits its schema, with the name of the member, as the schema's problems have it.
+/// Returns serde's objection to a text that fits its schema, with the name of the member, as the schema's problems have
+/// it.
 pub(crate) fn unfit<T: DeserializeOwned>(noun: &str, text: &str) -> String {
     let mut reader = serde_json::Deserializer::from_str(text);
     let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {

@@ -1,4 +1,4 @@
-//! What blocks, a few at a time: file systems may hang, and threads are not free.
+//! Blocking jobs, a few at a time: file systems may hang, and threads are not free.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::call::Context;
 use crate::report;
 
-/// So many of a server's jobs run at once; the others wait their turn.
+/// Most jobs of a server that run at once; the others wait their turn.
 const MAX_RUNNING: usize = 8;
 
 struct Job {
@@ -71,8 +71,8 @@ impl Turn {
         }
     }
 
-    /// What waits longest. Without anything the place is free, under the same lock, or a job that comes between would
-    /// never run.
+    /// Takes the job that has waited longest. Without one the place is free, under the same lock, or a job that comes
+    /// between would never run.
     fn next(&mut self) -> Option<Job> {
         let jobs = self.0.take()?;
         let mut state = jobs.lock();

@@ -1,4 +1,4 @@
-//! What a server has from its start to its end: a pool of connections, a cache.
+//! Lifespan of a server, from its start to its end, and the things that it holds: a pool of connections, a cache.
 
 use std::any::Any;
 use std::future::Future;
@@ -8,10 +8,10 @@ use super::Server;
 use crate::call::BoxFuture;
 use crate::error::{Error, Result};
 
-/// Where nobody waits for the start: what went wrong, for the log.
+/// Kind of the failure that is reported when the start fails and nobody waits for it.
 pub(crate) const NOT_STARTED: &str = "the server did not start";
 
-/// What is shared by all handlers while a server is in use.
+/// Value that all handlers share while a server is in use.
 pub(crate) type Shared = Arc<dyn Any + Send + Sync>;
 
 /// Starts and stops what the handlers of a server share.
@@ -49,7 +49,7 @@ where
     }
 }
 
-/// How many use the server, and what was started for them.
+/// Number of users of the server, and the value that was started for them.
 #[derive(Default)]
 pub(crate) struct Life {
     pub(crate) users: usize,
@@ -59,9 +59,9 @@ pub(crate) struct Life {
 impl Server {
     /// Starts something when the server is first used by any transport, before anything is answered, and stops it when
     /// the last use has ended: [`serve_stdio`](Self::serve_stdio), a port that is listened on, a client in memory, a
-    /// mounted endpoint from its first request until it is dropped. What `start` makes is
-    /// [`Context::state`](crate::Context::state) for every handler. When it fails, serving or connecting fails with that
-    /// error, and the next use tries again.
+    /// mounted endpoint from its first request until it is dropped. The value of `start` is
+    /// [`Context::state`](crate::Context::state) for every handler. When it fails, serving or connecting fails with
+    /// that error, and the next use tries again.
     #[must_use]
     pub fn lifespan<S, E, T, Starting, Ending, Failure>(self, start: S, stop: E) -> Self
     where

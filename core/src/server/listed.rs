@@ -12,16 +12,16 @@ use crate::protocol::revision::{Revision, shape};
 
 pub use crate::protocol::Kind;
 
-/// What all entries of a server share.
+/// State that all entries of a server share.
 #[derive(Default)]
 pub(crate) struct Common {
     serial: AtomicU64,
     pub(crate) failures: Failures,
-    /// How many clients listen.
+    /// Number of clients that listen.
     pub(crate) listeners: Arc<AtomicUsize>,
-    /// Of the tools that are not registered.
+    /// Facts of the tools that are not registered.
     pub(super) told: super::tools::Told,
-    /// What blocks.
+    /// Jobs that block.
     #[cfg(feature = "files")]
     pub(crate) jobs: Arc<super::jobs::Jobs>,
 }
@@ -32,20 +32,20 @@ impl Common {
     }
 }
 
-/// What every entry of a list has, whatever it is an entry of.
+/// Parts that every entry of a list has, of whatever kind.
 pub(crate) struct Listed {
     pub(crate) kind: Kind,
     pub(crate) members: Map<String, Value>,
     pub(crate) handler: Arc<dyn Handler>,
     pub(crate) common: Arc<Common>,
-    /// How long what is read of it keeps.
+    /// Lifetime and scope of its contents.
     pub(crate) hints: CacheHints,
-    /// What its caller's access token needs.
+    /// Scopes that its caller's access token needs.
     pub(crate) scopes: Vec<String>,
     /// The file that is listed, whose size is looked up each time.
     #[cfg(feature = "files")]
     pub(super) file: Option<Arc<super::files::File>>,
-    /// Grows with every registration. What replaces an entry takes its place, and so its number.
+    /// Grows with every registration. An entry that replaces another takes its place, and so its number.
     serial: AtomicU64,
     /// The definition as each revision carries it, written on first use.
     texts: [OnceLock<RawJson>; Revision::ALL.len()],
@@ -79,17 +79,17 @@ impl Listed {
         Ok(listed)
     }
 
-    /// What tells it from others of its kind: a name, a URI, a URI template.
+    /// Returns the name that tells it from others of its kind: a name, a URI, a URI template.
     pub(crate) fn name(&self) -> &str {
         self.members.get(self.kind.key()).and_then(Value::as_str).unwrap_or_default()
     }
 
-    /// What it is, for a message: `tool "add"`.
+    /// Names it for a message: `tool "add"`.
     pub(crate) fn subject(&self) -> String {
         format!("{} {:?}", self.kind.word(), self.name())
     }
 
-    /// Goes to the end of the list. Who calls holds the list, so that its serials grow.
+    /// Goes to the end of the list. The caller holds the list, so that its serials grow.
     fn goes_last(&self) {
         self.serial.store(self.common.next(), Ordering::Relaxed);
     }
@@ -104,7 +104,7 @@ impl Listed {
     }
 }
 
-/// Where on a page the sizes of files belong, which are looked up when the page is answered with.
+/// Places on a page for the sizes of files, which are looked up when the page is answered with.
 #[derive(Default)]
 pub(super) struct Sizes {
     #[cfg(feature = "files")]

@@ -1,4 +1,5 @@
-//! Clients that listen: what of that can be told, and who is asked about it (specification 2026-07-28, "Subscriptions").
+//! Clients that listen: the changes that they can be told of, and the hook that is asked about them (specification
+//! 2026-07-28, "Subscriptions").
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -61,7 +62,7 @@ impl Router {
         let Call { id, context, .. } = call;
         let asking = Arc::new(Asking::default());
         let outer = Context::new(id, context.clone(), link.clone(), asking.clone());
-        // What waits for the hook can be cancelled.
+        // A request that waits for the hook can be cancelled.
         if !uris.is_empty() && !link.started(&outer) {
             return;
         }
@@ -77,7 +78,7 @@ impl Router {
     }
 }
 
-/// What a listen request asks for.
+/// Reads the filter of a listen request.
 fn asked(
     params: Option<&RawJson>,
     has_tasks: bool,
@@ -130,7 +131,7 @@ struct Gathers {
     common: Arc<Common>,
     tasks: Option<(Arc<Tasks>, Listened)>,
     asking: Arc<Asking>,
-    /// What the hook is not asked about.
+    /// The part of the filter that the hook is not asked about.
     filter: SubscriptionFilter,
     uris: Vec<String>,
     /// The places of those that it has nothing against.
@@ -148,7 +149,7 @@ impl Drop for Gathers {
         let listen = Listen::new(self.call, filter, self.context.clone(), counted);
         // Should the client be gone, those that watch its resources are told so.
         self.link.clone().input(Input::Listen(Box::new(listen)));
-        // What has become of them since they were asked about is not lost.
+        // Changes of them since they were asked about are not lost.
         if let Some((tasks, listened)) = &self.tasks {
             for (owner, id) in listened {
                 if let Some((version, params)) = tasks.tell_now(owner, id) {

@@ -1,4 +1,4 @@
-//! What a server offers: added while it is built and while it runs.
+//! Registration of a server's features: while it is built and while it runs.
 
 use std::sync::{Arc, PoisonError};
 
@@ -15,15 +15,16 @@ use crate::error::{Error, Result};
 use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::protocol::Input;
 
-/// What a definition does not say of a resource template or a prompt.
+/// Properties of a resource template or a prompt that its definition does not have.
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Parameters {
     /// JSON Schema (an object's) of the variables or arguments. They come as text; what the schema wants otherwise is
     /// read as JSON, and all of it is checked before the handler runs. Default: text.
     pub schema: Option<Value>,
-    /// Who completes which of them. A handler gets the parameters of `completion/complete`, and answers with an array of
-    /// strings or `{"values", "total"?, "hasMore"?}`. An `enum` of the schema completes itself.
+    /// Completion handlers, by the names of the variables or arguments. A handler gets the parameters of
+    /// `completion/complete`, and answers with an array of strings or `{"values", "total"?, "hasMore"?}`. An `enum` of
+    /// the schema completes itself.
     pub completions: Vec<(String, Arc<dyn Handler>)>,
     /// True if the handler checks the variables or arguments itself, as one does that was made of a type by a library which
     /// knows more than its JSON Schema says. They are still made of text as `schema` says. Default: false.
@@ -208,7 +209,7 @@ impl Server {
 
     // ---- while it runs ----------------------------------------------------------------------------------------
 
-    /// What `change` gives back is dropped by its caller, after the lock.
+    /// Changes the registry. The caller drops the result of `change`, after the lock.
     fn with<T>(&self, change: impl FnOnce(&mut Registry) -> T) -> T {
         change(&mut self.shared.router.registry.write().unwrap_or_else(PoisonError::into_inner))
     }
@@ -352,12 +353,12 @@ impl Server {
         self.change(kind, |registry| registry.set_enabled(kind, name, yes), |changed| *changed)
     }
 
-    /// Where what is not registered comes from. `list` gets `{"cursor"?}` and answers with an array of definitions or a
-    /// whole list result; its pages follow the registered ones. `get` gets the parameters of `tools/call`,
-    /// `resources/read` or `prompts/get`. What this server has to know of a tool before it runs is what the source listed
-    /// last: those run as tasks that were listed with `execution.taskSupport`, and over HTTP the headers of a call are
-    /// checked against the arguments that were listed with `x-mcp-header` (2026-07-28). Of a tool that it has listed to
-    /// nobody yet, nothing is checked.
+    /// Sets the source of everything that is not registered. `list` gets `{"cursor"?}` and answers with an array of
+    /// definitions or a whole list result; its pages follow the registered ones. `get` gets the parameters of
+    /// `tools/call`, `resources/read` or `prompts/get`. This server knows of a tool only the last list of the source
+    /// before it runs: those run as tasks that were listed with `execution.taskSupport`, and over HTTP the headers of a
+    /// call are checked against the arguments that were listed with `x-mcp-header` (2026-07-28). Of a tool that it has
+    /// listed to nobody yet, nothing is checked.
     pub fn set_source(&self, kind: Kind, list: Option<Arc<dyn Handler>>, get: Option<Arc<dyn Handler>>) {
         drop(self.change(kind, |registry| registry.set_source(kind, Source { list, get }), |_| true));
         if kind == Kind::Tool {

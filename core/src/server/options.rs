@@ -11,7 +11,7 @@ use crate::model::check_icons;
 use crate::protocol::KeepAlive;
 use crate::protocol::revision::spoken;
 
-/// What a server says of itself and what it will bear. The same names in every language.
+/// Identity and limits of a server. The same names in every language.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -22,18 +22,18 @@ pub struct ServerOptions {
     pub version: String,
     /// Name for people.
     pub title: Option<String>,
-    /// What it is, for people.
+    /// Description for people.
     pub description: Option<String>,
-    /// Where to read about it.
+    /// Web page about it.
     pub website_url: Option<String>,
     /// The schema's `Icon` objects.
     pub icons: Option<RawJson>,
     /// A hint for the model on how to use the server.
     pub instructions: Option<String>,
-    /// What is declared to clients besides what there is: `completions`, `prompts`, `resources` though there is none of it
-    /// yet, because what a client was not told of as it connected it never asks for; and as members with an object,
-    /// `experimental` or any other capability that this library knows nothing of. JSON: an array of names, or an
-    /// object. Default: nothing.
+    /// Capabilities that are declared to clients besides the existing ones: `completions`, `prompts`, `resources`
+    /// though there is none of it yet, because a client never asks for a feature that it was not told of as it
+    /// connected; and as members with an object, `experimental` or any other capability that this library knows nothing
+    /// of. JSON: an array of names, or an object. Default: nothing.
     #[serde(deserialize_with = "names_or_members")]
     pub capabilities: Map<String, Value>,
     /// Only this revision is spoken, such as `2025-11-25`, or only those with handshakes (`legacy`) or without
@@ -48,11 +48,11 @@ pub struct ServerOptions {
     /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
     /// take a hundred times what their text does. Default 64 MiB.
     pub max_decoded_bytes: usize,
-    /// The most that the whole process keeps for its peers at any time, in bytes: long bodies and what is in them, events
-    /// for clients that lose a stream, notifications for slow readers. One client has at most as much as is left for
-    /// others. Beyond it what is idle is given up, then new work is refused (503 over HTTP). All servers and clients of
-    /// the process draw on it, and who sets it last sets it for all. Default: a quarter of the memory that the machine or
-    /// its control group has, and 64 MiB at least.
+    /// The most that the whole process keeps for its peers at any time, in bytes: long bodies and what is in them,
+    /// events for clients that lose a stream, notifications for slow readers. One client has at most as much as is left
+    /// for others. Beyond it what is idle is given up, then new work is refused (503 over HTTP). All servers and
+    /// clients of the process draw on it, and the last one to set it sets it for all. Default: a quarter of the memory
+    /// that the machine or its control group has, and 64 MiB at least.
     pub max_memory: Option<usize>,
     /// Requests worked on at once per connection. Default 256.
     pub max_in_flight: usize,
@@ -80,16 +80,16 @@ pub struct ServerOptions {
     /// The longest such state, in bytes as it is sent: Base64, so that the answers and steps in it have three quarters
     /// of that. Default 16 KiB.
     pub max_request_state_bytes: usize,
-    /// How long clients may keep what the server answers, and for whom. Default: not at all.
+    /// Lifetime and scope of the server's answers in clients' caches. Default: none is cached.
     pub cache: CacheOptions,
 }
 
-/// What can be declared before there is any.
+/// Capabilities that can be declared before there is any of them.
 pub(super) const DECLARABLE: [&str; 4] = ["completions", "prompts", "resources", "tools"];
-/// What the engine declares, and from what.
+/// Capabilities that the engine declares by itself, each with its reason.
 const OWN: [(&str, &str); 2] = [("logging", "it is always there"), ("tasks", "switch them on by the option \"tasks\"")];
 
-/// Of names each is a capability without details.
+/// Reads capabilities: each of a list of names is one without details.
 fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map<String, Value>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected names of capabilities, or an object")]
@@ -103,7 +103,7 @@ fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::
     })
 }
 
-/// True if a server may declare this.
+/// Checks that a server may declare this.
 fn check_capability(name: &str, value: &Value) -> Result<()> {
     let wrong = |why: String| Err(Error::misuse(format!("server option \"capabilities\": {name:?}: {why}")));
     let Some(members) = value.as_object() else {
@@ -200,7 +200,7 @@ impl ServerOptions {
         self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)
     }
 
-    /// What seals the states of questions.
+    /// Returns the sealer of the states of questions.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong.

@@ -1,10 +1,10 @@
 //! Pages of lists, and the cursors between them.
 //!
-//! Several processes may answer for one server, and a page comes from any of them. What they share is which entries
-//! there are, and not in which order each of them was told. So a list that needs more than one page is in order of
-//! names, and a cursor is the name after which the next page begins: whoever answers, nothing is lost or comes twice,
-//! and what is added or removed meanwhile moves nothing else. A list that fits on one page is in order of registration,
-//! which its author chose.
+//! Several processes may answer for one server, and a page comes from any of them. They share the entries, and not the
+//! order in which each of them was told. So a list that needs more than one page is in order of names, and a cursor is
+//! the name after which the next page begins: whoever answers, nothing is lost or comes twice, and what is added or
+//! removed meanwhile moves nothing else. A list that fits on one page is in order of registration, which its author
+//! chose.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -18,10 +18,11 @@ use crate::protocol::revision::Revision;
 
 /// The longest name in bytes that a cursor holds as it is. Of a longer one it holds the beginning and a digest.
 const MAX_NAME: usize = 256;
-/// How much of a longer one.
+/// Longest beginning of a longer one.
 const MAX_BEGINNING: usize = 224;
 
-/// What a list is in order of: the name, of a long one its beginning and a digest, the same in every process.
+/// Returns the key that lists are sorted by: the name, of a long one its beginning and a digest, the same in every
+/// process.
 pub(crate) fn key(name: &str) -> Cow<'_, str> {
     if name.len() <= MAX_NAME {
         return Cow::Borrowed(name);
@@ -43,7 +44,7 @@ pub(crate) fn sealed(key: &str) -> String {
     URL_SAFE_NO_PAD.encode(key)
 }
 
-/// What [`sealed`] made of a key.
+/// Returns the key that [`sealed`] was given.
 pub(crate) fn unsealed(text: &str) -> Option<String> {
     let key = URL_SAFE_NO_PAD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok())?;
     (!key.is_empty() && key.len() <= MAX_NAME).then_some(key)

@@ -1,7 +1,7 @@
-//! Which scopes what a server offers needs, and whether a request has them.
+//! Scopes that the features of a server need, and checks of requests for them.
 //!
 //! The transport asks first, before anything runs, because it can answer with a challenge; the router asks again about
-//! what it found, because middleware may have changed what is asked for.
+//! the entry that it found, because middleware may have changed the request.
 
 use super::Router;
 use super::completion;
@@ -13,8 +13,8 @@ use crate::jsonrpc::{RawJson, code};
 use crate::model::{CacheHints, CacheScope, meta};
 use crate::protocol::{Head, Transport};
 
-/// True if a request that came in so may use what needs these scopes. Where no access tokens are known over HTTP,
-/// nobody has any; on other transports there are none.
+/// Returns true if a request that came in so may use what needs these scopes. Where no access tokens are known over
+/// HTTP, nobody has any; on other transports there are none.
 pub(super) fn may(scopes: &[String], transport: &Transport) -> bool {
     match &transport.principal {
         Some(principal) => scopes.iter().all(|scope| principal.has_scope(scope)),
@@ -37,13 +37,13 @@ pub(super) fn permit_use(subject: &dyn Fn() -> String, scopes: &[String], transp
     Err(Error::rpc(code::INVALID_REQUEST, format!("{} needs the scopes {:?}", subject(), scopes.join(" "))))
 }
 
-/// What is only for some is not for a cache that all share.
+/// Restricts the cache hints of an entry that needs scopes: it is not for a cache that all share.
 pub(super) fn restricted(hints: CacheHints, scopes: &[String]) -> CacheHints {
     if scopes.is_empty() { hints } else { hints.scope(CacheScope::Private) }
 }
 
-/// What a URI needs that is below a directory: of several, what the innermost does; and what else stands for that URI in
-/// another spelling, or lies in that directory.
+/// Returns the needs of a URI that is below a directory: of several directories, those of the innermost; and those of
+/// everything else that stands for that URI in another spelling, or lies in that directory.
 #[cfg(feature = "files")]
 pub(super) fn of_directories(registry: &Registry, changes: Option<&Changes>, uri: &str) -> Option<Vec<String>> {
     use super::files::is_same;
@@ -74,7 +74,7 @@ fn of_directories(_: &Registry, _: Option<&Changes>, _: &str) -> Option<Vec<Stri
     None
 }
 
-/// What a name needs; of a resource's URI, that may be what a template or a directory does.
+/// Returns the needs of a name; for a resource's URI, they may be those of a template or a directory.
 fn needs_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &str) -> Vec<String> {
     let scopes = |listed: &Listed| listed.scopes.clone();
     let found = match kind {
@@ -98,7 +98,7 @@ fn needs_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &s
     found.unwrap_or_default()
 }
 
-/// True if a request that came in so may use what this name stands for.
+/// Returns true if a request that came in so may use what this name stands for.
 pub(super) fn may_use(
     registry: &Registry,
     changes: Option<&Changes>,

@@ -17,7 +17,7 @@ use crate::protocol::revision::Revision;
 /// A registered prompt.
 pub(crate) struct PromptEntry {
     listed: Listed,
-    /// What the arguments are; without it they are text.
+    /// Schema of the arguments; without one they are text.
     parameters: Option<(Value, Schema)>,
     /// The handler checks them.
     judged: bool,

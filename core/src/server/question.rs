@@ -78,7 +78,7 @@ impl Context {
         self.responses()
     }
 
-    /// What the handler kept with [`InputRequired::state`] in the last round.
+    /// Returns the state that the handler kept with [`InputRequired::state`] in the last round.
     ///
     /// # Errors
     /// −32602 for a request whose state is not this server's; [`Misuse`](crate::ErrorKind::Misuse) when it is no `T`.

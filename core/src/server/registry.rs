@@ -12,10 +12,10 @@ use crate::error::Result;
 use crate::model::subscription::other_spelling;
 use crate::protocol::revision::Revision;
 
-/// What was taken out, if there was something.
+/// The entry that was taken out, if there was one.
 pub(crate) type Removed = Option<Arc<dyn Any + Send + Sync>>;
 
-/// Where what is not registered comes from.
+/// Source of everything that is not registered.
 #[derive(Clone, Default)]
 pub(crate) struct Source {
     /// Lists it.
@@ -24,7 +24,7 @@ pub(crate) struct Source {
     pub(crate) get: Option<Arc<dyn Handler>>,
 }
 
-/// What is shown and hidden.
+/// Key of the things that are shown and hidden.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     /// An entry by its name.
@@ -34,7 +34,7 @@ enum Key {
     Directory(String),
 }
 
-/// What a server offers, or what it offers in one session alone.
+/// Features of a server, or those of one session alone.
 #[derive(Default)]
 pub(crate) struct Registry {
     pub(crate) tools: Table<ToolEntry>,
@@ -56,7 +56,7 @@ pub(crate) struct Registry {
     pub(crate) roots_changed: Option<Arc<dyn Handler>>,
 }
 
-/// What one session sees otherwise than the others.
+/// Differences between the view of one session and that of the others.
 #[derive(Default)]
 pub(crate) struct Changes {
     pub(crate) own: Registry,
@@ -138,7 +138,7 @@ impl Registry {
         self.directories.iter().position(|directory| named(directory.base()))
     }
 
-    /// What a name stands for: of a resource and a directory of one URI, the resource.
+    /// Returns the key that a name stands for: of a resource and a directory of one URI, the resource's.
     fn key(&self, kind: Kind, name: &str) -> Key {
         #[cfg(feature = "files")]
         if kind == Kind::Resource
@@ -216,7 +216,7 @@ impl Registry {
         false
     }
 
-    /// True if there is such an entry or directory, enabled or not.
+    /// Returns true if there is such an entry or directory, enabled or not.
     pub(crate) fn has(&self, kind: Kind, name: &str) -> bool {
         self.has_entry(kind, name) || (kind == Kind::Resource && self.has_directory(name))
     }
@@ -255,13 +255,13 @@ impl Registry {
         std::mem::replace(&mut self.sources[kind as usize], source)
     }
 
-    /// True if there is anything of this kind.
+    /// Returns true if there is anything of this kind.
     pub(crate) fn offers(&self, kind: Kind) -> bool {
         let source = self.source(kind);
         self.has_own(kind) || source.list.is_some() || source.get.is_some()
     }
 
-    /// True if there is anything of this kind that is not a source's.
+    /// Returns true if there is anything of this kind that is not a source's.
     pub(crate) fn has_own(&self, kind: Kind) -> bool {
         #[cfg(feature = "files")]
         if kind == Kind::Resource && !self.directories.is_empty() {
@@ -275,7 +275,7 @@ impl Registry {
         }
     }
 
-    /// True if a session sees an entry that there is, which is the session's own or the server's.
+    /// Returns true if a session sees an entry that there is, which is the session's own or the server's.
     fn sees(&self, kind: Kind, name: &str, own: bool, changes: Option<&Changes>) -> bool {
         self.shows(|| Key::Entry(kind, name.to_owned()), own, changes)
     }
@@ -309,7 +309,7 @@ impl Registry {
         self.sees(entry.listed().kind, name, own.is_some(), changes).then(|| entry.clone())
     }
 
-    /// True if anything of this kind is only for those who have scopes, so that not all see the same list.
+    /// Returns true if anything of this kind is only for those who have scopes, so that not all see the same list.
     pub(crate) fn is_restricted(&self, kind: Kind, changes: Option<&Changes>) -> bool {
         fn any<E: Entry>(all: &[Arc<E>]) -> bool {
             all.iter().any(|entry| !entry.listed().scopes.is_empty())
@@ -384,7 +384,7 @@ impl RootsNews {
         self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// True if a run is to begin.
+    /// Returns true if a run is to begin.
     pub(crate) fn begin(&self) -> bool {
         let mut state = self.lock();
         let begins = !state.0;
@@ -392,7 +392,7 @@ impl RootsNews {
         begins
     }
 
-    /// A run has ended. Whether another is to begin.
+    /// Ends a run. Returns true if another is to begin.
     pub(crate) fn end(&self) -> bool {
         let mut state = self.lock();
         let again = state.1;

@@ -54,7 +54,7 @@ impl ResourceEntry {
     }
 }
 
-/// True if a text begins with a scheme (RFC 3986, 3.1) and has nothing in it that no URI has unescaped.
+/// Returns true if a text begins with a scheme (RFC 3986, 3.1) and has nothing in it that no URI has unescaped.
 pub(super) fn is_uri(text: &str) -> bool {
     let is_written = !text.contains(|c: char| c.is_whitespace() || c.is_control());
     text.split_once(':').filter(|_| is_written).is_some_and(|(scheme, _)| {
@@ -67,7 +67,7 @@ pub(super) fn is_uri(text: &str) -> bool {
 pub(crate) struct TemplateEntry {
     listed: Listed,
     pub(crate) template: UriTemplate,
-    /// What the variables are; without it they are text.
+    /// Schema of the variables; without one they are text.
     parameters: Option<(Value, Schema)>,
     /// The handler checks them.
     judged: bool,
@@ -80,7 +80,7 @@ impl Entry for TemplateEntry {
     }
 }
 
-/// Who completes which argument.
+/// Completion handlers, by the names of their arguments.
 pub(crate) type Completions = Vec<(String, Arc<dyn Handler>)>;
 
 impl TemplateEntry {
@@ -163,11 +163,11 @@ pub(crate) fn not_found(uri: &str) -> Error {
 /// Makes of what a resource's handler answered a `ReadResourceResult`.
 pub(crate) struct Read {
     pub(crate) uri: String,
-    /// Whose handler it is; none of a source's.
+    /// MIME type of the entry; none for a source's.
     pub(crate) mime_type: Option<String>,
     pub(crate) subject: String,
     pub(crate) common: Arc<Common>,
-    /// How long the result keeps, where it does not say so itself.
+    /// Lifetime and scope of the result, where it does not name them itself.
     pub(crate) hints: CacheHints,
 }
 
@@ -251,7 +251,7 @@ impl Read {
     }
 }
 
-/// True if this is a `ResourceContents`: with any other member it is a value of the user's own.
+/// Returns true if this is a `ResourceContents`: with any other member it is a value of the user's own.
 fn is_contents(value: &Map<String, Value>) -> bool {
     value.keys().all(|key| ["uri", "mimeType", "text", "blob", "_meta"].contains(&key.as_str()))
         && (value.get("text").is_some_and(Value::is_string) || value.get("blob").is_some_and(Value::is_string))
@@ -299,7 +299,7 @@ impl Shaper for Read {
 pub(crate) struct ListedBySource {
     pub(crate) kind: Kind,
     common: Arc<Common>,
-    /// How long the list keeps.
+    /// Lifetime and scope of the list.
     hints: CacheHints,
     /// Nothing else is in the list.
     pub(super) whole: bool,
@@ -365,7 +365,7 @@ impl Shaper for ListedBySource {
     }
 }
 
-/// What the cursors of a source's pages begin with.
+/// Beginning of the cursors of a source's pages.
 pub(crate) const SOURCE: &str = "x-";
 
 impl ListedBySource {

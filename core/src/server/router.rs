@@ -32,14 +32,14 @@ pub(crate) struct Router {
     /// Itself, for what outlives a call of its functions.
     pub(crate) this: Weak<Self>,
     pub(crate) middleware: Chain,
-    /// What every request of the server may use.
+    /// Values that every request of the server may use.
     pub(crate) states: RwLock<States>,
-    /// And what its lifespan started.
+    /// The value that its lifespan started.
     pub(crate) lifespan_state: RwLock<Option<Arc<dyn Any + Send + Sync>>>,
     pub(crate) registry: RwLock<Registry>,
     pub(crate) common: Arc<Common>,
     pub(crate) page_size: AtomicUsize,
-    /// How long answers keep.
+    /// Lifetime and scope of answers.
     pub(crate) cache: RwLock<CacheOptions>,
     /// Runs calls as tasks, where that is switched on.
     pub(crate) tasks: RwLock<Option<Arc<Tasks>>>,
@@ -55,7 +55,7 @@ impl Router {
         }
     }
 
-    /// What every request may use.
+    /// Returns the values that every request may use.
     pub(super) fn all_states(&self) -> States {
         let states = self.states.read().unwrap_or_else(PoisonError::into_inner).clone();
         match &*self.lifespan_state.read().unwrap_or_else(PoisonError::into_inner) {
@@ -132,7 +132,7 @@ impl Router {
         }
     }
 
-    /// How long answers keep.
+    /// Returns the lifetime and the scope of answers.
     fn cache(&self) -> CacheOptions {
         *self.cache.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -428,13 +428,13 @@ pub(super) fn uri_of(cx: &Context) -> String {
     name.and_then(|name| jsonrpc::unquoted(name.get())).map(Cow::into_owned).unwrap_or_default()
 }
 
-/// The parameters as a source gets them. What the client answered, and the state of that, are its own with this server: a
-/// source that asks another one with them would bring both there.
+/// The parameters as a source gets them. The client's answers, and their state, are its own with this server: a source
+/// that asks another one with them would bring both there.
 fn given_to_source(call: &Call) -> RawJson {
     call.params.as_ref().map_or_else(RawJson::empty_object, shape::without_rounds)
 }
 
-/// True if a request brings answers to what it was asked: its result depends on them, so it is not to be kept.
+/// Returns true if a request brings answers to what it was asked: its result depends on them, so it is not to be kept.
 fn was_asked(call: &Call) -> bool {
     let members = call.params.as_ref().map(|params| shape::members(params.get())).unwrap_or_default();
     members.iter().any(|(key, _)| key == "inputResponses" || key == "requestState")

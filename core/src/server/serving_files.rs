@@ -18,7 +18,7 @@ use crate::model::CacheHints;
 use crate::protocol::revision::{Rules, shape};
 use crate::protocol::{Call, Transport};
 
-/// What the cursors of a directory's pages begin with.
+/// Beginning of the cursors of a directory's pages.
 pub(super) const FOLDER: &str = "f-";
 
 /// The directories that a request may see, in order of their base URIs, from this one on.
@@ -31,8 +31,8 @@ pub(super) fn visible<'a>(
     registry.directories_from(from, changes).filter(|directory| may(directory.needs(), transport))
 }
 
-/// What reads a URI that is below a directory. The innermost decides whether it may be read; of the others it is
-/// nothing where the caller may not use them.
+/// Returns the handler that reads a URI below a directory. The scopes of the innermost directory decide; the others are
+/// left out where the caller may not use them.
 ///
 /// # Errors
 /// −32600 naming the scopes.
@@ -57,7 +57,7 @@ fn subject(uri: &str) -> String {
     format!("resource {:?}", shortened(uri, 200))
 }
 
-/// What a request may not see, whatever directory it lies in.
+/// Returns the resources that a request may not see, whatever directory they lie in.
 pub(super) fn barred(registry: &Registry, changes: Option<&Changes>, transport: &Transport) -> Vec<Guarded> {
     let mut guarded = registry.guarded(changes);
     guarded.retain(|one| !may(one.needs(), transport));
@@ -108,7 +108,7 @@ impl Handler for ReadsDirectories {
     }
 }
 
-/// Of a listing, which is its own handler.
+/// Handler of a listing, which answers by itself.
 struct Lists;
 
 impl Handler for Lists {
@@ -137,14 +137,14 @@ fn answer(outcome: Result<Contents, ReadError>, uri: &str, hints: CacheHints, re
 /// A page of a directory's files that is asked for.
 pub(super) struct Asked {
     pub(super) directory: Arc<Directory>,
-    /// What is not shown of it.
+    /// Resources of the directory that are not shown.
     pub(super) barred: Vec<Guarded>,
-    /// After which file it begins.
+    /// File after which it begins.
     pub(super) after: Option<String>,
     pub(super) page_size: usize,
-    /// Where the list goes on after the directory's last page.
+    /// Cursor of the list after the directory's last page.
     pub(super) next: Option<String>,
-    /// How long the list keeps.
+    /// Lifetime and scope of the list.
     pub(super) hints: CacheHints,
 }
 
@@ -217,7 +217,7 @@ fn page_of(
     RawJson::written(out)
 }
 
-/// Where a directory begins, or goes on after this file.
+/// Returns the cursor of a directory's beginning, or of its continuation after this file.
 pub(super) fn cursor(directory: &Directory, after: &str) -> String {
     format!("{FOLDER}{}.{after}", sealed(&key(directory.base())))
 }

@@ -68,8 +68,8 @@ impl super::builder::Shared {
     }
 }
 
-/// What one client sees, which may differ from what others see: for as long as its session lives, and only in
-/// revisions that have sessions.
+/// View of one client, which may differ from that of others: for as long as its session lives, and only in revisions
+/// that have sessions.
 pub struct Session {
     link: Arc<dyn Link>,
 }
@@ -116,7 +116,7 @@ impl Session {
         Ok(outcome)
     }
 
-    /// What an entry of this session is made with, if its client can use one.
+    /// Returns the state that an entry of this session is made with, if its client can use one.
     fn adding(&self, kind: Kind) -> Result<&Arc<Common>> {
         let overlay = self.overlay()?;
         let capability = kind.capability();

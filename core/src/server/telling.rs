@@ -1,4 +1,4 @@
-//! What a client tells its server of subscriptions and roots, and who hears of it.
+//! Subscriptions and changed roots that a client tells its server of, and the handlers that hear of them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
@@ -28,7 +28,7 @@ impl Router {
                 && may_use(registry, changes, Kind::Resource, &uri, &call.context.transport);
             (known, registry.subscription.clone())
         });
-        // What was there once may be unsubscribed from.
+        // A resource that was there once may be unsubscribed from.
         if begins && !known {
             return fail(link, &call, not_found(&uri));
         }
@@ -82,7 +82,7 @@ impl Router {
     }
 }
 
-/// True if there may be a resource with this URI.
+/// Returns true if there may be a resource with this URI.
 pub(super) fn knows(registry: &Registry, uri: &str, changes: Option<&Changes>) -> bool {
     registry.find(|r| &r.resources, uri, changes).is_some()
         || registry.visible(|r| &r.templates, changes).any(|entry| entry.template.matches(uri).is_some())

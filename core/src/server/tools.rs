@@ -19,7 +19,7 @@ use crate::protocol::revision::{Revision, Rules};
 use crate::protocol::{Call, Payload, Structured};
 use crate::report;
 
-/// True if a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
+/// Returns true if a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
 fn is_portable(name: &str) -> bool {
     let is_usual = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
     (1..=128).contains(&name.len()) && name.bytes().all(is_usual)
@@ -30,7 +30,7 @@ pub(crate) struct ToolEntry {
     listed: Listed,
     input: Schema,
     output: Option<Schema>,
-    /// Of the output schema.
+    /// Fate of the output schema in revisions that want an object.
     fit: Option<Fit>,
     /// True if the handler checks its arguments, and what it answers.
     judged: (bool, bool),
@@ -93,7 +93,7 @@ impl ToolEntry {
         self.mirrors.clone()
     }
 
-    /// True if it may or must be called as a task.
+    /// Returns the tool's support for being called as a task.
     pub(super) fn task_support(&self) -> TaskSupport {
         self.task_support
     }
@@ -206,15 +206,15 @@ const MAX_TOLD: usize = 10_000;
 /// The most arguments of one of them that headers mirror: a request has no room for more.
 const MAX_MIRRORS: usize = 256;
 
-/// What a source has said last of a tool.
+/// Last facts of a tool by its source.
 #[derive(Default)]
 struct Said {
     support: TaskSupport,
     mirrors: Arc<[Mirror]>,
 }
 
-/// What has to be known of a source's tools before one is called, as it has listed them. What it says nothing special of
-/// takes no place.
+/// Facts of a source's tools that are needed before one is called, as it has listed them. A tool without any takes no
+/// place.
 #[derive(Default)]
 pub(crate) struct Told {
     said: Mutex<HashMap<String, Said>>,
@@ -295,7 +295,7 @@ impl Shaper for ToolEntry {
     }
 }
 
-/// True if a whole result says that its tool failed.
+/// Returns true if a whole result says that its tool failed.
 fn is_failed(payload: &Payload) -> bool {
     let Payload::Object(result) = payload else { return false };
     shape::members(result.get()).iter().any(|(key, value)| key == "isError" && value.get() == "true")
@@ -374,7 +374,8 @@ mod tests {
         fn call(&self, _cx: Context, _params: RawJson, _reply: Reply) {}
     }
 
-    /// What a tool with this output schema announces, and its structured content for a value and a whole result.
+    /// Returns the announcement of a tool with this output schema, and its structured content for a value and a whole
+    /// result.
     fn shaped(revision: &str, schema: Option<Value>, value: &Value) -> [Value; 3] {
         let revision = Revision::parse(revision).expect("known");
         let mut tool = Tool::new("t", "");

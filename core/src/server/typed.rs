@@ -7,8 +7,8 @@ use crate::model::schema::target;
 use crate::protocol::revision::shape;
 
 /// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
-/// a number, `true`, an array or an object becomes one where text is not wanted. What does not fit stays text, and the
-/// check says so.
+/// a number, `true`, an array or an object becomes one where text is not wanted. A value that does not fit stays text,
+/// and the check says so.
 pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
     let mut out = String::from("{");
     for (name, value) in &given {
@@ -39,7 +39,7 @@ fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
     }
 }
 
-/// What the items of a list are.
+/// Returns the schema of a list's items.
 fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a Value> {
     if depth > 8 {
         return None;
@@ -54,7 +54,7 @@ fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a 
     any.iter().find_map(|one| items_of(root, one, depth + 1))
 }
 
-/// True if a value of this schema may be text.
+/// Returns true if a value of this schema may be text.
 fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
     if depth > 8 {
         return true;

@@ -5,7 +5,7 @@ use super::Server;
 use super::builder::Shared;
 use crate::budget;
 
-/// What a server has open at the moment.
+/// Numbers of the things that a server has open at the moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Usage {
@@ -37,7 +37,7 @@ pub(crate) trait Meter: Send + Sync {
 }
 
 impl Server {
-    /// What is open at the moment, over all transports.
+    /// Returns the numbers of open things at the moment, over all transports.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let mut usage = Usage { connections: self.shared.connections.load(Ordering::Relaxed), ..Usage::default() };

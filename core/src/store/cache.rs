@@ -1,4 +1,4 @@
-//! What clients keep of results that say how long they keep.
+//! Results that clients cache for as long as the results themselves allow.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -11,9 +11,9 @@ use crate::jsonrpc::RawJson;
 /// Names a kept result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct CacheKey {
-    /// Whose result it is: a digest of the server's address.
+    /// Owner of the result: a digest of the server's address.
     pub(crate) target: Arc<str>,
-    /// For whom it is: a digest of the authorization that it was asked with; `None` of a public one.
+    /// User of the result: a digest of the authorization that it was asked with; `None` of a public one.
     pub(crate) scope: Option<Arc<str>>,
     /// The request's method.
     pub(crate) method: Cow<'static, str>,
@@ -33,14 +33,14 @@ impl CacheKey {
 pub(crate) struct CacheEntry {
     /// The result, as it came.
     pub(crate) result: RawJson,
-    /// When it came.
+    /// Time of its arrival.
     pub(crate) received: Duration,
-    /// Until when it is fresh.
+    /// Time until which it is fresh.
     pub(crate) expires: Duration,
 }
 
 impl CacheEntry {
-    /// True if it need not be asked for.
+    /// Returns true if it need not be asked for.
     pub(crate) fn is_fresh(&self, now: Duration) -> bool {
         now < self.expires
     }
@@ -83,7 +83,7 @@ struct Kept {
     used: u64,
 }
 
-/// What an entry costs besides its texts, about.
+/// Approximate cost of an entry besides its texts.
 const OVERHEAD: usize = 256;
 
 impl MemoryCache {
@@ -108,7 +108,7 @@ impl State {
 }
 
 impl MemoryCache {
-    /// What is kept under this key, fresh or not.
+    /// Returns the entry under this key, fresh or not.
     pub(crate) fn get(&self, key: &CacheKey) -> Option<CacheEntry> {
         let mut state = self.lock();
         let state = &mut *state;
@@ -128,7 +128,7 @@ impl MemoryCache {
     }
 
     /// Keeps a result instead of the one before, which was asked for in this generation; drops both when it is another
-    /// by now, as somebody heard of a change meanwhile. What there is no room for is not kept.
+    /// by now, as somebody heard of a change meanwhile. A result without room is not kept.
     pub(crate) fn put(&self, key: CacheKey, entry: CacheEntry, generation: u64) {
         let bytes = entry.result.get().len() + key.params.len() + OVERHEAD;
         let mut state = self.lock();
@@ -169,7 +169,7 @@ impl MemoryCache {
         gone.iter().for_each(|key| state.drop_entry(key));
     }
 
-    /// How many results are kept, and their bytes.
+    /// Returns the number of cached results, and their bytes.
     pub(crate) fn size(&self) -> (usize, usize) {
         let state = self.lock();
         (state.entries.len(), state.bytes)
@@ -210,7 +210,7 @@ mod tests {
         assert_eq!(store.size(), (2, 900 + 2 * (1 + OVERHEAD)));
         store.put(key("a", "m", "3"), entry(500), 0);
         assert!(store.get(&key("a", "m", "1")).is_none() && store.get(&key("a", "m", "2")).is_some());
-        // What has no room at all costs no other its place, and is not there as it was before either.
+        // An entry without any room costs no other its place, and is not there as it was before either.
         store.put(key("a", "m", "3"), entry(5000), 0);
         assert!(store.get(&key("a", "m", "3")).is_none() && store.get(&key("a", "m", "2")).is_some());
         store.put(key("a", "m", "2"), entry(5000), 0);

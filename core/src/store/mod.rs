@@ -1,4 +1,4 @@
-//! What is kept for later, behind traits, so that several nodes can share it one day. In memory today.
+//! Stores of data for later, behind traits, so that several nodes can share them one day. In memory today.
 //!
 //! **Invariant**: knows no transport and no protocol; what a text means is its owner's business.
 
@@ -18,9 +18,9 @@ pub(crate) use tasks::{Full, Kept, MemoryTasks, Outcome, Owner, Room as TaskRoom
 /// One stream of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stream {
-    /// What belongs to one POST.
+    /// The stream of one POST.
     Request(u64),
-    /// What belongs to none.
+    /// A stream that belongs to no POST.
     Standalone(u64),
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Event {
     pub(crate) text: Bytes,
 }
 
-/// How much is kept of one session.
+/// Limits of the events kept of one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) events: usize,
@@ -74,7 +74,7 @@ pub(crate) struct Room {
 pub(crate) trait EventStore: Send {
     /// Keeps an event, at the cost of the oldest.
     fn keep(&mut self, id: EventId, text: &Bytes);
-    /// What followed the event with this id on its stream, oldest first.
+    /// Returns the events that followed the one with this id on its stream, oldest first.
     fn after(&self, id: EventId) -> Vec<Event>;
     /// Forgets an event that was not sent after all.
     fn take_back(&mut self, id: EventId);

@@ -6,11 +6,11 @@ use crate::error::Error;
 use crate::jsonrpc::RawJson;
 use crate::model::Task;
 
-/// Whose a task is: nobody else finds it. A session's or a connection's name; one day a principal's.
+/// Owner of a task: nobody else finds it. The name of a session or a connection; one day that of a principal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Owner(pub(crate) Arc<str>);
 
-/// How a task has ended: what its request would have been answered with.
+/// End of a task: the answer that its request would have got.
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
     Result(RawJson),
@@ -35,7 +35,7 @@ pub(crate) struct Kept {
     pub(crate) outcome: Option<Outcome>,
 }
 
-/// How many tasks there may be and how much their outcomes may take.
+/// Limits of the number of tasks, and of the bytes of their outcomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Room {
     pub(crate) tasks: usize,
@@ -50,25 +50,25 @@ pub(crate) enum Full {
     All,
     /// Their owner has too many.
     Owner,
-    /// Whoever opens the sessions of their owner has as many as are left for others.
+    /// The holder of their owner's sessions has as many as are left for others.
     Holder,
 }
 
 /// The number by which tasks count together, whatever sessions they are of: a principal, or where it comes from.
 pub(crate) type Holder = u64;
 
-/// So many tasks a holder has in any case.
+/// Number of tasks that a holder may have in any case.
 const ALWAYS: usize = 8;
 
-/// Tasks and their outcomes. Called under the lock of who runs the tasks: must not wait, so a store that is shared
-/// queues what it writes. Times are those of one clock, whichever; nothing is taken out because of them but by
+/// Tasks and their outcomes. Called under the lock of the code that runs the tasks: must not wait, so a store that is
+/// shared queues what it writes. Times are those of one clock, whichever; nothing is taken out because of them but by
 /// [`expire`](Self::expire).
 pub(crate) trait TaskStore: Send {
     /// Keeps a new task, at the cost of finished ones: first of the same owner, the longest finished first. One holder has
     /// at most as many as are left for others.
     ///
     /// # Errors
-    /// When all there are are being worked on.
+    /// When all existing tasks are being worked on.
     fn add(&mut self, owner: &Owner, holder: Option<Holder>, task: Task, expires: Duration) -> Result<(), Full>;
     /// A task as it is.
     fn get(&self, owner: &Owner, id: &str) -> Option<Kept>;
@@ -77,8 +77,8 @@ pub(crate) trait TaskStore: Send {
     /// The task is finished. `false`: it was before, or is gone. An outcome costs the longest finished ones theirs,
     /// and their place.
     fn finish(&mut self, owner: &Owner, task: Task, outcome: Option<Outcome>) -> bool;
-    /// So many tasks of an owner in order of creation, after the one with this place; and the place of the last, when
-    /// more follow.
+    /// Returns a page of an owner's tasks in order of creation, after the one with this place; and the place of the
+    /// last, when more follow.
     fn page(&self, owner: &Owner, after: u64, most: usize) -> (Vec<Task>, Option<u64>);
     /// The place of the newest task, whosever.
     fn last(&self) -> u64;
@@ -88,9 +88,9 @@ pub(crate) trait TaskStore: Send {
     fn remove_all(&mut self, owner: &Owner);
     /// Forgets what has expired, and says what that was.
     fn expire(&mut self, now: Duration) -> Vec<(Owner, String)>;
-    /// When something expires.
+    /// Time of the next expiry.
     fn next_expiry(&self) -> Option<Duration>;
-    /// How many there are.
+    /// Number of tasks.
     fn len(&self) -> usize;
 }
 

@@ -55,7 +55,7 @@ impl Out {
         Self { held: Held::Own(pipe), way }
     }
 
-    /// Whatever stands at descriptor 2 now.
+    /// Returns the stream at descriptor 2 as it is now.
     pub(crate) fn standard_error() -> Option<Self> {
         Some(Self::of(Held::Shared(rustix::stdio::stderr())))
     }
@@ -110,8 +110,8 @@ impl Out {
         true
     }
 
-    /// True if the reader has taken none of so many bytes. Where the system does not tell of a pipe's writing end, it is
-    /// thought to have.
+    /// Returns true if the reader has taken none of so many bytes. Where the system does not tell of a pipe's writing
+    /// end, it is thought to have.
     #[cfg(feature = "stdio")]
     pub(crate) fn holds(&self, written: usize) -> bool {
         rustix::io::ioctl_fionread(self).is_ok_and(|unread| unread >= written as u64)
@@ -170,7 +170,8 @@ impl Input {
     }
 }
 
-/// True if a terminal is gone: until all of the kernel knows of it, that is an error, and the end of input after that.
+/// Returns true if a terminal is gone: until all of the kernel knows of it, that is an error, and the end of input
+/// after that.
 #[cfg(feature = "stdio")]
 pub(crate) fn is_hung_up(error: &std::io::Error) -> bool {
     error.raw_os_error() == Some(rustix::io::Errno::IO.raw_os_error())
@@ -205,7 +206,7 @@ pub(crate) fn occupy() {
     }
 }
 
-/// True if 0, 1 or 2 was closed, and nothing else has been put there since.
+/// Returns true if 0, 1 or 2 was closed, and nothing else has been put there since.
 pub(crate) fn was_closed(fd: BorrowedFd<'_>) -> bool {
     let bit = u8::try_from(fd.as_raw_fd()).ok().and_then(|place| 1u8.checked_shl(place.into())).unwrap_or_default();
     CLOSED.load(Ordering::Relaxed) & bit != 0 && Identity::of(fd) == null(OFlags::RDONLY).ok().and_then(Identity::of)
@@ -221,7 +222,7 @@ pub(crate) fn duplicate(fd: impl AsFd) -> std::io::Result<File> {
     Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?.into())
 }
 
-/// What a descriptor refers to.
+/// Identity of the file that a descriptor refers to.
 #[derive(PartialEq, Eq, Clone, Copy)]
 pub(crate) struct Identity(u64, u64);
 

@@ -20,7 +20,7 @@ use windows_sys::Win32::System::Console::{
 use windows_sys::Win32::System::IO::CancelSynchronousIo;
 use windows_sys::Win32::System::Threading::{GetCurrentThreadId, OpenThread, THREAD_TERMINATE};
 
-/// So many bytes wait for the thread that writes them, as many as in a pipe of Linux.
+/// Number of bytes that wait for the thread that writes them, as many as in a pipe of Linux.
 const CAPACITY: usize = 64 << 10;
 
 /// A console takes and gives so many units of UTF-16 at once.
@@ -32,7 +32,8 @@ const BROKEN_OFF: i32 = ERROR_OPERATION_ABORTED.cast_signed();
 /// The end of reading is asked for so often, a millisecond apart: the thread may be about to begin.
 const CALLS_OFF: usize = 20;
 
-/// A handle to write to without ever blocking the writer. What is not a file on a disk is written by a thread.
+/// A handle to write to without ever blocking the writer. Output to anything but a file on a disk is written by a
+/// thread.
 pub(crate) struct Out {
     way: Way,
     /// Others write through it, too, after this is dropped.
@@ -57,7 +58,7 @@ struct Waiting {
     under_way: usize,
     /// The target, until there is a thread.
     target: Option<Target>,
-    /// Why nothing more can be written, by the system's number.
+    /// The system's number of the error after which nothing more can be written.
     failed: Option<i32>,
     /// Nothing more will come.
     over: bool,
@@ -65,7 +66,7 @@ struct Waiting {
 
 enum Target {
     File(File),
-    /// Of the characters that come in several writes, the first bytes.
+    /// A console, and the first bytes of a character that comes in several writes.
     Console(File, Vec<u8>),
 }
 
@@ -84,7 +85,7 @@ impl Out {
         Self { way: Way::Thread(Writer::new(File::from(pipe.into()))), is_shared: false }
     }
 
-    /// Whatever stands at standard error now. `None` in a program that has none.
+    /// Returns the stream at standard error as it is now. `None` in a program that has none.
     pub(crate) fn standard_error() -> Option<Self> {
         /// The handle that stood there last, and its writer.
         static LAST: Mutex<Option<(usize, Arc<Writer>)>> = Mutex::new(None);
@@ -127,7 +128,7 @@ impl Out {
         }
     }
 
-    /// True if the reader has taken none of so many bytes. The system does not tell of a pipe's writing end.
+    /// Returns true if the reader has taken none of so many bytes. The system does not tell of a pipe's writing end.
     pub(crate) fn holds(&self, _written: usize) -> bool {
         false
     }
@@ -412,7 +413,7 @@ impl Drop for Still {
     }
 }
 
-/// True if a terminal is gone, which no error says here.
+/// Returns true if a terminal is gone, which no error says here.
 pub(crate) fn is_hung_up(_: &io::Error) -> bool {
     false
 }

@@ -32,7 +32,7 @@ pub async fn connect(target: &str) -> Result<Client> {
     Client::connect(&Target::from_text(target)?, &ClientOptions::default()).await
 }
 
-/// What the servers met so far have shown to be.
+/// Eras of the servers met so far, as they have shown them.
 static VERDICTS: Mutex<Verdicts> = Mutex::new(Verdicts(VecDeque::new()));
 const MAX_KNOWN: usize = 256;
 /// The longest that connecting waits until the server's changes are listened to.
@@ -85,10 +85,10 @@ impl Key {
     }
 }
 
-/// How opening went; a failure says whether the server should be launched again.
+/// Outcome of opening; the flag of a failure is true if the server should be launched again.
 type Outcome = Result<Opening, (Error, bool)>;
 
-/// What a client does with what comes in unasked.
+/// Receiver of everything that comes to a client unasked.
 struct Answers {
     handlers: Handlers,
     opened: Mutex<Option<oneshot::Sender<Outcome>>>,
@@ -200,7 +200,7 @@ impl Client {
             Err((first, true)) => once(target, options, handlers, Some(LEGACY))
                 .await
                 .map_err(|(error, relaunch)| (tried_both(&error, first.message()), relaunch)),
-            // What was known of it may no longer be true.
+            // The known era may no longer be true.
             Err((error, false))
                 if asks && known.is_some_and(|k| k.era == Era::Legacy) && error.kind() != ErrorKind::Misuse =>
             {
@@ -294,7 +294,7 @@ impl Client {
     }
 }
 
-/// True if a failure may mean that the server has become another, and not just that the way to it is blocked.
+/// Returns true if a failure may mean that the server has become another, and not just that the way to it is blocked.
 fn is_about_the_server(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Misuse | ErrorKind::Transport | ErrorKind::Auth) && !is_internal(error)
 }
@@ -405,7 +405,7 @@ async fn negotiate(
             if hears {
                 let (heard, hearing) = oneshot::channel();
                 client.hear_lists(Box::new(move |outcome| drop(heard.send(outcome))));
-                // What changes from now on is heard of, if the server does not take its time.
+                // Changes from now on are heard of, if the server does not take its time.
                 if tokio::time::timeout(LISTEN_PATIENCE, hearing).await.is_err() {
                     client.connected.hub.listens_late();
                 }

@@ -1,4 +1,4 @@
-//! How a group reaches its servers.
+//! Connections of a group to its servers.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ fn nobody() -> watch::Receiver<usize> {
     watch::channel(0).1
 }
 
-/// How many users are logging in for a connection with these options.
+/// Watches the number of users that are logging in for a connection with these options.
 #[cfg(feature = "auth")]
 fn watched(options: &mut ClientOptions) -> watch::Receiver<usize> {
     let Some((auth, users)) = options.auth.as_ref().map(crate::client::Auth::watched) else { return nobody() };
@@ -67,7 +67,8 @@ fn deadline(
     })
 }
 
-/// What comes of a future within this time, of which what users take to log in is no part: that has a limit of its own.
+/// Returns the output of a future within this time, without the time that users take to log in: that has a limit of its
+/// own.
 async fn in_time<T>(within: Duration, mut users: watch::Receiver<usize>, future: impl Future<Output = T>) -> Option<T> {
     let mut future = std::pin::pin!(future);
     let mut left = within;

@@ -1,4 +1,4 @@
-//! What a server's program writes to its standard output, as messages: one to a line, and what is none told apart.
+//! Standard output of a server's program as messages: one to a line, and other lines told apart.
 //!
 //! Many a program writes other text there, too, or messages in another form than a line each. Whatever ends a request does
 //! so at once: with its result where that is beyond doubt, else with an error. The first of all the rest is said.
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, shortened};
 use crate::jsonrpc::{DecodeError, Limits, Outline, decode_leniently, mend, within};
 use crate::protocol::Input;
 
-/// Of a line that is no message, as much as is said of it.
+/// Longest part of a line that is no message in a report of it.
 const MAX_SHOWN: usize = 200;
 
 /// Reads the lines of one process.
@@ -46,7 +46,7 @@ impl Hearing {
             let Some(length) = self.announced else { return };
             let Some(frame) = lines.begun(length) else { return };
             self.announced = None;
-            // What is none was announced by some line of a log.
+            // Some line of a log announced a message that is none.
             match decode_leniently(&frame, &self.limits) {
                 Ok(decoded) => {
                     lines.skip(length);
@@ -122,7 +122,7 @@ impl Hearing {
         peer.unreadable(&shown(frame));
         let is_read = !found.is_empty();
         found.into_iter().for_each(|message| peer.handle(Input::Received(message)));
-        // Of an array, what else it was to answer.
+        // The other requests that an array was to answer.
         let answers_too = outline.answered().collect();
         if !is_read || outline.is_many() {
             peer.handle(Input::Invalid(DecodeError { answers_too, ..error }));

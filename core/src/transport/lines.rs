@@ -9,7 +9,7 @@ use crate::jsonrpc::Outline;
 
 /// Splits a stream of bytes into lines, and refuses a line that is too long without losing its place.
 pub(crate) struct Lines {
-    /// What one read brings; copied on, so that no buffer has to be cleared for every read.
+    /// Buffer of one read; copied on, so that no buffer has to be cleared for every read.
     chunk: Box<[u8]>,
     buffer: BytesMut,
     scanned: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Lines {
 /// The most that one read brings.
 const CHUNK: usize = 64 << 10;
 
-/// What [`Lines::next`] found.
+/// Result of [`Lines::next`].
 pub(crate) enum Line {
     Frame(Bytes),
     TooLong(Oversized),
@@ -35,7 +35,7 @@ pub(crate) enum Line {
 pub(crate) struct Oversized {
     /// Its length so far.
     pub(crate) bytes: usize,
-    /// What it is, if it is a message.
+    /// Outline of the message, if it is one.
     pub(crate) outline: Outline,
     /// Shorter than the limit, but the process keeps too much for its peers.
     pub(crate) is_over_budget: bool,
@@ -154,7 +154,7 @@ impl Lines {
         Some(Line::TooLong(Oversized { bytes, outline, told: true, is_over_budget: long.is_over_budget }))
     }
 
-    /// So many bytes of a line that has begun and does not end yet, once they are there.
+    /// Returns the first bytes of a line that has begun and does not end yet, once that many are there.
     pub(crate) fn begun(&mut self, bytes: usize) -> Option<Bytes> {
         if self.skipping.is_some() {
             return None;
@@ -174,7 +174,7 @@ impl Lines {
         }
     }
 
-    /// What is left at the end of the stream: a last line without line break.
+    /// Returns the rest at the end of the stream: a last line without line break.
     pub(crate) fn rest(&mut self) -> Option<Line> {
         let line = self.buffer.split().freeze();
         self.scanned = 0;

@@ -10,7 +10,7 @@ use crate::protocol::{Origin, Outbound};
 #[cfg(feature = "runtime")]
 use crate::server::{Meter, Usage};
 
-/// What one direction of the pair has not delivered yet.
+/// Frames that one direction of the pair has not delivered yet.
 #[derive(Default)]
 struct Queue {
     /// Each with what caused it.

@@ -15,13 +15,13 @@ use crate::jsonrpc::Limits;
 use crate::protocol::{Connection, Input, Outbound, Transport};
 use crate::signal::Signal;
 
-/// So often within [`WINDOW`] it is started again.
+/// Most times that it is started again within [`WINDOW`].
 const MAX_RESTARTS: usize = 5;
 const WINDOW: Duration = Duration::from_secs(60);
 /// The first start of a window comes at once. The pause before the second; twice as long each time.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Of the last line of standard error, and of a command, as much as a message shows.
+/// Longest parts of the last line of standard error, and of a command, that a message shows.
 const MAX_SHOWN: usize = 300;
 const MAX_COMMAND: usize = 80;
 /// The last words of a process that has ended may come so much later than its end.
@@ -50,11 +50,11 @@ struct Program {
 struct State {
     stdin: Option<Arc<LineSink>>,
     process: Option<Arc<Process>>,
-    /// When it was started again, of the last [`WINDOW`].
+    /// Times of the restarts within the last [`WINDOW`].
     restarts: VecDeque<Instant>,
-    /// How the last process ended, or why it could not be started.
+    /// End of the last process, or the reason why it could not be started.
     reason: String,
-    /// Of the process, where its standard error is heard here.
+    /// Last words of the process, where its standard error is heard here.
     last_words: Option<Arc<LastWords>>,
 }
 
@@ -134,7 +134,7 @@ impl Program {
         self.peer.get().and_then(Weak::upgrade)
     }
 
-    /// What is sent goes to this process from now on.
+    /// Makes this process the one that messages go to from now on.
     fn begin(&self, state: &mut State, started: Started) -> (Arc<Process>, Output) {
         let Started { process, stdin, output, stderr } = started;
         state.last_words = stderr.map(|reader| {
@@ -161,7 +161,7 @@ impl Program {
     /// Reads what a process says, and sees to its end.
     async fn follow(self: Arc<Self>, process: Arc<Process>, output: Output, peer: Arc<Peer>) {
         let Some(mut reason) = output.read(&peer, self.limits).await else { return };
-        // What was open before is known by now.
+        // A server that was open before is known by now.
         if peer.revision().is_none() && self.lock().restarts.is_empty() {
             let (stdin, last) = {
                 let state = self.lock();
@@ -175,7 +175,7 @@ impl Program {
         if !self.restart {
             peer.close(&reason);
             drop(peer);
-            // What it has left behind is ended while it can still be known.
+            // Processes that it has left behind are ended while they can still be known.
             self.end_input();
             return process.end(self.grace).await;
         }
@@ -186,7 +186,8 @@ impl Program {
         process.end(self.grace).await;
     }
 
-    /// Why a server ended before it was open: which it was, and what it said last, if that is heard here.
+    /// Words the reason why a server ended before it was open: with its command, and its last words, if they are heard
+    /// here.
     async fn told(&self, reason: &str, last: Option<&LastWords>) -> String {
         let mut text = format!("{reason}; it is {}", shown(&self.target));
         if let Some(last) = last {

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::report;
 use crate::server::Server;
 
-/// What the command line says about the address of HTTP.
+/// Address of HTTP on the command line.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Address {
     host: Option<String>,
@@ -100,7 +100,7 @@ fn arguments() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned())
 }
 
-/// What the command line says about HTTP.
+/// Reads the arguments about HTTP from the command line.
 fn asked(mut args: impl Iterator<Item = String>) -> Result<Option<Address>> {
     while let Some(arg) = args.next() {
         if let Some(given) = arg.strip_prefix("--http=") {
@@ -175,7 +175,7 @@ impl Signals {
     }
 }
 
-/// True if this process ignores a signal, or the system does not say.
+/// Returns true if this process ignores a signal, or the system does not say.
 #[cfg(unix)]
 fn is_ignored(number: i32) -> bool {
     let Ok(status) = std::fs::read_to_string("/proc/self/status") else { return true };

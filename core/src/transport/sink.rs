@@ -24,7 +24,7 @@ const MAX_WAITING: usize = 1 << 20;
 /// A frame of this length is worth a second system call to save a copy.
 const LARGE: usize = 32 << 10;
 
-/// How much waits for a peer that does not read. Outlives the sink, and does not keep its pipe open.
+/// Number of bytes that wait for a peer that does not read. Outlives the sink, and does not keep its pipe open.
 #[derive(Default)]
 pub(super) struct Backlog {
     bytes: AtomicUsize,
@@ -33,12 +33,12 @@ pub(super) struct Backlog {
     drained: Notify,
     stalled: Signal,
     ended: Signal,
-    /// Why the pipe takes nothing more.
+    /// The error after which the pipe takes nothing more.
     failure: OnceLock<std::io::ErrorKind>,
 }
 
 impl Backlog {
-    /// True if nothing more should be read from the peer.
+    /// Returns true if nothing more should be read from the peer.
     pub(super) fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Acquire) > MAX_BACKLOG && !self.over.load(Ordering::Acquire)
     }
@@ -76,7 +76,7 @@ impl Backlog {
         self.ended.wait().await;
     }
 
-    /// Why nothing more can be written, when that is not what this side wants.
+    /// Returns the error after which nothing more can be written, when this side does not want that.
     pub(super) fn failure(&self) -> Option<std::io::ErrorKind> {
         self.failure.get().copied()
     }
@@ -113,7 +113,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Queue {
-    /// What the writer thread has not written yet. Empty while there is no thread.
+    /// Bytes that the writer thread has not written yet. Empty while there is no thread.
     bytes: Vec<u8>,
     /// The progress and log messages that wait or are being written.
     notifications: usize,
@@ -143,8 +143,8 @@ impl LineSink {
         Self { shared: Arc::new(shared) }
     }
 
-    /// True if the reader has taken nothing of what was written. Where the system does not tell of a pipe's writing end, it
-    /// is thought to have.
+    /// Returns true if the reader has taken nothing of what was written. Where the system does not tell of a pipe's
+    /// writing end, it is thought to have.
     pub(super) fn is_untouched(&self) -> bool {
         let written = self.shared.written.load(Ordering::Relaxed);
         written == 0 || self.shared.out.holds(written)
@@ -291,7 +291,7 @@ fn append(bytes: &mut Vec<u8>, outbound: &Outbound) {
     bytes.push(b'\n');
 }
 
-/// What a handler tells meanwhile. Answers are bounded by the peer's own requests, this is not.
+/// Returns true for a notification of a handler. Answers are bounded by the peer's own requests, these are not.
 fn is_droppable(outbound: &Outbound) -> bool {
     outbound.related.is_some() && outbound.sent == Sent::Notification
 }

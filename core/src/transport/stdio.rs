@@ -108,7 +108,7 @@ impl Server {
                 peer.end_streams();
                 peer.close("the server was closed");
                 drop(serving);
-                // What was answered before that is still written: the program may end with this.
+                // Messages that were answered before that are still written: the program may end with this.
                 let drain = move || {
                     peer.wait_until_idle(DRAIN);
                     sink.drain(DRAIN);

@@ -1,4 +1,4 @@
-//! What handlers answer, as each revision can carry it, and what of others' answers goes on to whom.
+//! Tests of handlers' answers, as each revision can carry them, and of the answers of others that go on to a peer.
 #![expect(deprecated, reason = "what the specification has deprecated works on")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

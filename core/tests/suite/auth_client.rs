@@ -19,27 +19,27 @@ use tricorn::{BoxFuture, CallOptions, Error, ErrorKind};
 
 use crate::http_client::server::{PATIENCE, Reply, Seen, Server, answer, legacy, modern, raw, result};
 
-/// What the servers are like, and what they have seen.
+/// State of the servers, and the requests that they have seen.
 #[derive(Default)]
 struct World {
     port: u16,
     /// The path of the issuer that the resource names.
     issuer: &'static str,
     tokens: BTreeSet<String>,
-    /// What each token is good for.
+    /// Scopes of each token.
     scopes: HashMap<String, String>,
     issued: usize,
     /// Every request for a token, as it was posted.
     forms: Vec<String>,
     registered: Vec<String>,
-    /// What the token endpoint says instead, first come first served.
+    /// Answers of the token endpoint instead, first come first served.
     failures: Vec<(&'static str, Value)>,
-    /// What the call of a tool needs.
+    /// Scope that the call of a tool needs.
     needs: Option<&'static str>,
     never_enough: bool,
     /// The refusal of a call does not say what it needs.
     nameless: bool,
-    /// What a refresh brings is good for nothing.
+    /// A token of a refresh is good for nothing.
     refreshes_in_vain: bool,
     /// The call of a tool needs a scope that is called as the tool is.
     needs_its_name: bool,
@@ -51,11 +51,11 @@ struct World {
     legacy: bool,
     /// No token is good for its streams.
     no_streams: bool,
-    /// What is granted, whatever was asked for.
+    /// Scope that is granted, whatever was asked for.
     grants: Option<&'static str>,
     dpop: bool,
     proofs: Vec<Value>,
-    /// How many tokens end at once.
+    /// Number of tokens that end at once.
     short: usize,
     extra: Value,
 }
@@ -89,7 +89,7 @@ impl Servers {
         format!("http://127.0.0.1:{}/as1", self.server.port)
     }
 
-    /// How often a path was asked for.
+    /// Returns the number of requests for a path.
     fn count(&self, path: &str) -> usize {
         self.server.seen().iter().filter(|seen| seen.path.split('?').next() == Some(path)).count()
     }
@@ -217,7 +217,7 @@ struct User {
     waiting: Arc<Mutex<Option<oneshot::Sender<String>>>>,
     /// Instead of the right issuer.
     issuer: Option<&'static str>,
-    /// Of the next logins, those of which nobody comes back: the authorization server shows a page instead.
+    /// Number of the next logins of which nobody comes back: the authorization server shows a page instead.
     lost: Arc<Mutex<usize>>,
 }
 

@@ -1,4 +1,4 @@
-//! How long answers keep (revision 2026-07-28): what servers say of it, and what clients make of that.
+//! Tests of the lifetime of answers (revision 2026-07-28): the hints of servers, and their use by clients.
 #![cfg(feature = "runtime")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -27,7 +27,7 @@ async fn connected(server: &Server, revision: &str) -> Client {
     Client::in_memory(server, &options).await.unwrap()
 }
 
-/// What a modern client is told of a result: `ttlMs` and `cacheScope`.
+/// Returns the hints that a modern client gets with a result: `ttlMs` and `cacheScope`.
 async fn said(client: &Client, method: &str, params: Value) -> (u64, String) {
     let bypass = CallOptions::new().cache(CacheMode::Bypass);
     let result = client.request(method, Some(RawJson::from_value(&params)), &bypass).await.unwrap();

@@ -1,5 +1,5 @@
-//! What HTTP clients keep, alone and together, against servers that answer by script; and the headers that mirror
-//! arguments, which come from lists that may be kept.
+//! Tests of the caches of HTTP clients, alone and together, against servers that answer by script; and of the headers
+//! that mirror arguments, which come from lists that may be cached.
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

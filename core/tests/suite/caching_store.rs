@@ -22,7 +22,7 @@ async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.unwrap_or_else(|_| panic!("{what} within {PATIENCE:?}"))
 }
 
-/// What processes share.
+/// Store that processes share.
 #[derive(Default)]
 struct Shelf {
     kept: Mutex<BTreeMap<String, String>>,

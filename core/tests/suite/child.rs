@@ -15,7 +15,7 @@ use tricorn::{Error, ErrorKind, Events};
 /// The longest any test waits for anything.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What every script begins with: it holds the pipe, with all that it starts, and can answer the first request.
+/// Beginning of every script: it holds the pipe, with all that it starts, and can answer the first request.
 const PRELUDE: &str = r#"
 exec 3>"$HELD"
 say() { echo "$1" >&3; }

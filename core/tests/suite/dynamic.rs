@@ -1,4 +1,4 @@
-//! What is taken out of a server while it runs.
+//! Tests of entries that are taken out of a server while it runs.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,7 @@ fn it_may_use_the_server_when_it_is_dropped() {
     assert_eq!(*gone.lock().unwrap(), 5);
 }
 
-/// What the subscription hook was told.
+/// Calls of the subscription hook.
 #[derive(Clone, Default)]
 struct Hears(Arc<Mutex<Vec<(String, bool)>>>, Arc<tokio::sync::Notify>);
 

@@ -1,4 +1,4 @@
-//! What a client remembers of a server's era, and what it does not conclude from it.
+//! Tests of a client's memory of a server's era, and of conclusions that it does not draw from it.
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

@@ -117,7 +117,7 @@ async fn a_function_may_want_its_context_alone_or_nothing_at_all() {
     client.close().await;
 }
 
-/// Who is signed in, as a layer before the endpoint knows.
+/// User that is signed in, as a layer before the endpoint knows.
 #[cfg(feature = "http")]
 #[derive(Clone, Debug, PartialEq)]
 struct User(&'static str);

@@ -1,4 +1,4 @@
-//! What a program writes to its standard output beside messages, and what is said of a program that does not start.
+//! Tests of a program's output beside messages, and of the errors for a program that does not start.
 #![cfg(all(feature = "stdio", unix))]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

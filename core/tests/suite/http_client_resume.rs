@@ -1,4 +1,4 @@
-//! What the HTTP client does when a stream or a session is lost.
+//! Tests of the HTTP client that loses a stream or a session.
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 

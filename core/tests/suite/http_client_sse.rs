@@ -72,7 +72,7 @@ async fn the_two_sides_of_this_crate_understand_each_other() {
     }
 }
 
-/// What an old server says to what it does not know.
+/// Returns an old server's answer to requests that it does not know.
 fn old(seen: &Seen, endpoint: &str, status: &'static str) -> Reply {
     match (seen.verb.as_str(), seen.path.as_str()) {
         ("GET", "/mcp") => {

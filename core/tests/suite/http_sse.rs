@@ -17,7 +17,7 @@ const OLDEST: &str = "2024-11-05";
 struct Pair<'a> {
     it: &'a Fixture,
     stream: Reader,
-    /// Where to post.
+    /// Address to post to.
     target: String,
 }
 

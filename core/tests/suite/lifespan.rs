@@ -1,4 +1,4 @@
-//! What a server starts with its first use and stops with its last, over memory, HTTP and mounted.
+//! Tests of the value that a server starts with its first use and stops with its last, over memory, HTTP and mounted.
 #![cfg(feature = "http")]
 #![expect(clippy::unwrap_used, reason = "tests")]
 
@@ -17,7 +17,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// What is started: the number of its start.
+/// Value that is started: the number of its start.
 struct Pool(usize);
 
 #[derive(Deserialize, JsonSchema)]

@@ -146,7 +146,7 @@ async fn what_is_not_offered_is_named() {
     }
 }
 
-/// What a client's handlers hear, and what the subscription hook of a server does.
+/// Notifications that a client's handlers hear, and the calls of a server's subscription hook.
 #[derive(Clone, Default)]
 struct Heard(Arc<Mutex<Vec<(String, Value)>>>, Arc<Notify>);
 

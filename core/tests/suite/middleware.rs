@@ -31,7 +31,7 @@ struct Add {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// Who asks, as middleware found out.
+/// User of a request, as middleware found out.
 struct User(&'static str);
 
 fn server() -> Server {

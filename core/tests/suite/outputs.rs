@@ -1,4 +1,4 @@
-//! What tools answer, checked by the client against the schema that it has listed.
+//! Tests of tools' answers, which the client checks against the schema that it has listed.
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 use std::sync::Arc;

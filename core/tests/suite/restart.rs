@@ -56,7 +56,7 @@ fn program(name: &str, before: &str) -> (Held, tricorn::client::Target) {
     (held, target)
 }
 
-/// What is heard besides answers, one line each.
+/// Everything that is heard besides answers, one line each.
 #[derive(Clone)]
 struct Heard(UnboundedSender<String>);
 
@@ -298,7 +298,7 @@ async fn a_server_of_a_group_is_started_again_for_itself() {
     let _ = std::fs::remove_file(format!("{}.n", second.path.display()));
 }
 
-/// What the next process says when it is met is no answer to what the user has asked.
+/// An error of the next process when it is met is no answer to the user's request.
 #[tokio::test]
 async fn a_program_that_is_met_by_an_error_ends_the_client() {
     let error = r#""error":{"code":-32603,"message":"no database"}"#;
@@ -336,7 +336,7 @@ async fn what_the_process_before_has_said_is_kept_no_longer() {
     assert_eq!(over(&client, held).await, "run 1\nrun 2\n");
 }
 
-/// What a host reads of the server is a value of its own.
+/// The facts of the server that a host has read are a value of its own.
 #[tokio::test]
 async fn what_the_server_says_of_itself_stays_as_it_was_read() {
     let (held, target) = program("said", "");

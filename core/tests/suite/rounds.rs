@@ -466,7 +466,7 @@ async fn a_connection_that_ends_between_two_rounds_ends_the_call() {
     }
 }
 
-/// What is asked by hand is taken back with the call, and the handler does not run again.
+/// Questions by hand are taken back with the call, and the handler does not run again.
 #[tokio::test]
 async fn a_call_that_is_cancelled_takes_its_questions_back() {
     let runs = Arc::new(AtomicUsize::new(0));
@@ -496,7 +496,7 @@ async fn a_call_that_is_cancelled_takes_its_questions_back() {
     }
 }
 
-/// What a client declares is what it is asked by, whatever it could do.
+/// Questions follow the capabilities that a client declares, whatever it could do.
 #[tokio::test]
 async fn what_is_declared_is_what_is_answered() {
     let server = Server::new("asks").tool("visit", "", |_: Nothing, cx: Context| async move {

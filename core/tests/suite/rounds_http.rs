@@ -165,7 +165,7 @@ async fn a_server_of_another_name_does_not_go_on() {
 
 struct User(String);
 
-/// What middleware finds out of the request.
+/// Middleware that finds out the user of a request.
 fn knows(request: Request, cx: Context, next: Next) -> BoxFuture<tricorn::Result<RawJson>> {
     let headers = cx.request().transport.headers();
     let user = headers.into_iter().find(|(name, _)| name == "x-api-key").map(|(_, key)| User(format!("user of {key}")));

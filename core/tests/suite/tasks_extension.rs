@@ -33,7 +33,7 @@ fn form(name: &str) -> Value {
     json!({"type": "object", "properties": {name: {"type": "string"}}, "required": [name]})
 }
 
-/// What the tests steer the tools by.
+/// Gates by which the tests steer the tools.
 #[derive(Default)]
 struct Gates {
     go: Notify,

@@ -83,7 +83,7 @@ class Memory {
   }
 }
 
-/** Who asks about tokens: the MCP server. */
+/** The client that asks about tokens: the MCP server. */
 const resourceServer = { client_id: "resource-server", client_secret: "secret-of-the-resource-server" };
 
 const SCOPES = ["mcp", "files:read", "files:write"];

@@ -25,7 +25,7 @@ use std::time::Duration;
 const EXAMPLES: &str = "examples/guides";
 /// For one program that logs in, twice.
 const LIMIT: Duration = Duration::from_secs(60);
-/// What a browser is opened with, but for systems where that is no program that `PATH` leads to.
+/// Program that opens a browser, but for systems that do not look for one in `PATH`.
 const OPENER: &str = "xdg-open";
 
 /// The names of what is played in every language.
@@ -75,7 +75,7 @@ const SCENES: [(&str, Scene); 4] = [
 struct Programs {
     server: Vec<String>,
     client: Vec<String>,
-    /// What the client prints.
+    /// Output of the client.
     prints: String,
 }
 
@@ -166,7 +166,7 @@ impl Ended {
 /// A folder of a scene's own.
 struct Scratch {
     folder: PathBuf,
-    /// What tells the client where logins are kept.
+    /// Variables that tell the client where logins are kept.
     places: Vec<(&'static str, String)>,
 }
 
@@ -201,7 +201,7 @@ impl Scratch {
         std::fs::remove_dir_all(self.folder.join("data")).map_err(|error| error.to_string())
     }
 
-    /// What opens the browser on this system: a program that logs in as ada.
+    /// Writes the program that opens the browser on this system: it logs in as ada.
     fn put_browser(&self, provider: &Provider) -> Outcome {
         let browser = launch::root()?.join("tests/auth/provider/browser.mjs");
         let script = "const [, browser, url, issuer] = process.argv; \

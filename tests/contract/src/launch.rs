@@ -11,7 +11,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long a server may take until it says `ready`.
+/// Longest time until a server says `ready`.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
 /// The repository: the nearest folder upwards that holds `tests/transcripts`.
@@ -61,7 +61,7 @@ pub struct Listening {
     child: Child,
     /// The beginning of what came on its standard output.
     output: Option<JoinHandle<Vec<u8>>>,
-    /// Where.
+    /// Its address.
     pub endpoint: Endpoint,
     /// The URL it announced.
     pub url: String,
@@ -112,7 +112,7 @@ impl Listening {
         self.child.id()
     }
 
-    /// Whether the process still runs.
+    /// Returns true if the process still runs.
     pub fn alive(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }

@@ -1,4 +1,4 @@
-//! How servers begin and end: they say `ready <url>` on standard error, write nothing but the protocol on standard
+//! Begin and end of servers: they say `ready <url>` on standard error, write nothing but the protocol on standard
 //! output, and are gone soon after the end of their input or SIGTERM, idle or in the middle of a call.
 
 use crate::Outcome;
@@ -25,7 +25,7 @@ const SERVERS: [(&str, &str, Option<&str>, bool); 3] = [
     ("quickstart", "run-server", None, false),
 ];
 
-/// What tells a server to end.
+/// Sign for a server to end.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Signal {
     Eof,

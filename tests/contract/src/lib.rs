@@ -28,7 +28,7 @@ pub mod stateless;
 pub mod together;
 pub mod wire;
 
-/// What went wrong, in words for the report.
+/// Description of a fault, in words for the report.
 pub type Failure = String;
 
 /// A step's outcome.

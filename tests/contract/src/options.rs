@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The four languages, in the order of every table.
 pub const LANGUAGES: [&str; 4] = ["rust", "python", "node", "swift"];
 
-/// What the user asked for.
+/// Options of the command line.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Words that are not options.
@@ -86,7 +86,7 @@ impl Options {
             .map_or(Ok(otherwise), |value| value.parse().map_err(|_| format!("--{name} is a number, not {value:?}")))
     }
 
-    /// Whether `--only` lets this name through.
+    /// Returns true if `--only` lets this name through.
     pub fn wants(&self, name: &str) -> bool {
         self.only.as_deref().is_none_or(|glob| crate::pattern::like(glob, name))
     }

@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 /// Values remembered by `$capture`, by name.
 pub type Captures = BTreeMap<String, Value>;
 
-/// Whether objects may hold members the pattern does not name.
+/// Permission for objects to hold members that the pattern does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     /// Every member must be named (unless the pattern holds `"..."`).
@@ -274,7 +274,7 @@ pub fn modern_meta() -> Map<String, Value> {
     meta
 }
 
-/// Whether `text` fits `glob`, in which `*` stands for any run of characters.
+/// Returns true if `text` fits `glob`, in which `*` stands for any run of characters.
 pub fn like(glob: &str, text: &str) -> bool {
     let mut parts = glob.split('*');
     let first = parts.next().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What a process and everything it started hold right now, from `/proc`.
+//! Resources that a process and everything it started hold right now, from `/proc`.
 
 use crate::Outcome;
 use std::fmt;
@@ -64,7 +64,7 @@ impl Footprint {
         if members == 0 { Err(format!("process group {leader} is gone")) } else { Ok(whole) }
     }
 
-    /// What grew beyond the tolerance, in words.
+    /// Describes the growth beyond the tolerance.
     pub fn growth(self, before: Self, tolerance: Tolerance) -> Vec<String> {
         let rows = [
             ("resident memory (KiB)", before.memory, self.memory, tolerance.memory),
@@ -80,7 +80,7 @@ impl Footprint {
     }
 }
 
-/// Whether a process exists (a zombie does not count).
+/// Returns true if a process exists (a zombie does not count).
 pub fn alive(id: u32) -> bool {
     fs::read_to_string(format!("/proc/{id}/stat"))
         .is_ok_and(|stat| stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z')))

@@ -1,4 +1,4 @@
-//! What passed, in the form every subcommand shares.
+//! Report of the tests that passed, in the form every subcommand shares.
 
 use crate::Outcome;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-"""What both servers on the official Python SDK offer."""
+"""Features of both servers on the official Python SDK."""
 
 import asyncio
 from collections.abc import Callable
@@ -23,7 +23,7 @@ def is_asking(answer: Any) -> bool:
 
 
 class Once:
-    """What a version without the newest revision has: answers come while a call runs."""
+    """Features of a version without the newest revision: answers come while a call runs."""
 
     def rerun(self, _ctx: Any, _method: str, _params: dict[str, Any]) -> Any:
         """The answer to a question, or what the call returns to have it asked; None: it can be asked at once."""

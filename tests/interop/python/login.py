@@ -35,7 +35,7 @@ class Memory:
 
 
 class Callback:
-    """Where the browser comes back to."""
+    """The address that the browser comes back to."""
 
     def __init__(self) -> None:
         self.came: asyncio.Queue[dict[str, list[str]]] = asyncio.Queue(1)

@@ -1,4 +1,4 @@
-"""What a server on the official Python SDK offers in the newest revision alone."""
+"""Features of a server on the official Python SDK in the newest revision alone."""
 
 from typing import Annotated, Any
 

@@ -1,4 +1,4 @@
-"""What the servers on both versions of the official Python SDK share: listening, and an event store."""
+"""Code that the servers on both versions of the official Python SDK share: listening, and an event store."""
 
 import itertools
 import socket

@@ -1,4 +1,4 @@
-"""What the clients on both versions of the official Python SDK share: the steps of a plan, and what is heard."""
+"""Code that the clients on both versions of the official Python SDK share: the steps of a plan, and what is heard."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ def environment() -> dict[str, str]:
 
 
 class Heard:
-    """What the server said by itself."""
+    """Messages that the server sent by itself."""
 
     def __init__(self) -> None:
         self.uris: list[str] = []
@@ -133,6 +133,6 @@ class Player:
 
 
 def said_to_model(params: Any) -> str:
-    """What the model of these tests says: that it heard the question."""
+    """Returns the answer of the model of these tests: that it heard the question."""
     message = wire(params)["messages"][-1]["content"]
     return f"heard {(message[0] if isinstance(message, list) else message)['text']}"

@@ -51,7 +51,7 @@ class Login {
     process.stderr.write(`${url.href}\n`);
   }
 
-  /** What the browser came back with. */
+  /** Waits for the browser, and returns the query with which it came back. */
   async comesBack() {
     const query = await this.#came;
     if (query.get("state") !== this.#kept.state) throw new Error("another login came back");

@@ -12,7 +12,7 @@ export const options = {
   cacheHints: { "tools/list": { ttlMs: 60_000, cacheScope: "public" } },
 };
 
-/** How long `test://static-text` keeps. */
+/** Cache hints of `test://static-text`. */
 export const kept = { ttlMs: 5_000, cacheScope: "public" };
 
 /** A question is what a call returns; with the answer it is made again. */

@@ -5,7 +5,7 @@ const WAIT = 10_000;
 
 export const plan = JSON.parse(process.argv[2]);
 
-/** What the model of these tests says: that it heard the question. */
+/** Returns the answer of the model of these tests: that it heard the question. */
 export function sampled({ params }) {
   const { content } = params.messages.at(-1);
   const { text } = Array.isArray(content) ? content[0] : content;
@@ -23,7 +23,7 @@ export function updated({ params }) {
   changed(params.uri);
 }
 
-/** What has changed: the URI of a resource, or `tools`. */
+/** Notes what has changed: the URI of a resource, or `tools`. */
 export function changed(what) {
   heard.changes.push(what);
   more();

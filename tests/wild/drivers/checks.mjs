@@ -4,14 +4,14 @@ import { createInterface } from "node:readline";
 const LIMIT = 40_000;
 const TEXT = 'grüße 🦄 " \\ \n\t </script>';
 
-/** What the client's user and its model answer. */
+/** Answers of the client's user and its model. */
 export const USER = { username: "ada", email: "ada@example.com" };
 export const model = (text) => `heard ${text}`;
 export const lastText = (messages) => [messages.at(-1).content].flat()[0].text;
 
 export const plan = JSON.parse(process.argv.at(-1));
 
-/** What a client has no way to do. */
+/** Thrown for what a client has no way to do. */
 export class Skip extends Error {}
 
 export const say = (check, ok, note = "") => process.stdout.write(`${JSON.stringify({ check, ok, note })}\n`);

@@ -1,4 +1,4 @@
-"""What every client is asked, in the same words: see README.md. A driver says how its client does each."""
+"""Checks of every client, in the same words: see README.md. A driver says how its client does each."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ class Session:
         raise Skip
 
     async def call(self, name: str, arguments: dict[str, Any]) -> tuple[bool, str]:
-        """Whether it is an error, and the text."""
+        """Calls a tool; returns whether the answer is an error, and the text."""
         raise Skip
 
     async def progress(self, name: str, arguments: dict[str, Any]) -> list[float]:

@@ -68,7 +68,7 @@ fn case(root: &Path, model: &Model, file: &str, name: &str, official: bool) -> R
     }))
 }
 
-/// Whether a value has this type, fields that the type does not name aside.
+/// Returns true if a value has this type, fields that the type does not name aside.
 fn fits(model: &Model, ty: &Type, value: &Value) -> bool {
     match ty {
         Type::Any => true,
@@ -126,7 +126,7 @@ fn is_whole(number: &str) -> bool {
     !number.contains(['.', 'e', 'E'])
 }
 
-/// Whether reading the number as a double and writing it as JavaScript does gives the same text.
+/// Returns true if the number, read as a double and written as JavaScript does, gives the same text.
 fn exact_as_double(number: &str) -> bool {
     number.parse::<f64>().is_ok_and(|double| double.abs() < 1e21 && format!("{double}") == number)
 }

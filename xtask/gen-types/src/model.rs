@@ -1,6 +1,6 @@
-//! What the emitters work from: the merged definitions as types, without JSON Schema.
+//! Model that the emitters work from: the merged definitions as types, without JSON Schema.
 //!
-//! Invariant: the same for all target languages; what a language cannot say is its emitter's business.
+//! Invariant: the same for all target languages; features that a language lacks are its emitter's business.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 /// Every pinned revision, newest first.
 pub(crate) const REVISIONS: [&str; 5] = ["2026-07-28", "2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"];
 
-/// How many of [`REVISIONS`] are merged. The older ones leave `jsonrpc` and `id` out of their definitions and add no
+/// Number of [`REVISIONS`] that are merged. The older ones leave `jsonrpc` and `id` out of their definitions and add no
 /// type that the second newest does not have, batches apart (see the overlay).
 const MERGED: usize = 2;
 

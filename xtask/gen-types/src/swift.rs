@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::model::{Field, Model, Object, Type};
 use crate::{NOTICE, capitalized};
 
-/// What JSON.swift already has.
+/// Types that JSON.swift already has.
 const BUILT_IN: [&str; 2] = ["JSONValue", "JSONObject"];
 
 pub(crate) fn emit(model: &Model) -> Result<String> {

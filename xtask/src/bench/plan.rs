@@ -39,7 +39,7 @@ pub(super) struct Point {
     pub(super) scenario: &'static str,
     /// The load generator's name for it.
     pub(super) loadgen: &'static str,
-    /// What the floor does meanwhile.
+    /// Scenario of the floor meanwhile.
     pub(super) floor: &'static str,
     pub(super) transport: &'static str,
     pub(super) concurrency: usize,
@@ -50,7 +50,7 @@ pub(super) struct Point {
 }
 
 impl Point {
-    /// Whether the point exists at this revision.
+    /// Returns true if the point exists at this revision.
     pub(super) fn has(&self, revision: &str) -> bool {
         !matches!(self.scenario, "sessions" | "sample" | "elicit") || revision < "2026"
     }

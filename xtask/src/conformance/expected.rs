@@ -1,4 +1,5 @@
-//! What is expected of the suite's scenarios, each exception with its reason, and the check that none of them is stale.
+//! Expected outcomes of the suite's scenarios, each exception with its reason, and the check that none of them is
+//! stale.
 
 use super::required::Required;
 use super::{EXTENSIONS, Role, Run, Verdict};
@@ -74,12 +75,12 @@ impl Expected {
         self.entries.iter().find(hit)
     }
 
-    /// Why this scenario may fail; none when it has to pass.
+    /// Returns the reason why this scenario may fail; none when it has to pass.
     pub(super) fn reason(&self, lang: Lang, leg: &str, scenario: &str) -> Option<&str> {
         self.find(lang, leg, scenario).map(|e| e.reason.as_str())
     }
 
-    /// Why nothing need be checked by this scenario of an extension; none when it has to.
+    /// Returns the reason why nothing need be checked by this scenario of an extension; none when it has to.
     pub(super) fn unexercised(&self, leg: &str, scenario: &str) -> Option<&str> {
         let hit = |e: &&Unexercised| e.scenarios.iter().any(|s| names(s, scenario));
         self.unexercised.iter().find(hit).filter(|_| leg == EXTENSIONS).map(|e| e.reason.as_str())

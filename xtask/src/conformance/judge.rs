@@ -23,7 +23,7 @@ pub(super) enum Verdict {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub(super) verdict: Verdict,
-    /// Why it did not pass.
+    /// Reason why it did not pass.
     pub(super) reason: String,
 }
 

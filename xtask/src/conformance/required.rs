@@ -1,7 +1,7 @@
-//! What has to run and pass, so that a scenario which is no longer reached cannot go unnoticed.
+//! Scenarios that have to run and pass, so that one which is no longer reached cannot go unnoticed.
 //!
-//! The suite freezes a set of scenarios for a revision. Their names are read from the suite, how many there are is said
-//! in our own list; extensions are in no set, so theirs are named there.
+//! The suite freezes a set of scenarios for a revision. Their names are read from the suite, their number is in our own
+//! list; extensions are in no set, so theirs are named there.
 
 use super::{EXTENSIONS, Run};
 use anyhow::{Result, bail};
@@ -19,7 +19,8 @@ pub(super) struct Required {
 }
 
 impl Required {
-    /// What is required in these legs, as leg and scenario; `set` tells the names of the suite's set for a revision.
+    /// Returns the required scenarios of these legs, as leg and scenario; `set` returns the names of the suite's set
+    /// for a revision.
     pub(super) fn of(
         &self,
         legs: &[String],
@@ -44,7 +45,7 @@ impl Required {
     }
 }
 
-/// What is required and did not run at all: what ran and did not pass is told as any other.
+/// Returns the required scenarios that did not run at all: those that ran and did not pass are reported as any other.
 pub(super) fn missing(required: &[(String, String)], runs: &[Run]) -> Vec<String> {
     let ran = |(leg, scenario): &&(String, String)| runs.iter().any(|r| r.leg == *leg && r.scenario == *scenario);
     required.iter().filter(|one| !ran(one)).map(|(leg, scenario)| format!("{leg} {scenario}")).collect()

@@ -163,7 +163,7 @@ impl Plan {
 
     fn environment(&self, command: &mut Command) -> Result<()> {
         if !self.quick {
-            command.env("SOURCE_DATE_EPOCH", "315532800");
+            command.env("SOURCE_DATE_EPOCH", "315532800").env("TRICORN_SYMBOLS", "1");
         }
         match &self.tools {
             Tools::Own if self.quick => {}

@@ -1,4 +1,4 @@
-//! What is done, and what has to come back: `tests/interop/features.json`.
+//! Steps of the features, and the answers that have to come back: `tests/interop/features.json`.
 
 use crate::{place, process, tool};
 use anyhow::{Context, Result, bail};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where a pair meets.
+/// Kind of a meeting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -40,7 +40,7 @@ struct Feature {
     steps: Vec<Value>,
 }
 
-/// What an SDK of this version cannot do.
+/// Exception for an SDK of this version that lacks a feature.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Exception {
@@ -56,7 +56,7 @@ pub(super) struct Exception {
 }
 
 impl Exception {
-    /// Why a pair does not meet, for the reader of a summary.
+    /// Returns the reason why a pair does not meet, for the reader of a summary.
     pub(super) fn reason(&self) -> String {
         let name = |name: &Option<String>, side: &str| name.as_ref().map(|name| format!("{side} {name}"));
         let name = name(&self.client, "client").or_else(|| name(&self.server, "server")).unwrap_or_default();
@@ -77,12 +77,12 @@ impl Plan {
         self.features.iter().filter(move |feature| feature.on.contains(&like))
     }
 
-    /// What a client is to do.
+    /// Returns the steps of a client.
     pub(super) fn steps(&self, kind: Kind) -> Vec<Value> {
         self.of(kind).flat_map(|feature| &feature.steps).cloned().map(without_expect).collect()
     }
 
-    /// What the proxy is to do.
+    /// Returns the rules of the proxy.
     pub(super) fn rules(&self, kind: Kind) -> Vec<Value> {
         self.of(kind).flat_map(|feature| &feature.rules).cloned().collect()
     }
@@ -135,7 +135,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Whether a value is as expected: objects may have more members, `{"$has": […]}` is a part of a list or a text.
+/// Returns true if a value is as expected: objects may have more members, `{"$has": […]}` is a part of a list or a
+/// text.
 fn fits(expected: &Value, value: &Value) -> bool {
     match (expected, value) {
         (Value::Object(members), _) if members.contains_key("$has") => {
@@ -154,7 +155,7 @@ fn fits(expected: &Value, value: &Value) -> bool {
     }
 }
 
-/// What a client reports.
+/// Report of a client.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Said {
     #[serde(rename = "protocolVersion")]
@@ -162,7 +163,7 @@ pub(crate) struct Said {
     pub(crate) steps: Vec<Step>,
 }
 
-/// What became of one step.
+/// Outcome of one step.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Step {
@@ -209,7 +210,7 @@ impl Call {
     }
 }
 
-/// What a published server has to answer.
+/// Answers that a published server has to give.
 pub(super) struct Expect {
     texts: Vec<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! Who takes part, and how each is started.
+//! Parties of the meetings, and the way to start each of them.
 
 use super::check::{Call, Said};
 use crate::place::{self, Lang};
@@ -64,7 +64,7 @@ fn path(path: std::path::PathBuf) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// How a peer's program starts: `server` or `client`.
+/// Returns the command of a peer's program: `server` or `client`.
 fn theirs(party: Party, which: &str, peers: &Peers) -> Vec<String> {
     let python = |bin: &std::path::Path, file: String| {
         vec![path(bin.join("python")), path(place::root().join("tests/interop/python").join(file))]
@@ -79,7 +79,7 @@ fn theirs(party: Party, which: &str, peers: &Peers) -> Vec<String> {
     }
 }
 
-/// What our fixture servers need to be met everywhere, and to have all that is tried.
+/// Settings of our fixture servers, so that they can be met everywhere and have everything that is tried.
 const SETTINGS: [(&str, &str); 5] = [
     ("EVERYTHING_SSE", "yes"),
     ("EVERYTHING_SSE_RETRY", "0.05"),
@@ -130,7 +130,7 @@ fn command(words: &[String]) -> Command {
     command
 }
 
-/// Where a client goes.
+/// Target of a client.
 #[derive(Clone)]
 pub(crate) enum Target {
     Url(String),

@@ -28,7 +28,7 @@ fn runs(unpacked: &Path) -> bool {
     process::run(command, LIMIT, None).is_ok_and(|done| done.ok())
 }
 
-/// Whether packages can be had, and unpacked.
+/// Checks that packages can be had, and unpacked.
 pub(super) fn can_unpack() -> Result<()> {
     for program in ["apt-get", "dpkg-deb"] {
         if process::which(program).is_none() {

@@ -91,7 +91,8 @@ chmod +x bin/rustc bin/rustc-metadata
 bin/rustc --version
 "#;
 
-/// What the compiler reads of the standard library, for all platforms at once; without what prints backtraces.
+/// Script that makes the parts of the standard library that the compiler reads, for all platforms at once; without
+/// those that print backtraces.
 const STD: &str = r#"
 rm -rf seed
 mkdir -p seed/src
@@ -116,7 +117,7 @@ fn folder() -> PathBuf {
     place::target("platforms")
 }
 
-/// Whether this machine's own compiler will do.
+/// Returns true if this machine's own compiler will do.
 fn has_all() -> bool {
     let mut command = tool::command("rustc");
     command.args(["--print", "sysroot"]);

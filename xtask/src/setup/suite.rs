@@ -1,4 +1,4 @@
-//! What others wrote, from the registries: the official conformance suite, SDKs, servers.
+//! Programs of others, from the registries: the official conformance suite, SDKs, servers.
 
 use super::{node, python};
 use crate::stamp::{Inputs, once};
@@ -39,7 +39,7 @@ pub(crate) fn conformance() -> Result<PathBuf> {
     Ok(entry)
 }
 
-/// Where others' programs are.
+/// Folders of others' programs.
 pub(crate) struct Peers {
     /// Folder whose `node_modules` has the npm servers.
     pub(crate) npm_servers: PathBuf,

@@ -8,7 +8,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 const MINUTES: Duration = Duration::from_secs(60);
-/// What `with-swift.sh` answers when this machine cannot have Swift.
+/// Exit status of `with-swift.sh` when this machine cannot have Swift.
 const CANNOT: i32 = 77;
 
 /// A command that runs with `swift` on its path. What it builds has no warnings, as far as Package.swift says: the same
@@ -22,7 +22,7 @@ pub(crate) fn command(args: &[&str]) -> Command {
     command
 }
 
-/// Where the toolchain is kept: one that is there already, else the target folder.
+/// Returns the folder of the toolchain: one that is there already, else the target folder.
 fn cache() -> PathBuf {
     if let Some(dir) = std::env::var_os("SWIFT_CACHE").filter(|d| !d.is_empty()) {
         return dir.into();

@@ -11,7 +11,7 @@ struct Gaps {
 
 #[derive(Deserialize)]
 struct Gap {
-    /// What the step's name begins with.
+    /// Beginning of the step's name.
     step: String,
     reason: String,
     /// It is not even run.
@@ -25,12 +25,12 @@ fn find(step: &str) -> Option<Gap> {
     gaps.gap.into_iter().find(|gap| step.starts_with(&gap.step))
 }
 
-/// Why the step may fail, if it may.
+/// Returns the reason why the step may fail, if it may.
 pub(super) fn reason(step: &str) -> Option<String> {
     find(step).map(|gap| gap.reason)
 }
 
-/// Why the step is left out, if it is.
+/// Returns the reason why the step is left out, if it is.
 pub(super) fn left_out(step: &str) -> Option<String> {
     find(step).filter(|gap| gap.skip).map(|gap| gap.reason)
 }

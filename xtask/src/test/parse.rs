@@ -1,9 +1,9 @@
-//! What each runner's output says. A count that cannot be read is a failure, never a pass.
+//! Readers of each runner's output. A count that cannot be read is a failure, never a pass.
 
 use crate::process::Done;
 use crate::report::Counts;
 
-/// How the output of a step is read.
+/// Way of reading the output of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reader {
     /// A check: its exit status is the whole answer.
@@ -20,13 +20,13 @@ pub(crate) enum Reader {
     Own,
 }
 
-/// What a step came to.
+/// Result of a step.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Read {
     pub(crate) counts: Counts,
-    /// Why something was skipped, one line each.
+    /// Reasons for skips, one line each.
     pub(crate) skips: Vec<String>,
-    /// What failed, one line each.
+    /// Failures, one line each.
     pub(crate) failures: Vec<String>,
 }
 

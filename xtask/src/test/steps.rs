@@ -1,4 +1,4 @@
-//! What is run for each language.
+//! Steps of the tests of each language.
 
 use super::parse::Reader;
 use super::{cargo_has, present};

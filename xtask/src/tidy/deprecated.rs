@@ -1,13 +1,13 @@
-//! What `tests/deprecated.toml` lists is marked in the sources, and nothing else is.
+//! Check that everything in `tests/deprecated.toml` is marked in the sources, and nothing else is.
 
 use super::Tree;
 use super::source::Source;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// Where the list is.
+/// Path of the list.
 const LIST: &str = "tests/deprecated.toml";
-/// What the specification deprecated is offered here.
+/// Folders that offer features which the specification has deprecated.
 const OFFERED: [&str; 4] =
     ["core/src/", "bindings-python/python/", "bindings-node/lib/", "bindings-swift/Sources/Tricorn/"];
 
@@ -17,7 +17,7 @@ struct Feature {
     since: String,
     removal: String,
     note: String,
-    /// How the declarations begin, by file.
+    /// Beginnings of the declarations, by file.
     marked: BTreeMap<String, Vec<String>>,
 }
 
@@ -78,7 +78,7 @@ fn unmarked(name: &str, feature: &Feature, file: &Source, listed: &[String]) -> 
     found
 }
 
-/// Whether a line begins that declaration.
+/// Returns true if a line begins that declaration.
 fn declares(line: &str, item: &str, extension: &str) -> bool {
     let Some(rest) = line.trim_start().strip_prefix(item) else { return false };
     if extension == "py" && item.ends_with(": ") {

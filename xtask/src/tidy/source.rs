@@ -135,7 +135,7 @@ fn raw_string(bytes: &[u8], start: usize) -> Option<usize> {
     Some(end.min(bytes.len()) - start)
 }
 
-/// Where a word stands, with no word character around it.
+/// Returns the places of a word, with no word character around it.
 pub(super) fn words<'a>(text: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     let part = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || c == '_');
     text.match_indices(word)

@@ -12,7 +12,7 @@ fn is_code(file: &Source) -> bool {
     CODE.contains(&file.extension())
 }
 
-/// Who knows a file in one language finds it in the next.
+/// Checks that a file has the same stem in every language, so that a reader who knows one finds the others.
 pub(super) fn stems(tree: &Tree) -> Vec<String> {
     let mut found = Vec::new();
     let sides = [
@@ -35,7 +35,7 @@ pub(super) fn stems(tree: &Tree) -> Vec<String> {
     found
 }
 
-/// Whoever copies a server from the README gets the one that is tested.
+/// Checks that a server in the README is the one that is tested.
 pub(super) fn readme(tree: &Tree) -> Vec<String> {
     let text = |path: &str| tree.files.iter().find(|f| f.path == path).map(|f| f.text.as_str());
     let Some(page) = text("README.md") else { return vec!["there is no README.md".into()] };

@@ -33,13 +33,13 @@ fn read(file: &Path) -> Option<Outcome> {
 
 /// Seconds for all checks of a cell.
 const LIMIT: u64 = 150;
-/// What the start, the end and the count of what is left may add.
+/// Additional time for the start, the end and the count of leftovers.
 const AROUND: Duration = Duration::from_secs(60);
 
 /// The variable that tells a server that it shares no sessions.
 const STATELESS: &str = "WILD_STATELESS";
 
-/// Who meets whom.
+/// Meeting of a peer with one of our programs.
 pub(super) struct Cell<'a> {
     pub(super) id: String,
     pub(super) peer: &'a Peer,
@@ -73,7 +73,7 @@ pub(super) struct Check {
     pub(super) note: String,
 }
 
-/// What came of a cell.
+/// Outcome of a cell.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub(super) struct Outcome {
     pub(super) id: String,
@@ -87,7 +87,7 @@ pub(super) struct Outcome {
     pub(super) failed: Vec<String>,
     /// Those that are known to fail, and do, with the reason.
     pub(super) known: Vec<(String, String)>,
-    /// What fails in the same way where neither end is ours; none when nobody asked.
+    /// Checks that fail in the same way where neither end is ours; none when nobody asked.
     pub(super) control: Option<Vec<String>>,
     key: String,
 }
@@ -147,7 +147,7 @@ fn here(path: &str) -> String {
     text(place::root().join(path))
 }
 
-/// How the fixture of a language starts.
+/// Returns the command of a language's fixture.
 fn fixture(lang: Lang) -> Vec<String> {
     vec![here(&format!("examples/everything/{lang}/run"))]
 }
@@ -309,7 +309,7 @@ impl<'a> Cell<'a> {
         Self { id, peer, lang, transport: transport.to_owned(), plan, controls, env }
     }
 
-    /// What the outcome depends on beside the programs of this machine.
+    /// Returns a digest of everything that the outcome depends on beside the programs of this machine.
     fn key(&self) -> String {
         let built = [
             place::built("example-everything"),

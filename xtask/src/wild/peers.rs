@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
-/// On which side of the wire a peer is, and what of ours it meets.
+/// Side of a peer on the wire, and the part of ours that it meets.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, PartialEq, Eq, PartialOrd, Ord)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Kind {
@@ -125,10 +125,10 @@ pub(super) struct Peer {
     pub(super) by: Vec<String>,
     #[serde(default = "both")]
     pub(super) transports: Vec<String>,
-    /// How a server of theirs, a mount or a bridge starts.
+    /// Command of a server of theirs, a mount or a bridge.
     #[serde(default)]
     pub(super) start: Vec<String>,
-    /// What its output says when it listens; without it `ready URL`, as ours do.
+    /// Text of its output when it listens; without it `ready URL`, as ours do.
     #[serde(default)]
     pub(super) ready: String,
     #[serde(default)]
@@ -138,7 +138,7 @@ pub(super) struct Peer {
     /// A file of the cell's folder that is changed while streams are open: the server reloads itself.
     #[serde(default)]
     pub(super) touch: String,
-    /// What is done once after the installation.
+    /// Command that is run once after the installation.
     #[serde(default)]
     pub(super) prepare: Vec<String>,
     #[serde(default)]
@@ -164,7 +164,7 @@ pub(super) struct Peer {
 /// A word of a command that stands for the browser.
 pub(super) const CHROMIUM: &str = "{chromium}";
 
-/// How long a registry may take.
+/// Longest time that a registry may take.
 const INSTALL: Duration = Duration::from_secs(15 * 60);
 const POM: &str = "<project xmlns=\"http://maven.apache.org/POM/4.0.0\"><modelVersion>4.0.0</modelVersion>\
     <groupId>wild</groupId><artifactId>wild</artifactId><version>1</version>";
@@ -246,12 +246,12 @@ impl Peer {
         if self.loose { format!("newest/{name}") } else { name }
     }
 
-    /// Where it is installed.
+    /// Returns the folder of its installation.
     pub(super) fn dir(&self) -> PathBuf {
         place::target("wild").join(self.slug())
     }
 
-    /// Where its programs are.
+    /// Returns the folder of its programs.
     pub(super) fn bin(&self) -> PathBuf {
         self.dir().join(if self.registry == Registry::Npm { "node_modules/.bin" } else { "bin" })
     }
@@ -276,7 +276,7 @@ impl Peer {
         all.map(|check| check.rsplit_once(" on ").map_or(check.as_str(), |(name, _)| name)).collect()
     }
 
-    /// What runs programs of its environment.
+    /// Returns the interpreter of its environment's programs.
     pub(super) fn interpreter(&self) -> String {
         if self.registry != Registry::Npm {
             return self.bin().join("python").to_string_lossy().into_owned();
@@ -449,7 +449,7 @@ impl Peer {
         found.unwrap_or_else(|| "?".to_owned())
     }
 
-    /// Where it comes from, for the page.
+    /// Returns its origin, for the page.
     pub(super) fn origin(&self) -> &'static str {
         if self.python.is_empty() { self.registry.title() } else { "the machine's" }
     }
@@ -490,7 +490,7 @@ impl Peer {
         })
     }
 
-    /// What the newest version differs in from the pinned one.
+    /// Describes the differences between the newest version and the pinned one.
     pub(super) fn changes(&self) -> Option<String> {
         // Such an interpreter is the machine's, whatever the registry has.
         if !self.python.is_empty() {

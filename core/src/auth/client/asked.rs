@@ -1,4 +1,4 @@
-//! What the program itself is asked during a login.
+//! Functions of the program that a login calls.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::call::BoxFuture;
 use crate::error::Result;
 
-/// What an assertion or a token is wanted for.
+/// Purpose of an assertion or a token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Wanted {
@@ -18,19 +18,19 @@ pub struct Wanted {
 
 /// Shows a page to the user. Called with https URLs, and http ones of this machine.
 pub trait Browser: Send + Sync + 'static {
-    /// Opens the page. What is returned need not wait for the user.
+    /// Opens the page. The future need not wait for the user.
     ///
     /// # Errors
-    /// Why it cannot be shown.
+    /// The reason why it cannot be shown.
     fn open(&self, url: &str) -> BoxFuture<Result<()>>;
 }
 
-/// Where the browser comes back to.
+/// Receiver of the browser that comes back from a login.
 pub trait Redirect: Send + Sync + 'static {
     /// Begins to wait, before the browser is opened.
     ///
     /// # Errors
-    /// Why nothing can be waited for.
+    /// The reason why it cannot wait.
     fn listen(&self) -> BoxFuture<Result<Callback>>;
 }
 

@@ -1,4 +1,4 @@
-//! Where to log in.
+//! Discovery of the authorization server.
 
 use std::collections::VecDeque;
 
@@ -21,7 +21,7 @@ impl Flow {
         self.given.challenges.iter().filter(own).find_map(|challenge| challenge.get(name)).filter(|v| !v.is_empty())
     }
 
-    /// Where the server says that its metadata is: a URL, which some write in the wrong quotes or relative to their own.
+    /// Returns the metadata URL that the server names, which some write in the wrong quotes or relative to their own.
     fn named(&self) -> Option<String> {
         let named = self.challenged("resource_metadata")?;
         let named = named.strip_prefix('\'').and_then(|named| named.strip_suffix('\'')).unwrap_or(named).trim();
@@ -29,7 +29,7 @@ impl Flow {
         let resolved = fluent_uri::UriRef::parse(named)
             .ok()
             .and_then(|named| Some(named.resolve_against(&fluent_uri::Uri::parse(base).ok()?).ok()?.into_string()));
-        // Of an absolute one the text as it came.
+        // An absolute one stays as it came.
         Some(if Parts::of(named).is_some() { named.to_owned() } else { resolved.unwrap_or_else(|| named.to_owned()) })
             .filter(|named| !named.is_empty())
     }
@@ -83,7 +83,7 @@ impl Flow {
         let fetched = match outcome {
             // Only what is remembered says that there ever was something: there are better places.
             Err(unfetched) if is_hint || unfetched.answered => Ok(Err(unfetched.why)),
-            // What the server names may be broken where the well-known place is not.
+            // The server may name a broken address where the well-known place is not.
             Ok(fetched) if (is_hint || is_named) && (fetched.status >= 500 || fetched.status == 429) => {
                 Ok(Err(format!("HTTP {}", fetched.status)))
             }
@@ -292,7 +292,7 @@ impl Flow {
         self.known_server()
     }
 
-    /// What came of asking for a document that decides what is asked next.
+    /// Takes the answer to a request for a document that decides what is asked next.
     ///
     /// # Errors
     /// The end, where there is no telling: it may be there the next time, and say something else than what would be

@@ -1,4 +1,4 @@
-//! How to be let in, once it is known where.
+//! Choice of the request for a token, once the authorization server is known.
 
 use super::{Flow, Request, State, Step};
 use crate::auth::authorization::{Asked, Authorization, scopes};
@@ -50,18 +50,18 @@ impl Flow {
         self.load()
     }
 
-    /// What is kept for the issuer is known, too: is there anything left to do?
+    /// Decides what is left to do, now that the stored session of the issuer is known, too.
     pub(super) fn decide(&mut self, session: Option<Session>, now: u64) -> Step {
         let is_own =
             |session: &Session| is_same_issuer(&session.issuer, &self.issuer) && session.is_of(&self.given.auth);
         let mut session = session.filter(is_own);
-        // What could not be kept is newer than what is.
+        // A session that could not be stored is newer than the stored one.
         let unsaved = self.given.stored.as_ref().filter(|own| own.unsaved && is_own(own));
         if let Some(own) = unsaved.filter(|own| session.as_ref().is_none_or(|kept| kept.since <= own.since)) {
             session = Some(own.clone());
         }
         if self.refused_refresh {
-            // What is kept holds the refused token still.
+            // The stored session holds the refused token still.
             session.iter_mut().for_each(|session| session.token = None);
             // A server that does not know its own registration has forgotten it.
             session = session.filter(|own| !(self.refused_client && own.client.known_by == KnownBy::Registration));
@@ -69,7 +69,7 @@ impl Flow {
         self.trace.step("what is kept");
         let challenged = self.challenged("scope").unwrap_or_default().to_owned();
         let own = self.given.auth.scopes.join(" ");
-        // What was asked for once is not asked for again because less was granted.
+        // Scopes that were asked for once are not asked for again because fewer were granted.
         let lacks_own = session.as_ref().is_some_and(|session| !session.has_asked(&own));
         let lacks = lacks_own || session.as_ref().is_some_and(|session| !session.has_asked(&challenged));
         self.widens = self.given.steps_up || lacks;
@@ -113,7 +113,7 @@ impl Flow {
 
     /// 2026-07-28, scope selection and step-up.
     fn wanted_scopes(&self, session: Option<&Session>) -> Vec<String> {
-        // What was granted once may not be known any more: only where more is wanted, what there is comes along.
+        // Scopes that were granted once may not be known any more: they come along only where more is wanted.
         let session = session.filter(|_| self.widens);
         let mut before = session.map(|session| session.scopes.clone()).unwrap_or_default();
         before.extend(self.given.auth.scopes.iter().cloned());
@@ -228,7 +228,8 @@ impl Flow {
         self.failed("the client", None, why)
     }
 
-    /// A secret that the program was given is shown, for the first time, to whom the server names: that is said before.
+    /// Warns that a secret that the program was given is shown, for the first time, to the authorization server that
+    /// the server names.
     fn warn_of_secret(&mut self) {
         let auth = &self.given.auth;
         let is_new = self.session.is_none() && self.given.stored.is_none();
@@ -313,7 +314,7 @@ impl Flow {
         }
     }
 
-    /// True if the client was registered for an earlier login.
+    /// Returns true if the client was registered for an earlier login.
     pub(super) fn is_kept(&self, client: &Client) -> bool {
         let kept = self.session.as_ref().map(|session| &session.client.client_id);
         client.known_by == KnownBy::Registration

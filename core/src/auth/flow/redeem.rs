@@ -147,7 +147,7 @@ impl Flow {
         Some(answer.map_err(|refusal| refusal.without(self.sent())))
     }
 
-    /// What is secret in the request.
+    /// Returns the secrets in the request.
     fn sent(&self) -> Vec<&str> {
         const SECRET: [&str; 4] = ["refresh_token", "code", "code_verifier", "assertion"];
         let Some(request) = &self.request else { return Vec::new() };
@@ -214,13 +214,13 @@ impl Flow {
         self.refused_refresh = true;
         self.spent = self.session.as_ref().and_then(Session::refresh_token).map(str::to_owned);
         if !self.given.refused && self.given.auth.granted() == Grant::AuthorizationCode {
-            // What is asked for next needs a user: not before the server has said what it wants.
+            // The next request needs a user: not before the server has said what it wants.
             return self.failed("the refresh", endpoint.as_deref(), &refusal.to_string());
         }
         self.decide_again(now)
     }
 
-    /// True if a client that the program was given may log in, and may not refresh (RFC 6749 §5.2).
+    /// Returns true if a client that the program was given may log in, and may not refresh (RFC 6749 §5.2).
     fn may_not_refresh(&self, refusal: &Refusal) -> bool {
         let client = self.request.as_ref().map(|request| request.client.known_by);
         refusal.is("unauthorized_client") && client != Some(KnownBy::Registration)

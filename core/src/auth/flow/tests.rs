@@ -360,7 +360,7 @@ fn what_a_refusal_repeats_of_what_it_was_shown_is_not_told() {
     let pem = include_str!("../jose/testdata/p256.pem");
     let identity = Identity { token: None, ..Identity::new("https://idp/token", "at-idp", "") };
     for (auth, at, echoed) in [
-        // What functions say is no option, and what is signed is another one each time.
+        // An answer of a function is no option, and a signed text is another one each time.
         (Auth::identity_assertion(identity).client_id("c").client_secret("s"), "https://idp/token", "subject_token"),
         (Auth::private_key_jwt("c", pem, "ES256"), "https://as/token", "client_assertion"),
         (Auth::workload("c", |_| async { Ok(String::new()) }), "https://as/token", "assertion"),

@@ -1,4 +1,4 @@
-//! What a login did, for people who want to know why it failed.
+//! Steps of a login, for people who want to know why it failed.
 
 use serde::Serialize;
 
@@ -11,15 +11,16 @@ const MAX_STEPS: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct AuthStep {
-    /// What was wanted: `challenge` (what the server has refused, and why), `resource metadata`, `authorization server metadata`, `registration`, `token`, …
+    /// Purpose of the step: `challenge` (the server's refusal, and its reason), `resource metadata`, `authorization
+    /// server metadata`, `registration`, `token`, …
     pub step: &'static str,
-    /// Where, without what may be secret in it.
+    /// Address, without the parts that may be secret.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// The HTTP status, if there was an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// What followed from it.
+    /// Consequence of the answer.
     pub decision: String,
 }
 
@@ -48,7 +49,7 @@ impl Trace {
         }
     }
 
-    /// What the newest step has led to.
+    /// Records the consequence of the newest step.
     pub(super) fn decided(&mut self, what: &str) {
         match self.0.last_mut() {
             Some(last) if last.decision.is_empty() => what.clone_into(&mut last.decision),

@@ -22,7 +22,7 @@ pub(crate) struct KeySet {
 #[derive(Clone)]
 struct Key {
     kid: Option<String>,
-    /// What the key is, whatever it is meant for.
+    /// Kind of the key, whatever it is meant for.
     kind: Kind,
     /// The one algorithm that its owner uses it with, where the owner says so; `Some(None)` is one that we do not know.
     alg: Option<Option<Algorithm>>,
@@ -95,18 +95,18 @@ impl KeySet {
         Ok(Self { skipped: keys.len() - found.len(), keys: found })
     }
 
-    /// How many keys tokens can be verified with.
+    /// Returns the number of keys that tokens can be verified with.
     pub(crate) fn len(&self) -> usize {
         self.keys.len()
     }
 
-    /// How many keys were passed over.
+    /// Returns the number of keys that were passed over.
     #[cfg(test)]
     pub(crate) fn skipped(&self) -> usize {
         self.skipped
     }
 
-    /// True if a key has this `kid`. If not, the set may be an old one.
+    /// Returns true if a key has this `kid`. If not, the set may be an old one.
     #[cfg(test)]
     pub(crate) fn has(&self, kid: &str) -> bool {
         self.keys.iter().any(|key| key.kid.as_deref() == Some(kid))

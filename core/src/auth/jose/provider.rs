@@ -41,7 +41,7 @@ fn hash_of(hash: &ThumbprintHash) -> Result<&'static digest::Algorithm> {
     }
 }
 
-/// How ring signs with an algorithm.
+/// Private key of ring for an algorithm.
 enum Private {
     Hmac(hmac::Key),
     Rsa(sig::RsaKeyPair, &'static dyn sig::RsaEncoding),
@@ -142,7 +142,7 @@ fn ed_public(pkcs8: &[u8], curve: &EllipticCurve) -> Result<Vec<u8>> {
     Ok(ed_pair(pkcs8)?.public_key().as_ref().to_vec())
 }
 
-/// How ring verifies an algorithm.
+/// Public key of ring for an algorithm.
 enum Public {
     Hmac(hmac::Algorithm),
     Rsa(&'static sig::RsaParameters),

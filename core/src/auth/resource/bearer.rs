@@ -1,6 +1,6 @@
 //! The token of a request: RFC 6750, section 2.1, and only there. Never from a query or a body (section 2.3; MCP).
 
-/// What a request brings.
+/// Credentials that a request brings.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Brought<'a> {
     /// No bearer token: nothing, or what is of another scheme.

@@ -1,13 +1,14 @@
-//! What a token says, and whether it is for this server now: RFC 7519, section 4.1; RFC 9068, section 4; RFC 8707.
+//! Claims of a token, and the check that it is for this server now: RFC 7519, section 4.1; RFC 9068, section 4; RFC
+//! 8707.
 
 use serde_json::{Map, Value};
 
 use crate::model::Principal;
 
-/// What is expected of a token.
+/// Expectations of a token.
 #[derive(Debug)]
 pub(crate) struct Expected<'a> {
-    /// Who may have issued it; `None` where that is known otherwise.
+    /// Its permitted issuers; `None` where the issuer is known otherwise.
     pub(crate) issuer: Option<&'a str>,
     /// One of these has to be its audience.
     pub(crate) audiences: &'a [String],
@@ -17,7 +18,7 @@ pub(crate) struct Expected<'a> {
     pub(crate) expires: bool,
 }
 
-/// True if a header's `typ` is an access token's: `at+jwt` (RFC 9068), the older `JWT`, or nothing, as some
+/// Returns true if a header's `typ` is an access token's: `at+jwt` (RFC 9068), the older `JWT`, or nothing, as some
 /// authorization servers have it. An identity token of OpenID Connect looks the same; its audience tells it apart.
 pub(crate) fn is_access_token(typ: Option<&str>) -> bool {
     let is = |other: &str| typ.is_some_and(|typ| typ.eq_ignore_ascii_case(other));
@@ -27,7 +28,7 @@ pub(crate) fn is_access_token(typ: Option<&str>) -> bool {
 /// Checks claims whose origin is known, at a time in seconds since 1970.
 ///
 /// # Errors
-/// What is wrong with the token, in words that may be sent to its bearer.
+/// The fault of the token, in words that may be sent to its bearer.
 pub(crate) fn check(claims: Map<String, Value>, expected: &Expected<'_>, now: u64) -> Result<Principal, &'static str> {
     let text = |name: &str| claims.get(name).and_then(Value::as_str);
     if let Some(issuer) = expected.issuer
@@ -81,8 +82,8 @@ pub(crate) fn check(claims: Map<String, Value>, expected: &Expected<'_>, now: u6
     Ok(principal)
 }
 
-/// Who somebody is: a text that is not empty (RFC 7519, section 4.1; RFC 9068, section 2.2). Only what is absent may be
-/// known by something else: else all users of a client would be one.
+/// Returns the name in a claim: a text that is not empty (RFC 7519, section 4.1; RFC 9068, section 2.2). Only an absent
+/// claim may be replaced by another: else all users of a client would be one.
 fn name<'a>(claims: &'a Map<String, Value>, claim: &str) -> Result<Option<&'a str>, &'static str> {
     match (claims.get(claim), claim) {
         (None, _) => Ok(None),

@@ -13,9 +13,9 @@ use crate::auth::fetch::{Fetch, Fetched};
 use crate::auth::url::form;
 use crate::model::Principal;
 
-/// How long an answer is believed without asking again: so long a revoked token may still be taken.
+/// Longest time that an answer is believed without asking again: so long a revoked token may still be taken.
 const FRESH: Duration = Duration::from_secs(30);
-/// How long the answer that a token is not active is believed.
+/// Longest time that the answer "not active" is believed.
 const FRESH_INACTIVE: Duration = Duration::from_secs(5);
 /// The most answers that are kept.
 const MOST: usize = 1000;
@@ -30,10 +30,10 @@ pub(crate) fn request(url: &str, client_id: &str, client_secret: &str, token: &s
     fetch
 }
 
-/// What the answer says of the token; `None` when it is not worth anything (section 2.2).
+/// Reads the answer's claims of the token; `None` when the token is not worth anything (section 2.2).
 ///
 /// # Errors
-/// What is wrong with the answer, for the server's operator.
+/// The fault of the answer, for the server's operator.
 pub(crate) fn read(answer: &Fetched) -> Result<Option<Map<String, Value>>, String> {
     match answer.status {
         200 => {}
@@ -57,7 +57,7 @@ pub(crate) struct Known {
     inactive: HashMap<[u8; 32], Duration>,
 }
 
-/// What stands for a token where the token itself is not to be kept.
+/// Returns the digest that stands for a token where the token itself is not to be kept.
 pub(crate) fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
@@ -81,7 +81,7 @@ impl Known {
         }
     }
 
-    /// True if a token was not active a moment ago.
+    /// Returns true if a token was not active a moment ago.
     pub(crate) fn is_inactive(&mut self, token: &[u8; 32], now: Duration) -> bool {
         let Some(until) = self.inactive.get(token) else { return false };
         let still = *until > now;

@@ -18,16 +18,16 @@ const FIRST_PAUSE: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Keys<K> {
     known: Option<(Arc<K>, Duration)>,
-    /// When the last fetch ended, whatever became of it.
+    /// Time of the end of the last fetch, whatever became of it.
     tried: Option<Duration>,
-    /// When the last one ended that was for a key that was not there.
+    /// Time of the end of the last fetch for a key that was not there.
     missed: Option<Duration>,
     failed: bool,
-    /// Where they are, once that is known.
+    /// Their address, once that is known.
     pub(crate) uri: Option<String>,
 }
 
-/// What is to be done about a token.
+/// Keys for a token, or the step that gets them.
 #[derive(Debug)]
 pub(crate) enum Look<K> {
     /// These are good.
@@ -47,7 +47,7 @@ impl<K> Default for Keys<K> {
 }
 
 impl<K> Keys<K> {
-    /// Which keys to use. `lacking` are those that do not have what a token needs.
+    /// Returns the keys to use. `lacking` are those that do not have what a token needs.
     pub(crate) fn look(&self, now: Duration, lacking: Option<&Arc<K>>) -> Look<K> {
         let since = |time: Duration| now.saturating_sub(time);
         let may = |last: Option<Duration>, pause: Duration| last.is_none_or(|last| since(last) >= pause);
@@ -67,7 +67,7 @@ impl<K> Keys<K> {
         }
     }
 
-    /// True if the last fetch brought nothing: there may be keys that nobody here knows.
+    /// Returns true if the last fetch brought nothing: there may be keys that nobody here knows.
     pub(crate) fn has_failed(&self) -> bool {
         self.failed
     }

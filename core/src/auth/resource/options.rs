@@ -16,7 +16,7 @@ use crate::model::Principal;
 /// The most seconds that clocks may differ by.
 const MAX_CLOCK_SKEW: u64 = 10 * 60;
 
-/// Whose access tokens a server takes over HTTP: it is an OAuth 2.1 resource server then, and each of its requests needs
+/// Access tokens that a server takes over HTTP: it is an OAuth 2.1 resource server then, and each of its requests needs
 /// a token in its `Authorization` header.
 ///
 /// ```
@@ -49,7 +49,7 @@ pub struct Auth {
     pub(crate) timeout: Duration,
 }
 
-/// Where the word on a token comes from.
+/// Source of the verdict on a token.
 #[derive(Clone)]
 pub(crate) enum Source {
     /// Its signature, by the keys that its issuer publishes.
@@ -69,7 +69,7 @@ pub(crate) enum Source {
 /// The program's own word on a token.
 pub(crate) type Verifier = dyn Fn(String) -> BoxFuture<Result<Principal>> + Send + Sync;
 
-/// What carries out an exchange with the authorization server in place of this crate.
+/// Function that carries out an exchange with the authorization server in place of this crate.
 pub(crate) type Fetcher =
     dyn Fn(http::Request<Bytes>) -> BoxFuture<Result<http::Response<Bytes>, String>> + Send + Sync;
 
@@ -100,8 +100,8 @@ impl Auth {
         Self::of(Source::Issuer { issuer: issuer.clone(), jwks_uri: None }, vec![issuer])
     }
 
-    /// Asks the authorization server about each token (RFC 7662), as this client of it (`client_secret_basic`). What is
-    /// active has to say for whom it is (`aud`). An answer is believed for 30 s. Say
+    /// Asks the authorization server about each token (RFC 7662), as this client of it (`client_secret_basic`). An
+    /// active token has to name its audience (`aud`). An answer is believed for 30 s. Say
     /// [`authorization_servers`](Self::authorization_servers), too.
     pub fn introspection(
         url: impl Into<String>,
@@ -135,7 +135,8 @@ impl Auth {
         Self::of(Source::Verifier(Arc::new(move |token| Box::pin(verify(token)))), Vec::new())
     }
 
-    /// Where the issuer's keys are, for one that publishes no metadata. It has no effect without an issuer.
+    /// Sets the address of the issuer's keys, for an issuer that publishes no metadata. It has no effect without an
+    /// issuer.
     #[must_use]
     pub fn jwks_uri(mut self, url: impl Into<String>) -> Self {
         if let Source::Issuer { jwks_uri, .. } = &mut self.source {
@@ -177,7 +178,8 @@ impl Auth {
         self
     }
 
-    /// Whoever was granted `scope` has `narrower` ones, too. May be said of several.
+    /// Adds scopes that `scope` implies: whoever was granted it has the `narrower` ones, too. May be called several
+    /// times.
     #[must_use]
     pub fn scope_implies(
         mut self,
@@ -202,7 +204,7 @@ impl Auth {
         self
     }
 
-    /// Where developers can read about the server, in the metadata: an http or https URL.
+    /// Sets the page where developers can read about the server, in the metadata: an http or https URL.
     #[must_use]
     pub fn resource_documentation(mut self, url: impl Into<String>) -> Self {
         self.resource_documentation = Some(url.into());
@@ -216,8 +218,8 @@ impl Auth {
         self
     }
 
-    /// How long the authorization server, or the function, may take over one question; for keys, metadata and all.
-    /// Default 10 s. Longer it is 503.
+    /// Sets the longest time that the authorization server, or the function, may take over one question; for keys,
+    /// metadata and all. Default 10 s. Longer it is 503.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;

@@ -5,10 +5,10 @@ use crate::model::Principal;
 
 /// The most scopes that a challenge names.
 const MOST: usize = 100;
-/// The most bytes of those that are granted already. What is needed is named whatever its length.
+/// The most bytes of those that are granted already. Needed scopes are named whatever their length.
 const MOST_BYTES: usize = 2048;
 
-/// What follows from `granted`, besides itself; what is implied may imply more.
+/// Returns the scopes that follow from `granted`, besides itself; an implied scope may imply more.
 pub(crate) fn implied(granted: &[String], rules: &[(String, Vec<String>)]) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     loop {
@@ -45,7 +45,7 @@ pub(crate) fn lacking(principal: &Principal, required: &[String], needed: &[Stri
     Some(named)
 }
 
-/// True if it is a `scope-token` (RFC 6749, section 3.3).
+/// Returns true if it is a `scope-token` (RFC 6749, section 3.3).
 pub(crate) fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e))
 }

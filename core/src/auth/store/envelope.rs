@@ -1,4 +1,4 @@
-//! The text of a login's file: whose it is in the clear, and the login, sealed where there is a key.
+//! The text of a login's file: the owner in the clear, and the login, sealed where there is a key.
 
 use std::fmt;
 
@@ -28,13 +28,13 @@ struct Envelope {
     sealed: Option<String>,
 }
 
-/// What every version has.
+/// Member that every version has.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
 }
 
-/// What seals logins. Its key is somewhere that other programs do not read.
+/// Cipher that seals logins. Its key is somewhere that other programs do not read.
 #[derive(Clone)]
 pub(super) struct Seal(XChaCha20Poly1305);
 
@@ -49,7 +49,7 @@ impl Seal {
         Self(XChaCha20Poly1305::new(&key.into()))
     }
 
-    /// A login cannot be taken for another's: whose it is, is sealed with it.
+    /// Returns the owner, which is authenticated with the login: one cannot be taken for another's.
     fn beside(key: &TokenKey) -> Vec<u8> {
         format!("tricorn login {VERSION}\0{}\0{}{}", key.issuer.len(), key.issuer, key.server).into_bytes()
     }
@@ -71,7 +71,7 @@ impl Seal {
     }
 }
 
-/// Why a file is not read.
+/// Reason for not reading a file.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Unread {
     /// It is not what was written.
@@ -95,7 +95,7 @@ pub(super) fn write(key: &TokenKey, login: &Secret, seal: Option<&Seal>) -> Resu
     Ok(serde_json::to_string(&Envelope { version: VERSION, issuer, server, login, sealed }).ok())
 }
 
-/// Whose login a file has, and the login.
+/// Reads the key and the login of a file.
 pub(super) fn read(text: &[u8], seal: Option<&Seal>) -> Result<(TokenKey, Secret), Unread> {
     let Versioned { version } = serde_json::from_slice(text).map_err(|_| Unread::Damaged("it is no login's file"))?;
     if version > VERSION {

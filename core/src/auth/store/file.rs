@@ -15,15 +15,15 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 
 /// The disk, or a keychain that asks its user, is not waited for any longer.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often somebody who waits for a login looks: at first, and in the end.
+/// Pauses between two looks while waiting for a login: at first, and in the end.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_millis(100));
 
-/// Where the key is that seals files.
+/// Source of the key that seals files.
 pub(super) trait Keys: Send + Sync + 'static {
     /// The key, made if there is none. May wait, and ask the user.
     ///
     /// # Errors
-    /// Why there is none to be had, for people; `None` where nobody expects one.
+    /// The reason why there is none, for people; `None` where nobody expects one.
     fn key(&self, dir: &Path) -> Result<[u8; 32], Option<String>>;
 }
 
@@ -59,10 +59,10 @@ impl FileStore {
         Self::with(dir.into(), None)
     }
 
-    /// As [`new`](Self::new), but what is secret in the files is sealed with a key from the operating system's keychain:
-    /// Keychain Services, Credential Manager, Secret Service. What others have left there unsealed is read, too. The first
-    /// login that is kept makes the key, and may ask the user, who has 45 s. Where no keychain gives a key, files are kept as
-    /// without it, which is said on standard error.
+    /// As [`new`](Self::new), but what is secret in the files is sealed with a key from the operating system's
+    /// keychain: Keychain Services, Credential Manager, Secret Service. Logins that others have left there unsealed are
+    /// read, too. The first login that is kept makes the key, and may ask the user, who has 45 s. Where no keychain
+    /// gives a key, files are kept as without it, which is said on standard error.
     ///
     /// It is the default of a client, which says nothing where there is no keychain at all.
     ///
@@ -102,7 +102,7 @@ impl FileStore {
         self.inner.place.dir()
     }
 
-    /// What waits for the disk is done where waiting is allowed, and to its end, whoever still waits for that.
+    /// Does work on the disk on a thread where waiting is allowed, and to its end, whoever still waits for that.
     fn run<T: Send + 'static>(&self, work: impl FnOnce(&Inner) -> Result<T> + Send + 'static) -> BoxFuture<Result<T>> {
         let inner = self.inner.clone();
         Box::pin(async move {

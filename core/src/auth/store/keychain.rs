@@ -28,7 +28,7 @@ use super::place;
 /// True if this build knows the keychain of its platform.
 pub(super) use system::KNOWN;
 
-/// What the key is called there.
+/// Name of the key there.
 const NAMES: (&str, &str) = ("tricorn", "token store");
 /// A keychain may ask its user, who may not be there. Together with the wait for another process that asks already
 /// (a minute) it is shorter than the patience of whoever wants a login.
@@ -40,7 +40,7 @@ pub(super) struct Keychain {
     pub(super) is_wanted: bool,
 }
 
-/// Why there is no key.
+/// Reason why there is no key.
 #[derive(Debug)]
 struct NoKey {
     why: String,

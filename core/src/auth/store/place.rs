@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 const MAX_FILE_BYTES: u64 = 4 * MAX_BYTES as u64;
 /// Files of one server that are looked at.
 const MAX_ISSUERS: usize = 100;
-/// So much longer than before a login may become without being in want of room.
+/// Additional length that a login may get without being in want of room.
 const SPARE: usize = 16 * 1024;
 /// Damaged files of one login that are put aside.
 const MAX_BAD: usize = 9;
@@ -32,7 +32,7 @@ pub(super) struct Place {
     dir: PathBuf,
 }
 
-/// What a login's files are called, without the ends of their names.
+/// Names of a login's files, without their ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Stem(String);
 
@@ -41,9 +41,9 @@ struct Stem(String);
 pub(super) struct Lock {
     stem: Stem,
     one: Mutex<()>,
-    /// How long the room is that was made for another text.
+    /// Size of the room that was made for another text.
     room: Mutex<Option<u64>>,
-    /// Where that is.
+    /// Its path.
     new: PathBuf,
     /// Closed, it is somebody else's.
     _file: File,
@@ -150,12 +150,12 @@ impl Place {
         }
     }
 
-    /// What a file has, if it can be read.
+    /// Returns the content of a file, if it can be read.
     fn read(&self, stem: &Stem, seal: Key<'_>) -> Result<Option<Result<(TokenKey, Secret), Unread>>> {
         self.is_own()?;
         let path = self.path(stem, ".json");
         if path.is_symlink() {
-            // What it leads to is somebody else's file, whose mode is not ours to change.
+            // It leads to somebody else's file, whose mode is not ours to change.
             return Ok(Some(Err(Unread::Damaged("it is a link"))));
         }
         // To open a pipe would wait for whoever writes into it.
@@ -185,7 +185,7 @@ impl Place {
         }))
     }
 
-    /// What is kept. A damaged file is put aside by whoever has its lock, or gets it.
+    /// Returns the stored login. A damaged file is put aside by whoever has its lock, or gets it.
     fn take(&self, stem: &Stem, lock: Option<&Lock>, seal: Key<'_>) -> Result<Option<(TokenKey, Secret)>> {
         let path = self.path(stem, ".json");
         let own = match self.read(stem, seal)? {
@@ -209,7 +209,7 @@ impl Place {
         outcome
     }
 
-    /// What is kept of a login.
+    /// Loads a stored login.
     pub(super) fn load(&self, key: &TokenKey, lock: Option<&Lock>, seal: Key<'_>) -> Result<Option<Secret>> {
         Ok(self.take(&Stem::of(key), lock, seal)?.map(|(_, login)| login))
     }
@@ -310,7 +310,7 @@ impl Place {
 /// Runs `work` while no other process that shares the directory runs such, too.
 ///
 /// # Errors
-/// Why it was not run, for people.
+/// The reason why it was not run, for people.
 pub(super) fn only_one<T>(dir: &Path, work: impl FnOnce() -> T) -> Result<T, String> {
     use std::time::{Duration, Instant};
 

@@ -123,7 +123,7 @@ fn what_a_refusal_repeats_of_what_is_secret_is_not_shown() {
     let refusal = answer(&fetched(400, &body.to_string()), 0).expect_err("refused").without(["secret-refresh-token"]);
     let shown = refusal.to_string();
     assert!(shown.starts_with("HTTP 400 \"invalid_request\"") && !shown.contains("secret-refresh"), "{shown}");
-    // What is cut off is hidden, too; a short text is in too many words.
+    // A secret that is cut off is hidden, too; a short text is in too many words.
     let body = json!({"error": "invalid_request", "error_description": "bad secret-ref"});
     let refusal =
         answer(&fetched(400, &body.to_string()), 0).expect_err("refused").without(["secret-refresh-token", "bad"]);

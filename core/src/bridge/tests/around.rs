@@ -1,4 +1,4 @@
-//! What stands around a host's handlers: middleware, a lifespan.
+//! Tests of the layers around a host's handlers: middleware, a lifespan.
 
 use super::*;
 
@@ -82,7 +82,7 @@ async fn a_host_says_whose_a_request_is_inside_of_its_middleware() {
             assert_eq!((error.code(), error.message()), (Some(-32603), "the server's principal: it failed"));
         }
     }
-    // What is no matter of a user's is not asked for.
+    // The principal of a request that needs none is not asked for.
     let (client, _guard, _outcome) = it.call().await;
     it.bridge.next(handled(&it.next().await, 8), 6, None, "");
     let (send, _listed) = oneshot::channel();
@@ -104,7 +104,7 @@ async fn cancelling_reaches_the_hosts_middleware_and_what_it_runs() {
     };
     it.bridge.next(outer, 5, None, "");
     let inner = it.next_call().await;
-    // What middleware no longer waits for is cancelled.
+    // A request that middleware no longer waits for is cancelled.
     it.bridge.settle(5);
     assert!(matches!(it.next().await[..], [Delivery::Cancel { key, .. }] if key == inner));
     it.bridge.next(outer, 6, Some(RawJson::from_value(&json!({"name": "t", "arguments": {}}))), "");

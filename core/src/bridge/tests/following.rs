@@ -6,7 +6,7 @@ const TOOL: &str = r#"{"name": "slow", "inputSchema": {"type": "object"}, "execu
 const QUESTION: &str =
     r#"{"message": "who?", "requestedSchema": {"type": "object", "properties": {"n": {"type": "string"}}}}"#;
 
-/// What comes next of calls (`["call", handler, key]`) and of what settles (`[op, outcome]`).
+/// Deliveries in order: calls (`["call", handler, key]`) and settled operations (`[op, outcome]`).
 struct Deliveries<'a> {
     it: &'a Fixture,
     left: Vec<Value>,

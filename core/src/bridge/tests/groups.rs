@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What an operation settled with.
+/// Waits for the outcome of an operation.
 async fn settled(it: &Fixture, op: u64) -> Value {
     loop {
         for delivery in it.next().await {

@@ -37,7 +37,7 @@ async fn a_host_takes_one_change_after_the_other() {
         it.server.server.list_changed(Kind::Tool);
         assert_eq!(it.find(settled).await, json!([5, {"method": TOOLS}]));
         assert_eq!(it.server.server.usage().listeners, usize::from(revision > "2026"));
-        // Who waits is told that it is over.
+        // A waiting call is told that it is over.
         client.next_change(9, 7);
         client.end_listening(7);
         assert_eq!(it.find(settled).await, json!([9, null]));
@@ -45,7 +45,7 @@ async fn a_host_takes_one_change_after_the_other() {
         assert_eq!(it.find(settled).await, json!([6, null]), "nothing is listened to");
         it.settle().await;
         assert_eq!(it.server.server.usage().listeners, 0);
-        // What its handlers hear.
+        // Notifications that its handlers hear.
         client.hear_changes();
         it.settle().await;
         it.server.server.list_changed(Kind::Tool);
@@ -89,7 +89,7 @@ async fn changes_of_a_list_that_wait_are_one() {
     it.bridge.offer_event(1, "notification", prompts);
     it.bridge.offer_event(2, "notification", tools());
     assert_eq!(it.bridge.take().len(), 3);
-    // What was taken stands for nothing that comes after it.
+    // A notification that was taken stands for none that comes after it.
     it.bridge.offer_event(1, "notification", tools());
     assert_eq!(it.bridge.take().len(), 1);
     assert_eq!(it.bridge.metrics().dropped, 0);

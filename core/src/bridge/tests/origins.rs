@@ -1,4 +1,4 @@
-//! What caused a delivery, by the number of the operation that a host started.
+//! Tests of the cause of a delivery, by the number of the operation that a host started.
 
 use super::*;
 

@@ -34,7 +34,7 @@ type Limiter = RateLimiter<String, Sessions, MonotonicClock, NoOpMiddleware<Inst
 struct Sessions(Arc<HashMapStateStore<String>>);
 
 impl Sessions {
-    /// True if there is no room for this one, which has no count yet.
+    /// Returns true if there is no room for this one, which has no count yet.
     fn is_full_for(&self, session: &String) -> bool {
         let counts = self.0.lock();
         counts.len() >= MAX_SESSIONS && !counts.contains_key(session)
@@ -76,13 +76,13 @@ pub struct RateLimit {
     quota: Quota,
     limiter: Arc<Limiter>,
     sessions: Sessions,
-    /// When was last looked for counts that can be forgotten.
+    /// Time of the last look for counts that can be forgotten.
     swept: Arc<Mutex<Option<Instant>>>,
     per_session: bool,
 }
 
 impl RateLimit {
-    /// So many requests each second, as many at once.
+    /// Allows this many requests each second, and as many at once.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for a rate that is not positive.
@@ -112,7 +112,7 @@ impl RateLimit {
         self
     }
 
-    /// True if a request may go on.
+    /// Lets a request go on, if there is room for it.
     ///
     /// # Errors
     /// In which time it may come again.
@@ -125,7 +125,7 @@ impl RateLimit {
         self.limiter.check_key(&session).map_err(|refusal| refusal.wait_time_from(MonotonicClock.now()))
     }
 
-    /// True if it is time to look for what can be forgotten.
+    /// Returns true if it is time to look for what can be forgotten.
     fn sweeps(&self, now: Instant) -> bool {
         let mut swept = self.swept.lock().unwrap_or_else(PoisonError::into_inner);
         let due = swept.is_none_or(|last| now.duration_since(last) >= SWEEP);
@@ -136,12 +136,12 @@ impl RateLimit {
     }
 }
 
-/// What a request is answered with that there is no room for.
+/// Returns the answer to a request that there is no room for.
 fn busy(revision: Revision, message: String) -> Error {
     Error::rpc(revision.rules().busy, message)
 }
 
-/// Which client a request is from: none where nothing tells it from others.
+/// Returns the client that a request is from: none where nothing tells it from others.
 fn client_of(context: &Context) -> Option<String> {
     let (transport, link) = (&context.request().transport, context.link());
     let session = transport.session_id.as_deref().map(str::to_owned);

@@ -10,12 +10,12 @@ use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::{Revision, shape};
 use crate::protocol::{Call, CallId, Input, LogLevel, Payload, Role};
 
-/// Of one request the answer comes here; the rest goes on to the peer.
+/// Link of one request that takes its answer; the rest goes on to the peer.
 pub(super) struct Caught {
     link: Arc<dyn Link>,
     /// The request that it is inside of.
     outer: Context,
-    /// What is told of tasks.
+    /// Receiver of the tasks that are created.
     passing: Option<Arc<Passing>>,
     revision: Revision,
     /// True if plain answers are a tool's.
@@ -25,7 +25,7 @@ pub(super) struct Caught {
 
 struct State {
     done: Option<Done>,
-    /// What runs, to be cancelled.
+    /// The running request, to be cancelled.
     running: Option<Context>,
 }
 

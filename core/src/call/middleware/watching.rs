@@ -13,13 +13,13 @@ use crate::jsonrpc::{RawJson, unquoted};
 use crate::protocol::Origin;
 use crate::report;
 
-/// What became of one request.
+/// Outcome of one request.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct RequestRecord {
     /// Its method, such as `tools/call`.
     pub method: String,
-    /// What it was about: the tool's or prompt's name, or the resource's URI.
+    /// Its object: the tool's or prompt's name, or the resource's URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Time until its answer, in seconds.
@@ -29,7 +29,7 @@ pub struct RequestRecord {
     pub error: Option<String>,
     /// It was cancelled, and not answered.
     pub cancelled: bool,
-    /// What caused it.
+    /// Its cause.
     #[serde(skip)]
     pub(crate) origin: Option<Origin>,
 }
@@ -87,13 +87,13 @@ fn member(request: &Request, key: &str) -> Option<String> {
     unquoted(members.get(key)?.get()).map(std::borrow::Cow::into_owned)
 }
 
-/// How long the requests of one method took.
+/// Timings of the requests of one method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct MethodTiming {
     /// Finished requests.
     pub count: u64,
-    /// Of them, those answered with an error or cancelled.
+    /// Those of them that were answered with an error or cancelled.
     pub failed: u64,
     /// The time of all of them together, in seconds.
     pub seconds: f64,
@@ -115,7 +115,7 @@ impl Timing {
         Self::default()
     }
 
-    /// What was counted so far, by method.
+    /// Returns the timings so far, by method.
     #[must_use]
     pub fn summary(&self) -> BTreeMap<String, MethodTiming> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -9,7 +9,7 @@ use crate::call::{CallOptions, Context, Reply};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::{RawJson, code};
 
-/// What a handler asks instead of answering: questions by their keys, each with its method and parameters, and a state
+/// Questions that a handler asks instead of answering, by their keys, each with its method and parameters, and a state
 /// for itself.
 pub(crate) struct Input {
     pub(crate) questions: Vec<(String, &'static str, RawJson)>,
@@ -22,10 +22,10 @@ pub(crate) struct Input {
 const MAX_ANSWERS: usize = 256;
 /// And of their bytes.
 const MAX_ANSWERED: usize = 16 * 1024 * 1024;
-/// How often a handler runs for one request, at most.
+/// The most runs of a handler for one request.
 const MAX_RUNS: u32 = 32;
 
-/// What came of the last round of one request.
+/// Outcome of the last round of one request.
 #[derive(Default)]
 pub(crate) struct ByHand(Mutex<Given>);
 
@@ -36,7 +36,7 @@ struct Given {
     /// Steps that were done, and those that this run has come to.
     steps: Vec<(String, RawJson)>,
     stepped: Vec<String>,
-    /// What the context has asked by requests, with the answers, and whether this run has come to it.
+    /// Questions that the context has asked by requests, with the answers; true if this run has come to it.
     answered: Vec<([u8; 32], RawJson, bool)>,
     runs: u32,
 }
@@ -66,7 +66,7 @@ impl ByHand {
         self.lock().steps.push((name.to_owned(), result));
     }
 
-    /// True if the handler has asked by hand.
+    /// Returns true if the handler has asked by hand.
     pub(crate) fn has_asked(&self) -> bool {
         self.lock().runs > 0
     }
@@ -124,7 +124,7 @@ pub(crate) fn ask_by_requests(context: Context, input: Input, params: RawJson, r
             // Its questions are taken back; dropping the reply sends nothing.
             None => drop(reply),
             Some(Ok(())) => context.run_again(params.clone(), reply.for_again(&context, &params)),
-            // What became of a question to the client is no secret.
+            // The fate of a question to the client is no secret.
             Some(Err(error)) => match error.kind() {
                 ErrorKind::Rpc => match error.as_answer() {
                     Some(text) => reply.failed(text),
@@ -141,7 +141,7 @@ async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<St
     if input.questions.is_empty() && input.state.is_none() && !input.waits {
         return Err(no_question());
     }
-    // Who cannot be asked everything is asked nothing.
+    // A client that cannot be asked everything is asked nothing.
     for (_, method, params) in &input.questions {
         context.can_ask(method, Some(params))?;
     }
@@ -164,7 +164,7 @@ async fn responses(context: &Context, input: &Input, runs: u32) -> Result<Map<St
     Ok(responses)
 }
 
-/// What a question is known by.
+/// Returns the digest that a question is known by.
 pub(crate) fn known_by(method: &str, params: Option<&RawJson>) -> [u8; 32] {
     let params: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
     super::seal::digest(&json!([method, params]))

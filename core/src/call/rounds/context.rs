@@ -1,4 +1,4 @@
-//! What a handler's context has to do with rounds.
+//! Rounds in a handler's context.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,13 +16,13 @@ use crate::protocol::revision::{Era, Method};
 use crate::protocol::{Payload, Role};
 
 impl Context {
-    /// True if the question goes out with this request's answer, as the revision's servers send no requests.
+    /// Returns true if the question goes out with this request's answer, as the revision's servers send no requests.
     pub(in crate::call) fn asks_by_rounds(&self, method: &str) -> bool {
         let modern = self.request().revision.era() == Era::Modern && self.link().role() == Role::Server;
         modern && !self.link().is_detached() && Method::find(method).is_some_and(Method::is_question)
     }
 
-    /// True if it matters whose the request is: it may ask its client in rounds, or is about tasks.
+    /// Returns true if the principal of the request matters: it may ask its client in rounds, or is about tasks.
     pub(crate) fn needs_principal(&self) -> bool {
         let request = self.request();
         let is_of_tasks = request.method.starts_with("tasks/") || request.method == "subscriptions/listen";
@@ -53,7 +53,7 @@ impl Context {
         }
     }
 
-    /// True if the client can be asked this: what goes out together is checked before anything of it does.
+    /// Checks that the client can be asked this: what goes out together is checked before anything of it does.
     ///
     /// # Errors
     /// [`Unsupported`](crate::ErrorKind::Unsupported) when the revision has no such question, or the client does not declare
@@ -83,8 +83,8 @@ impl Context {
         missing.next().map_or(Ok(()), |first| Err(undeclared(row.name, first)))
     }
 
-    /// What a question is known by that goes out as a request, and may be come to again: its handler runs once more when it
-    /// asks by hand.
+    /// Returns the digest of a question that goes out as a request, and may be come to again: its handler runs once
+    /// more when it asks by hand.
     pub(in crate::call) fn question(&self, method: &str, params: Option<&RawJson>) -> Option<[u8; 32]> {
         let is_asked = Method::find(method).is_some_and(Method::is_question) && self.link().role() == Role::Server;
         (is_asked && super::may_ask(self.request())).then(|| super::known_by(method, params))
@@ -137,7 +137,7 @@ impl Context {
         })
     }
 
-    /// What the handler that asks by hand gave itself in the last round.
+    /// Returns the state that the handler, which asks by hand, gave itself in the last round.
     ///
     /// # Errors
     /// As [`Rounds::of`].
@@ -148,7 +148,7 @@ impl Context {
         })
     }
 
-    /// What the request is to be answered with instead of this, because of what its handler has asked its client.
+    /// Returns the answer that replaces this one, because of the questions that the handler has asked its client.
     /// `refused`: it ended with the error of a question that was not sent, and the number of that, if it is known.
     pub(in crate::call) fn instead(
         &self,
@@ -156,19 +156,19 @@ impl Context {
         refused: Option<Option<u64>>,
     ) -> Option<Result<Payload>> {
         let rounds: &Rounds = self.request().rounds.as_ref()?.kept.get()?.downcast_ref()?;
-        // What was meant as an answer, and not what went wrong on the way.
+        // Answers that were meant, and not failures on the way.
         let (refused, meant) = match outcome {
             Ok(Payload::Failed(_)) => (refused, false),
             Ok(_) => (refused, true),
             Err(error) if error.kind() == ErrorKind::Unsupported => (Some(error.refusal()), false),
             Err(error) => (refused, error.code().is_some()),
         };
-        // Who cannot be asked everything is asked nothing.
+        // A client that cannot be asked everything is asked nothing.
         let refused = refused.and_then(|number| rounds.refusal(number)).map(Err);
         refused.or_else(|| rounds.outcome(meant))
     }
 
-    /// True if the run of the handler ends at a question.
+    /// Returns true if the run of the handler ends at a question.
     pub(in crate::call) fn has_asked(&self) -> bool {
         let kept = self.request().rounds.as_ref().and_then(|request| request.kept.get());
         kept.and_then(|kept| kept.downcast_ref::<Rounds>()).is_some_and(Rounds::has_asked)

@@ -47,11 +47,11 @@ const MAX_PENDING: usize = 64;
 pub(crate) struct Rounds {
     sealer: Arc<Sealer>,
     rules: &'static Rules,
-    /// What the state belongs to: method, parameters, principal.
+    /// Request that the state belongs to: method, parameters, principal.
     bound: [u8; 32],
-    /// What the client sent back.
+    /// Answers that the client sent back.
     responses: Map<String, Value>,
-    /// Of that, or of a round before, the answers to what the handler asked by hand last.
+    /// Those of them, or of a round before, to the questions that the handler asked by hand last.
     by_hand: Map<String, Value>,
     state: Mutex<State>,
 }
@@ -59,22 +59,23 @@ pub(crate) struct Rounds {
 #[derive(Default)]
 struct State {
     kept: Kept,
-    /// Of what was answered, what the handler has asked for in this run.
+    /// For each answered question, true if the handler has asked for it in this run.
     used: Vec<bool>,
     /// Steps that this run has come to.
     stepped: Vec<String>,
     pending: Vec<Pending>,
-    /// What questions of this run were refused for want of, in the order in which they were, with the number of each.
+    /// Missing capabilities for which questions of this run were refused, in that order, with the number of each
+    /// question.
     missing: Vec<(u64, Vec<&'static str>)>,
-    /// What the handler asks by itself.
+    /// Questions that the handler asks by itself.
     own: Option<Own>,
-    /// What middleware around the handler had come to before that ran: used, stepped, pending.
+    /// State of the middleware around the handler before that ran: used, stepped, pending.
     outside: Option<(Vec<bool>, Vec<String>, usize)>,
-    /// How many questions the handler's own answer has told.
+    /// Number of questions that the handler's own answer has told.
     told: Option<usize>,
 }
 
-/// What a handler asks by itself.
+/// Questions that a handler asks by itself.
 struct Own {
     questions: Map<String, Value>,
     state: Option<RawJson>,
@@ -82,7 +83,7 @@ struct Own {
     by_hand: Map<String, Value>,
 }
 
-/// What is sealed.
+/// The sealed state.
 #[derive(Default, Clone, Serialize, Deserialize)]
 struct Kept {
     /// Counts the questions, for their keys.
@@ -100,7 +101,7 @@ struct Kept {
     /// The answers to what the handler asked by hand last, while the engine asks.
     #[serde(rename = "h", default, skip_serializing_if = "Map::is_empty")]
     by_hand: Map<String, Value>,
-    /// How many of the answers are from before that: the handler goes on from there and need not ask for them again.
+    /// Number of answers from before that: the handler goes on from there and need not ask for them again.
     #[serde(rename = "b", default, skip_serializing_if = "is_zero")]
     before: usize,
 }
@@ -115,7 +116,7 @@ const fn is_zero(number: &usize) -> bool {
 struct Answered {
     #[serde(rename = "d")]
     digest: String,
-    /// What it was, for people.
+    /// Its method, for people.
     #[serde(rename = "w")]
     what: String,
     #[serde(rename = "r")]
@@ -142,7 +143,7 @@ struct Pending {
     trace: Option<TraceContext>,
 }
 
-/// What becomes of a question.
+/// Fate of a question.
 pub(crate) enum Answer {
     /// It was answered.
     Now(RawJson),
@@ -248,7 +249,7 @@ impl Rounds {
         }
         let before = kept.asked.iter().position(|asked| asked.digest == digest).map(|n| kept.asked.remove(n));
         let response = before.as_ref().and_then(|asked| self.responses.get(&asked.key)).map(RawJson::from_value);
-        // What is no answer is asked for again.
+        // A question whose answer is none is asked again.
         if let (Some(asked), Some(response)) = (&before, response)
             && let Ok(result) = ask::received(self.rules, method, Some(&params), response, judged)
         {
@@ -268,7 +269,8 @@ impl Rounds {
         Ok(Answer::Later)
     }
 
-    /// True if this can be asked: its method and its parameters as they go out. What the client lacks for it is remembered.
+    /// Checks that this can be asked, and returns its method and its parameters as they go out. Capabilities that the
+    /// client lacks for it are remembered.
     ///
     /// # Errors
     /// As [`ask`](Self::ask).
@@ -310,24 +312,24 @@ impl Rounds {
         self.lock().kept.steps.push((name.to_owned(), result));
     }
 
-    /// True if this run has asked something that has no answer yet.
+    /// Returns true if this run has asked something that has no answer yet.
     pub(crate) fn has_asked(&self) -> bool {
         let state = self.lock();
         state.own.is_some() || !state.pending.is_empty()
     }
 
-    /// What a request is answered with whose handler ended with the error of a refused question, in whatever words: of the
-    /// one with this number, or of any where that got lost on the way.
+    /// Returns the answer to a request whose handler ended with the error of a refused question, in whatever words: of
+    /// the one with this number, or of any where that got lost on the way.
     pub(crate) fn refusal(&self, number: Option<u64>) -> Option<Error> {
         let state = self.lock();
         let first = state.missing.iter().position(|(known, _)| number.is_none_or(|number| number == *known))?;
-        // What was asked at the same time was refused, too, before the first one ended the handler.
+        // Questions at the same time were refused, too, before the first one ended the handler.
         let missing: Vec<&str> = state.missing[first..].iter().flat_map(|(_, missing)| missing).copied().collect();
         Some(modern::missing_capabilities(&missing))
     }
 
-    /// The handler has ended: what the request is answered with because it has asked. What the handler was answered with,
-    /// middleware around it may change: `meant` says that this is such an answer.
+    /// Ends the handler: returns the answer to the request if the handler has asked. Middleware around it may change
+    /// the handler's answer: `meant` says that this is such an answer.
     pub(crate) fn outcome(&self, meant: bool) -> Option<Result<Payload>> {
         let mut state = self.lock();
         let asked = state.pending.len();
@@ -340,7 +342,7 @@ impl Rounds {
             return Some(self.required(questions.clone(), &kept));
         }
         let first = state.pending.first()?;
-        // What was answered has not been asked again, and something else was: the handler is not the same every time.
+        // An answered question has not been asked again, and another one was: the handler is not the same every time.
         let mut demanded = state.kept.answered.iter().zip(&state.used).skip(state.kept.before);
         let unasked = demanded.find(|(_, used)| !**used).map(|(a, _)| &a.what);
         let given = state.kept.asked.iter().find(|asked| self.responses.contains_key(&asked.key)).map(|a| &a.what);
@@ -400,7 +402,7 @@ impl Rounds {
     }
 }
 
-/// What is needed and not declared.
+/// Returns the capabilities that are needed and not declared.
 fn lacking<'a>(
     needed: impl Iterator<Item = &'static str> + 'a,
     declared: &'a Capabilities,
@@ -443,7 +445,8 @@ pub(crate) async fn back_off(link: &Arc<dyn Link>, times: u32) {
     over.wait().await;
 }
 
-/// Tells one principal from others, and not who he is; none when nobody says who sent the request.
+/// Returns a digest that tells one principal from others, and not its name; none when nobody names the sender of the
+/// request.
 ///
 /// # Errors
 /// As [`principal::principal`].
@@ -475,7 +478,7 @@ fn question(method: &str, params: &RawJson, trace: Option<&TraceContext>) -> Val
     question
 }
 
-/// What a handler is told that keeps rounds where there are none.
+/// Returns the error for a handler that keeps rounds where there are none.
 pub(crate) fn no_rounds(request: &RequestContext) -> Error {
     let (method, revision) = (request.method, request.revision);
     let message = format!(
@@ -485,12 +488,12 @@ pub(crate) fn no_rounds(request: &RequestContext) -> Error {
     Error::rpc(code::INTERNAL_ERROR, message)
 }
 
-/// True if a handler of this request may ask by hand.
+/// Returns true if a handler of this request may ask by hand.
 pub(crate) fn may_ask(request: &RequestContext) -> bool {
     Method::find(request.method).is_some_and(|row| row.input_required)
 }
 
-/// Why this request cannot ask.
+/// Returns the reason why this request cannot ask.
 pub(crate) fn refused(method: &str, request: &RequestContext) -> Error {
     let why = match Method::find(request.method) {
         Some(row) if row.input_required => "the client declares no capability that it needs".to_owned(),

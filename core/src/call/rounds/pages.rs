@@ -8,9 +8,9 @@ use crate::error::{Error, URL_ELICITATION_REQUIRED};
 use crate::jsonrpc::RawJson;
 use crate::protocol::revision::Era;
 
-/// What an error that names pages asks in a revision that has no such error: a question for each page. The handler runs
-/// again when the user has agreed to them all; from then on nothing more is asked, and the client comes back after some
-/// time. A user who does not agree is not asked again: the error stays one.
+/// Returns the questions of an error that names pages, in a revision that has no such error: one for each page. The
+/// handler runs again when the user has agreed to them all; from then on nothing more is asked, and the client comes
+/// back after some time. A user who does not agree is not asked again: the error stays one.
 pub(crate) fn pages(context: &Context, error: &Error) -> Option<Input> {
     #[derive(Deserialize)]
     struct Data {

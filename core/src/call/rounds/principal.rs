@@ -1,4 +1,4 @@
-//! Whose a request is: what a state between rounds is bound to besides the request itself.
+//! Principal of a request: a state between rounds is bound to it besides the request itself.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::jsonrpc::code;
 use crate::protocol::RequestContext;
 use crate::report;
 
-/// Why it cannot be said whose a request is of which the function asks something.
+/// Reason why a request has no principal when the function asks something of it.
 pub(crate) const MUST_NOT_ASK: &str = "it must not ask the client";
 
-/// What a server says of whose a request is.
+/// Function of a server that names the principal of a request.
 pub(crate) struct Principal(pub(crate) Arc<Names>);
 
 /// An error is why it cannot say.
@@ -41,7 +41,7 @@ impl Drop for Asking {
     }
 }
 
-/// Who sent the request. Forms of different kinds are never equal.
+/// Returns the sender of the request. Forms of different kinds are never equal.
 ///
 /// # Errors
 /// −32603 when the server's function panics or asks the client.

@@ -1,4 +1,4 @@
-//! `requestState`: what a server has to remember between two rounds, kept by the client, who cannot read or change it.
+//! `requestState`: a server's memory between two rounds, kept by the client, which cannot read or change it.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 
 /// The format of what is sealed.
 const VERSION: u8 = 1;
-/// How far the clocks of two servers may be apart.
+/// Greatest difference between the clocks of two servers, in seconds.
 const MAX_SKEW: u64 = 60;
 const NONCE: usize = 24;
 const KEY_ID: usize = 4;
@@ -22,7 +22,7 @@ const HEAD: usize = 1 + KEY_ID + NONCE;
 /// The least length of a secret.
 const MIN_SECRET: usize = 32;
 
-/// How the state between two rounds is kept: specification, "Multi Round-Trip Requests".
+/// Options of the state between two rounds: specification, "Multi Round-Trip Requests".
 pub(crate) struct SealOptions<'a> {
     /// The server's name: one of another name does not open what this one has sealed, whatever secrets they share.
     pub(crate) server: &'a str,
@@ -86,7 +86,7 @@ impl Sealer {
         Ok(Self { server: server.finalize().into(), keys, ttl, max_bytes: options.max_bytes, now })
     }
 
-    /// What is authenticated besides: version and key, the server, what it is bound to.
+    /// Returns the additional authenticated data: version and key, the server, the request that it is bound to.
     fn beside(&self, named: &[u8], bound: &[u8]) -> Vec<u8> {
         [named, &self.server, bound].concat()
     }
@@ -120,7 +120,7 @@ impl Sealer {
         Ok(text)
     }
 
-    /// What was sealed.
+    /// Opens a sealed text.
     ///
     /// # Errors
     /// −32602: it is not this server's, was changed, belongs to another request, or has expired.
@@ -165,7 +165,7 @@ fn random<const N: usize>() -> Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// What tells values from one another: equal values have equal digests, however they are written.
+/// Returns a digest of a value: equal values have equal digests, however they are written.
 pub(super) fn digest(value: &Value) -> [u8; 32] {
     let mut hash = Sha256::new();
     feed(&mut hash, value);

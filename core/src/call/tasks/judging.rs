@@ -1,4 +1,4 @@
-//! What becomes of a task whose handler has answered.
+//! End of a task whose handler has answered.
 
 use serde::Deserialize;
 
@@ -11,7 +11,7 @@ use crate::protocol::revision::{Method, Revision, shape};
 use crate::store::Outcome;
 
 impl Tasks {
-    /// What an answer of a handler makes of its task.
+    /// Returns the end of a task whose handler has answered.
     pub(super) fn judged(
         &self,
         method: &Method,
@@ -44,7 +44,7 @@ impl Tasks {
     }
 }
 
-/// What a tool's result says of its failure, if it is one.
+/// Returns the failure that a tool's result describes, if it is one.
 fn failure(result: &RawJson) -> Option<String> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]

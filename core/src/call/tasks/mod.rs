@@ -81,11 +81,11 @@ struct Running {
     context: Context,
     /// Questions to the peer that wait for their answers.
     asking: usize,
-    /// Who waits for the result.
+    /// Requests that wait for the result.
     waiters: Vec<(CallId, Reply)>,
-    /// How often its messages are told.
+    /// Pace of its status messages.
     pace: Pace,
-    /// Of the extension: what it asks its client.
+    /// Questions to the client, of a task of the extension.
     questions: Option<Questions>,
     /// Counts what was told of it.
     version: u64,
@@ -97,7 +97,7 @@ impl Running {
         self.waiters.iter().map(|(call, _)| *call).collect()
     }
 
-    /// Stops the handler and tells who waits.
+    /// Stops the handler and answers the requests that wait.
     fn stop(self, reason: &str, error: &Error) {
         self.context.cancel(Some(reason));
         let closed = error.kind() == ErrorKind::Closed;
@@ -107,12 +107,12 @@ impl Running {
     }
 }
 
-/// Whose the tasks of a connection are.
+/// Returns the owner of the tasks of a connection.
 fn owner_of(link: &dyn Link) -> Owner {
     Owner(format!("connection {}", link.number()).into())
 }
 
-/// Of requests that wait, the newest one whose answer somebody reads. Not to be called under a lock.
+/// Returns the newest of the waiting requests whose answer somebody reads. Not to be called under a lock.
 fn newest_read(link: &dyn Link, waiting: &[CallId]) -> Option<CallId> {
     waiting.iter().rev().copied().find(|call| link.is_read(*call))
 }
@@ -331,7 +331,7 @@ impl Tasks {
         }
     }
 
-    /// True if the connection has tasks that it can still ask for.
+    /// Returns true if the connection has tasks that it can still ask for.
     pub(crate) fn has_of(&self, link: &dyn Link) -> bool {
         let state = self.lock();
         state.links.contains(&link.number()) && !state.store.page(&owner_of(link), 0, 1).0.is_empty()
@@ -412,7 +412,7 @@ impl Tasks {
         }
     }
 
-    /// What the task is doing, for people.
+    /// Sets the status message of the task, for people.
     fn set_status(&self, link: &Arc<dyn Link>, id: &str, message: &str) {
         self.change(link, id, |running, task, now| {
             if task.status_message.as_deref() == Some(message) {

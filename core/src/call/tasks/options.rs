@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::options::seconds;
 use crate::store::TaskRoom;
 
-/// What a side that runs requests as tasks will bear. The same names in every language; times in seconds.
+/// Limits of a side that runs requests as tasks. The same names in every language; times in seconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
@@ -18,12 +18,12 @@ pub struct TaskOptions {
     pub max_session_tasks: usize,
     /// The bytes of all results kept; the longest finished tasks make room. Default 16 MiB.
     pub max_task_bytes: usize,
-    /// How long a task lives, from its creation, when its request does not say. Default 3600.
+    /// Lifetime of a task, from its creation, when its request names none. Default 3600.
     pub task_ttl: f64,
     /// The longest that a task lives, whatever its request says; after that it is stopped, and gone with its result.
     /// Default 86400.
     pub max_task_ttl: f64,
-    /// How often whoever waits should look. Default 1.
+    /// Interval at which waiting peers should look. Default 1.
     pub task_poll_interval: f64,
 }
 
@@ -68,7 +68,7 @@ impl TaskOptions {
         self
     }
 
-    /// How long a task lives when its request does not say, in seconds.
+    /// Sets the lifetime of a task when its request names none, in seconds.
     #[must_use]
     pub fn task_ttl(mut self, seconds: f64) -> Self {
         self.task_ttl = seconds;
@@ -82,7 +82,7 @@ impl TaskOptions {
         self
     }
 
-    /// How often whoever waits should look, in seconds.
+    /// Sets the interval at which waiting peers should look, in seconds.
     #[must_use]
     pub fn task_poll_interval(mut self, seconds: f64) -> Self {
         self.task_poll_interval = seconds;
@@ -115,7 +115,7 @@ impl TaskOptions {
         TaskRoom { tasks: self.max_tasks, tasks_per_owner: self.max_session_tasks, bytes: self.max_task_bytes }
     }
 
-    /// How long a task lives that asks for so many milliseconds.
+    /// Returns the lifetime of a task that asks for so many milliseconds.
     pub(super) fn ttl(&self, asked: Option<u64>) -> Duration {
         let time = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         asked.map_or_else(|| time(self.task_ttl), Duration::from_millis).min(time(self.max_task_ttl))

@@ -38,19 +38,19 @@ type Progress = Arc<dyn Fn(RawJson) + Send + Sync>;
 /// Sends a request as it stands, never as a task.
 pub(crate) type Ask = Arc<dyn Fn(&str, Option<RawJson>, &CallOptions) -> Answer + Send + Sync>;
 
-/// What is needed to follow a peer's tasks.
+/// Handle that follows a peer's tasks.
 #[derive(Clone)]
 pub(crate) struct Requestor {
     send: Ask,
     pub(crate) link: Arc<dyn Link>,
     revision: Revision,
-    /// Of all that is asked of a task.
+    /// Trace of all requests about a task.
     trace: Option<TraceContext>,
-    /// What causes that.
+    /// Cause of those requests.
     origin: Option<Origin>,
 }
 
-/// What was ready first of two.
+/// Output of the future that was ready first of two.
 pub(crate) enum First<A, B> {
     A(A),
     B(B),
@@ -195,7 +195,7 @@ pub(crate) fn following(
     Box::new(Stop(stop))
 }
 
-/// How long to wait between two looks at a task: what its receiver says, within reason.
+/// Returns the pause between two looks at a task: the one that its receiver names, within reason.
 fn interval_of(task: &Task) -> Duration {
     task.poll_interval.map_or(POLL, Duration::from_millis).clamp(SHORTEST, LONGEST)
 }
@@ -205,12 +205,12 @@ impl Requestor {
         Self { send, link, revision, trace: None, origin: None }
     }
 
-    /// What is asked from now on belongs to this trace, unless it has another.
+    /// Sets the trace of the requests from now on, unless one has another.
     pub(crate) fn of_trace(self, trace: Option<TraceContext>) -> Self {
         Self { trace, ..self }
     }
 
-    /// What is asked from now on is caused by this.
+    /// Sets the cause of the requests from now on.
     pub(crate) fn of_origin(self, origin: Option<Origin>) -> Self {
         Self { origin, ..self }
     }
@@ -288,7 +288,7 @@ impl Requestor {
         let options = CallOptions { lasting: true, task: None, progress, ..options };
         let answer = Some(self.ask(method, Some(asked), &options));
         let mut creating = Creating { requestor: self.clone(), method: method.to_owned(), answer };
-        // What is kept hears of progress.
+        // The guard that is kept hears of progress.
         let (answer, _progress) = creating.answer().await;
         let answer = answer?;
         let Some(task) = created(method, &answer)? else { return Ok(answer) };
@@ -301,7 +301,7 @@ impl Requestor {
         ask::received(self.revision.rules(), method, params.as_ref(), result?, judged)
     }
 
-    /// How a task is.
+    /// Returns the task as it is now.
     pub(crate) async fn status(&self, id: &str, options: &CallOptions) -> Result<Task> {
         task("tasks/get", &self.said(id, options).await?)
     }
@@ -465,7 +465,7 @@ impl Followed {
     }
 }
 
-/// What this gives, unless it takes longer.
+/// Returns the output of this, unless it takes longer.
 pub(crate) async fn within<T>(requestor: &Requestor, time: Duration, work: impl Future<Output = T>) -> Option<T> {
     let clock = requestor.link.clock();
     match first(pin!(work), pin!(sleep(&*clock, time))).await {

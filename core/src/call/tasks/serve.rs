@@ -1,4 +1,4 @@
-//! What is asked about tasks: `tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`.
+//! Requests about tasks: `tasks/get`, `tasks/result`, `tasks/list`, `tasks/cancel`.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::store::{Kept, Owner};
 /// back for them.
 const MAX_UNREAD: usize = 16;
 
-/// What cursors of the list begin with.
+/// Beginning of the list's cursors.
 const CURSOR: &str = "k-";
 
 #[derive(Serialize)]
@@ -159,7 +159,7 @@ impl Handler for Waits {
                 let waiting = state.waiting(&self.owner);
                 drop(state);
                 self.tasks.give_up_unread(&**cx.link(), &self.owner, &waiting);
-                // What the task has to say may go out with the answer.
+                // Messages of the task may go out with the answer.
                 cx.link().take_up(cx.call());
                 // A cancellation that came before the push found nothing.
                 if cx.is_cancelled() {

@@ -294,7 +294,7 @@ fn a_task_whose_time_is_over_is_stopped_and_whoever_waits_is_told() {
     let error = it.wire.answer(waiting).expect("answered").expect_err("gone");
     assert_eq!(error.code(), Some(code::INVALID_PARAMS));
     assert_eq!((it.slow.cancelled(), it.status(&short), it.status(&long)), (1, Err(-32602), Ok("working".into())));
-    // What it says afterwards is nobody's.
+    // Its answers afterwards are nobody's.
     let (_, reply) = it.slow.next();
     it.slow.next().1.text("late");
     assert_eq!((it.status(&short), it.tasks.len()), (Err(-32602), 1));

@@ -1,4 +1,4 @@
-//! What answers say of how long they keep, and requests as what their answers are known by.
+//! Lifetimes of answers, and the keys of requests under which answers are found.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,7 +28,7 @@ const INDIFFERENT: [&str; 8] = [
     "baggage",
 ];
 
-/// How long a complete result keeps, and for whom.
+/// Returns the lifetime of a complete result, and its scope.
 pub(super) fn hints(result: &RawJson) -> Option<(Duration, CacheScope)> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -93,7 +93,7 @@ pub(super) fn uri_of(params: &str) -> Option<String> {
     serde_json::from_str(params).ok().map(|Params { uri }| uri)
 }
 
-/// True if the parameters are for reading this resource, what it is a part of, or a part of it.
+/// Returns true if the parameters are for reading this resource, what it is a part of, or a part of it.
 pub(super) fn is_about(params: &str, changed: &str) -> bool {
     let Some(uri) = uri_of(params) else { return true };
     let part_of = |part: &str, whole: &str| {

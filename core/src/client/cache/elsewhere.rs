@@ -1,4 +1,4 @@
-//! What is kept in a store of one's own, which other processes may share.
+//! Cache in a store of the program's own, which other processes may share.
 //!
 //! **Invariant**: whatever the store does, a request goes on: it is asked for so long, and then the server is.
 
@@ -22,13 +22,13 @@ use crate::signal::Signal;
 
 /// The longest that a store may take over one thing.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long it is not asked after it took longer.
+/// Time for which it is not asked after it took longer.
 const REST: Duration = Duration::from_secs(5);
-/// How long a mark is kept, and so what it belongs to. Without it nothing is given of that.
+/// Lifetime of a mark, and so of everything that belongs to it. Without it nothing is given of that.
 const MARK: Duration = Duration::from_secs(24 * 3600);
-/// How much longer an answer is kept that may be given although it is no longer fresh.
+/// Additional lifetime of an answer that may be given although it is no longer fresh.
 const STALE: Duration = Duration::from_secs(24 * 3600);
-/// How often it is said that something is wrong with the store.
+/// Shortest time between two warnings about the store.
 const SAYING: Duration = Duration::from_secs(60);
 /// Before the store is told again of changes that it would not take.
 const PAUSES: [Duration; 4] =
@@ -43,9 +43,9 @@ pub(super) fn unix_time() -> Duration {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// What is needed besides the store.
+/// Environment of the store.
 pub(crate) struct Outside {
-    /// Who hears of what is wrong with it.
+    /// Receiver of warnings about it.
     pub(crate) events: Arc<dyn Events>,
     pub(crate) clock: Arc<dyn Clock>,
     /// Runs what has to wait.
@@ -57,7 +57,7 @@ pub(crate) struct Elsewhere {
     store: Arc<dyn CacheStore>,
     pub(super) names: Names,
     pub(super) max_bytes: usize,
-    /// How much longer than it is fresh an answer is kept.
+    /// Time for which an answer is kept after it is no longer fresh.
     pub(super) beyond: Duration,
     events: Arc<dyn Events>,
     clock: Arc<dyn Clock>,
@@ -70,16 +70,16 @@ pub(crate) struct Elsewhere {
 
 #[derive(Default)]
 struct State {
-    /// How much this client has heard of, in all and of each method.
+    /// Number of changes that this client has heard of, in all and of each method.
     changes: u64,
     of_method: BTreeMap<String, u64>,
-    /// The marks that have changed and that the store does not know of yet, with the number of the change. What depends on
-    /// them is asked for at the server.
+    /// The marks that have changed and that the store does not know of yet, with the number of the change. Answers that
+    /// depend on them are asked for at the server.
     untold: BTreeMap<String, u64>,
     telling: Telling,
     making: Making,
-    /// Of the methods of which the server has said how long answers keep: whether they ever do. For those that do not, no
-    /// marks are made.
+    /// True for the methods whose answers ever allow caching, false for those whose answers never did. For the latter
+    /// no marks are made.
     keeps: BTreeMap<&'static str, bool>,
     /// It took too long, and is not asked until then.
     rests_until: Option<Duration>,
@@ -184,7 +184,7 @@ impl Elsewhere {
         }
     }
 
-    /// What comes of asking the store, unless it takes too long: then it rests.
+    /// Waits for the store, unless it takes too long: then it rests.
     pub(super) async fn within<T>(&self, what: &str, asked: impl Future<Output = T>) -> Option<T> {
         let (late, timer) = self.timer(PATIENCE);
         let outcome = late.unless(asked).await;
@@ -344,8 +344,8 @@ impl Elsewhere {
         drop(timer);
     }
 
-    /// Tells the store of all that has changed, until it knows, or will not take it for half a minute. What is left is tried
-    /// again when it is asked for.
+    /// Tells the store of all that has changed, until it knows, or will not take it for half a minute. The rest is
+    /// tried again when it is asked for.
     async fn tell_all(self: Arc<Self>) {
         let mut teller = Teller(Some(&self));
         let mut pauses = PAUSES.into_iter();
@@ -367,7 +367,7 @@ impl Elsewhere {
         }
     }
 
-    /// Whoever waits for this round goes on; whether it was the last one.
+    /// Ends a round, so that everything that waits for it goes on. Returns true if it was the last one.
     fn end_round(&self, all_told: bool, pause: Option<Duration>) -> bool {
         let mut state = self.lock();
         let is_last = if all_told { state.untold.is_empty() } else { pause.is_none() };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::signal::Signal;
 
-/// As many are remembered, about.
+/// Approximate number of marks that are remembered.
 const MAX: usize = 1000;
 
 #[derive(Default)]
@@ -25,7 +25,7 @@ struct Mark {
 }
 
 impl Making {
-    /// What happens from now on has a later moment.
+    /// Returns the next moment: everything that happens from now on has a later one.
     pub(super) fn moment(&mut self) -> u64 {
         self.moment += 1;
         self.moment
@@ -54,7 +54,7 @@ impl Making {
         Some(known.over.clone())
     }
 
-    /// True if the store has this value.
+    /// Returns true if the store has this value.
     pub(super) fn is_made(&self, mark: &str, value: &str) -> bool {
         self.marks.get(mark).is_some_and(|known| known.is_made && known.value == value)
     }
@@ -77,7 +77,7 @@ mod tests {
         making.end("a", true).expect("was on its way").set();
         assert!(making.is_made("a", "1") && !making.is_made("a", "0") && !making.is_made("b", "1"));
         assert!(over.is_set() && making.find("a", before).is_some() && making.find("a", meanwhile).is_some());
-        // Who asks later and finds nothing knows that it went.
+        // A search that begins later and finds nothing knows that it went.
         let after = making.moment();
         assert!(making.find("a", after).is_none());
     }

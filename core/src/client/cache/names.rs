@@ -1,14 +1,14 @@
-//! Under which keys a store of one's own keeps what: answers, and the marks by which it is known what has changed.
+//! Keys in a store of one's own: those of answers, and those of the marks that show changes.
 //!
-//! An answer names the marks' values that it was asked for under; a change writes other values. So nothing has to be listed
-//! to be dropped, and what was asked for before a change is not given after it, whichever process asked and whichever heard
-//! of the change.
+//! An answer names the marks' values that it was asked for under; a change writes other values. So nothing has to be
+//! listed to be dropped, and an answer that was asked for before a change is not given after it, whichever process
+//! asked and whichever heard of the change.
 
 use super::answers::uri_of;
 use super::digest;
 use crate::store::CacheKey;
 
-/// The version of names and texts. What another one has kept is not seen.
+/// The version of names and texts. Entries of another one are not seen.
 const FORMAT: &str = "tricorn:1";
 /// Levels of a URI that are told apart: what is deeper changes together.
 const MAX_LEVELS: usize = 8;
@@ -24,7 +24,7 @@ impl Names {
         Self { server: digest("server", [target]).chars().take(32).collect() }
     }
 
-    /// Where an answer is.
+    /// Returns the key of an answer.
     pub(super) fn answer(&self, key: &CacheKey) -> String {
         let what = match &key.scope {
             Some(scope) => digest("private", [&**scope, key.params.as_str()]),
@@ -43,7 +43,7 @@ impl Names {
         let uri = if method == READ { uri_of(&key.params).unwrap_or_default() } else { String::new() };
         let levels = levels(&uri);
         let mut marks = vec![self.mark(method, "itself", levels.last().copied().unwrap_or_default())];
-        // What it is a part of.
+        // Resources that it is a part of.
         let above = [""].into_iter().chain(levels.iter().copied()).take(levels.len());
         marks.extend(above.map(|level| self.mark(method, "above", level)));
         marks

@@ -12,7 +12,7 @@ use crate::error::Result;
 use crate::jsonrpc::RawJson;
 use crate::store::{CacheEntry, CacheKey};
 
-/// What was found.
+/// Result of a search.
 #[derive(Default)]
 struct Found {
     entry: Option<CacheEntry>,
@@ -30,7 +30,7 @@ pub(in crate::client) struct Search {
     mode: CacheMode,
 }
 
-/// What the store has led to.
+/// Outcome of asking the store.
 pub(in crate::client) enum Searched {
     /// Kept, and fresh.
     Hit(RawJson),
@@ -93,7 +93,7 @@ impl Search {
             found.may_be[at] = true;
             let wanted = Text { key: name, under: &under, is_public: at == 1 };
             match wanted.read(&kept, unix_time()) {
-                // Of both the newer: a server may say another scope than it did before.
+                // The newer of both: a server may say another scope than it did before.
                 Ok(Some(entry)) if found.entry.as_ref().is_none_or(|other| other.received < entry.received) => {
                     found.entry = Some(entry);
                 }
@@ -132,7 +132,7 @@ impl Sent {
         let (name, is_public) = (names.answer(&key), key.scope.is_none());
         let [private, public] = found.may_be;
         let (may_be, may_be_other) = if is_public { (public, private) } else { (private, public) };
-        // What was kept before is not what the server says now.
+        // The entry that was kept before is not what the server says now.
         if may_be_other {
             let other = names.answer(&other);
             elsewhere.ask("delete", |store| store.delete(other)).await;

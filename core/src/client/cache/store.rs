@@ -4,8 +4,8 @@ use std::time::Duration;
 use crate::call::BoxFuture;
 use crate::error::Result;
 
-/// Where the clients of several processes keep answers together, such as a Redis: texts under keys. Those of one HTTP server
-/// get what the others have kept, private answers only under the same authorization
+/// Store in which the clients of several processes keep answers together, such as a Redis: texts under keys. Clients of
+/// one HTTP server get the answers of the others, private answers only under the same authorization
 /// ([`CacheOptions::store`](crate::client::CacheOptions::store)).
 ///
 /// A key is visible ASCII of at most 160 characters, `tricorn:1:SERVER:METHOD:…`: the format's version, a digest of the
@@ -13,15 +13,16 @@ use crate::error::Result;
 /// languages and versions that have this format; others begin otherwise. A text is JSON, or a word of 24 characters under
 /// the keys with `:mark:`, by which clients know what has changed since an answer was kept.
 ///
-/// What is kept may go at any time: it is asked for again then. It must not come back, and whoever can read it can read the
-/// answers, private ones too. The machines' clocks have to agree: by what they do not, answers are fresh for longer.
+/// An entry may go at any time: it is asked for again then. It must not come back, and whoever can read the store can
+/// read the answers, private ones too. The machines' clocks have to agree: by as much as they do not, answers are fresh
+/// for longer.
 ///
-/// Called from any thread and several times at once, never under a lock; must not block. What takes longer than 2 s counts
-/// as failed, its future is dropped, and for 5 s the store is not asked. Where it fails the server is asked instead, and
-/// nothing is kept; [`Events::warning`](crate::client::Events::warning) hears of that, once in a minute, and
-/// [`CacheUsage::failures`](crate::client::CacheUsage::failures) counts it.
+/// Called from any thread and several times at once, never under a lock; must not block. An operation that takes longer
+/// than 2 s counts as failed, its future is dropped, and for 5 s the store is not asked. Where it fails the server is
+/// asked instead, and nothing is kept; [`Events::warning`](crate::client::Events::warning) hears of that, once in a
+/// minute, and [`CacheUsage::failures`](crate::client::CacheUsage::failures) counts it.
 pub trait CacheStore: Send + Sync + 'static {
-    /// What is kept under each of these keys, in their order, at most 16: `None` where that is nothing.
+    /// Returns the texts under these keys, in their order, at most 16: `None` for a key without one.
     fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<String>>>>;
     /// Keeps this text instead of the one before. After `ttl`, whole seconds, nobody needs it any more.
     fn set(&self, key: String, text: String, ttl: Duration) -> BoxFuture<Result<()>>;

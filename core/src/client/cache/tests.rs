@@ -151,7 +151,7 @@ fn private_answers_stay_under_their_authorization() {
     assert_eq!(hit(look(&bob, NOW, "resources/list", json!({}))), None, "what is not said is private");
     assert_eq!(hit(look(&bob, NOW, "prompts/list", json!({}))), Some(public));
     assert_eq!(hit(look(&other, NOW, "prompts/list", json!({}))), None, "another server");
-    // What was public is private now: the public answer is not given any more.
+    // A public answer is private now: the public one is not given any more.
     let again = asked(look_as(&bob, NOW, "prompts/list", json!({}), CacheMode::Refresh));
     let now_private = result(10_000, "private", "bob's");
     again.settle(NOW, Ok(text(&now_private))).expect("given");
@@ -293,7 +293,7 @@ fn an_old_answer_is_given_only_when_that_is_wanted_and_the_server_cannot_be_aske
     assert_eq!(refused.expect_err("the server has answered").code(), Some(-32603));
     let refresh = asked(look_as(&cache, secs(5), "tools/list", json!({}), CacheMode::Refresh));
     assert!(refresh.settle(secs(5), Err(lost())).is_err(), "a kept answer was not wanted");
-    // What is known to be another now is not given either.
+    // An answer that is known to be another now is not given either.
     let running = asked(look(&cache, secs(5), "tools/list", json!({})));
     cache.heard("notifications/tools/list_changed", None);
     assert!(running.settle(secs(5), Err(lost())).is_err());

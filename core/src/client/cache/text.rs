@@ -1,4 +1,4 @@
-//! What a store of one's own keeps: answers and marks as texts.
+//! Texts of answers and marks in a store of the program's own.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -19,12 +19,12 @@ pub(super) fn new_mark() -> Option<String> {
     crate::random::new_id().ok().map(|id| id.to_string())
 }
 
-/// True if this may be what [`new_mark`] makes.
+/// Returns true if this may be what [`new_mark`] makes.
 pub(super) fn is_mark(value: &str) -> bool {
     value.len() == 24 && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
 }
 
-/// An answer as it is kept. How long it is fresh is in the result.
+/// An answer as it is kept. Its lifetime is in the result.
 #[derive(Serialize, Deserialize)]
 struct Kept<'a> {
     /// So that nothing is taken for something else.
@@ -39,7 +39,7 @@ struct Kept<'a> {
     result: &'a RawValue,
 }
 
-/// What an answer's text has to say besides the answer.
+/// Members of an answer's text besides the answer.
 pub(super) struct Text<'a> {
     pub(super) key: &'a str,
     pub(super) under: &'a str,
@@ -57,7 +57,7 @@ impl Text<'_> {
     /// The answer; none when something has changed since.
     ///
     /// # Errors
-    /// Why nobody has kept this under this key.
+    /// The reason why nobody can have kept this under this key.
     pub(super) fn read(&self, text: &str, now: Duration) -> Result<Option<CacheEntry>, &'static str> {
         if is_deeper_than(text, Limits::default().max_nesting + 1) {
             return Err("a value is nested too deeply");

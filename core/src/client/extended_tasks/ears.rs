@@ -54,13 +54,13 @@ impl Ears {
         }
     }
 
-    /// True if the server tells of the task.
+    /// Returns true if the server tells of the task.
     pub(super) fn hear(&self) -> bool {
         matches!(self, Self::Open(_))
     }
 
-    /// Waits until there may be something new of a task that was so: the server tells of it, begins to, or ends that. What
-    /// changed before it began is found by the look that follows.
+    /// Waits until there may be something new of a task that was so: the server tells of it, begins to, or ends that. A
+    /// change before it began is found by the look that follows.
     pub(super) async fn news(&mut self, last: &Task) {
         loop {
             match self {
@@ -89,7 +89,7 @@ impl Ears {
     }
 }
 
-/// True if nothing has changed; what a task asks is looked at.
+/// Returns true if nothing has changed; what a task asks is looked at.
 fn is_as(task: &Task, last: &Task) -> bool {
     task.status == last.status
         && task.status != TaskStatus::InputRequired

@@ -45,7 +45,7 @@ impl Drop for Claim {
     }
 }
 
-/// What has become of the answers that are being made, and what to wake when one is.
+/// First failure of the answers that are being made, and the signal that is set when one is made.
 #[derive(Default)]
 struct Answering {
     failed: Mutex<Option<Error>>,
@@ -89,7 +89,7 @@ impl Following {
         }
     }
 
-    /// How the task is. What it asks is on its way to who answers it.
+    /// Returns the task as it is now. Its questions are on their way to the handlers that answer them.
     ///
     /// # Errors
     /// As a look; what went wrong with an answer.

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::call::CallOptions;
 
-/// When the caller does not say.
+/// Time for a call whose caller names none.
 pub(in crate::client) const PATIENCE: Duration = Duration::from_secs(120);
 /// Before the second try; twice as long each time.
 const PAUSE: Duration = Duration::from_secs(1);
 const MAX_PAUSE: Duration = Duration::from_secs(15);
 
-/// What the caller's `timeout` says; none: something else ends it, or nothing is to.
+/// Returns the caller's `timeout`; none: something else ends it, or nothing is to.
 pub(super) fn patience_of(options: &CallOptions) -> Option<Duration> {
     Some(options.timeout.unwrap_or(PATIENCE)).filter(|time| !time.is_zero())
 }

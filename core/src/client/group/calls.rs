@@ -15,7 +15,7 @@ use crate::protocol::{Kind, LogLevel};
 /// The most templates that are read to find the server of one URI: those that may fit by their beginning.
 const MAX_TEMPLATES_TRIED: usize = 1000;
 
-/// Where something is that a group lists.
+/// Place of a thing that a group lists.
 pub(crate) struct Route {
     pub(crate) client: Client,
     /// The server's name in the group.
@@ -115,8 +115,8 @@ impl ClientGroup {
         route.client.complete(kind, &route.name, argument, value, context).await
     }
 
-    /// Asks all servers that log for messages of at least this level, and those that are connected later. Says whose
-    /// answer was an error.
+    /// Asks all servers that log for messages of at least this level, and those that are connected later. Returns the
+    /// errors, by server.
     #[deprecated(note = "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")]
     pub async fn set_log_level(&self, level: LogLevel) -> BTreeMap<String, Error> {
         *lock(&self.0.log_level) = Some(level);

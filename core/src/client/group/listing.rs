@@ -25,27 +25,27 @@ pub struct GroupEntry {
     pub definition: Map<String, Value>,
 }
 
-/// What the servers of a group list of one kind.
+/// Lists of one kind from the servers of a group.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct GroupListing {
     /// In the servers' order, then in each server's own.
     pub entries: Vec<GroupEntry>,
-    /// Why the lists of some servers are missing.
+    /// Errors of the servers whose lists are missing.
     pub failures: BTreeMap<String, Error>,
 }
 
 type Definitions = Arc<[Map<String, Value>]>;
 
-/// What one connection's server has listed, by kind.
+/// Lists of one connection's server, by kind.
 #[derive(Default)]
 pub(super) struct Lists([List; Kind::ALL.len()]);
 
 #[derive(Default)]
 struct List {
-    /// How often the server said that it has changed.
+    /// Number of changes that the server has announced.
     changes: u64,
-    /// What was listed, and after how many changes.
+    /// The last list, and the number of changes until then.
     known: Option<(u64, Result<Definitions>)>,
 }
 
@@ -91,8 +91,8 @@ impl Lists {
     }
 }
 
-/// What a server listed when it last could, by kind and over all of its connections: so that the names of others do not
-/// depend on whether it answers.
+/// Last lists of a server, by kind and over all of its connections: so that the names of others do not depend on
+/// whether it answers.
 #[derive(Default)]
 pub(super) struct Last(Mutex<[Definitions; Kind::ALL.len()]>);
 
@@ -106,7 +106,7 @@ impl Last {
     }
 }
 
-/// Whose the public names were when they were listed, by kind: the servers' names.
+/// Owners of the public names when they were listed, by kind: the servers' names.
 #[derive(Default)]
 pub(super) struct Owners([HashMap<String, Arc<str>>; Kind::ALL.len()]);
 
@@ -136,7 +136,7 @@ impl Owners {
     }
 }
 
-/// What is known of one kind at one moment, of the servers that have told.
+/// Lists of one kind at one moment, of the servers that have answered.
 pub(super) struct Snapshot {
     kind: Kind,
     pub(super) servers: Vec<(String, Joined)>,
@@ -178,7 +178,8 @@ impl ClientGroup {
         self.list(Kind::Prompt, &CallOptions::default()).await
     }
 
-    /// What all servers that declare this kind list now, asked at the same time; the options hold for each page.
+    /// Returns the lists of all servers that declare this kind, asked now and at the same time; the options hold for
+    /// each page.
     ///
     /// A public name is the thing's own where no other server has one of that name, else (or with
     /// [`Prefix::Always`](super::Prefix::Always)) `server_name`: characters of the server's name outside
@@ -199,7 +200,7 @@ impl ClientGroup {
         GroupListing { entries, failures }
     }
 
-    /// Asks all servers of this kind for their lists. Says whose are missing.
+    /// Asks all servers of this kind for their lists. Returns the errors of those that are missing, by server.
     async fn ask(&self, kind: Kind, options: &CallOptions) -> BTreeMap<String, Error> {
         let ask =
             |(name, server): (String, Joined)| async move { Some((name, server.list(kind, options).await.err()?)) };
@@ -207,7 +208,7 @@ impl ClientGroup {
         all(asked, MAX_SERVERS).await.into_iter().flatten().collect()
     }
 
-    /// What is known, after those servers were asked of which nothing is known any more.
+    /// Returns the known lists, after asking the servers whose lists are out of date.
     pub(super) async fn known(&self, kind: Kind) -> Snapshot {
         let mut stale = self.declaring(kind);
         stale.retain(|(_, server)| !lock(&server.watch.lists).is_current(kind));
@@ -266,7 +267,7 @@ impl ClientGroup {
         let route = match Route::of(before.find(name)) {
             Some(found) => found,
             None => {
-                // What was kept is what it is not known from.
+                // The cached lists do not have it.
                 let failures = self.ask(kind, &CallOptions::default().cache(CacheMode::Refresh)).await;
                 let now = self.snapshot(kind);
                 Route::of(now.find(name)).ok_or_else(|| self.unknown(kind, name, &now, &failures))?
@@ -293,12 +294,12 @@ impl ClientGroup {
     }
 }
 
-/// True if a server is asked for what it has of a kind. Many a server has tools and does not declare them.
+/// Returns true if a server is asked for what it has of a kind. Many a server has tools and does not declare them.
 fn is_asked(server: &Joined, kind: Kind) -> bool {
     kind == Kind::Tool || server.client.capabilities().declares(kind.capability())
 }
 
-/// How far a public name is from one that was asked for: a prefix more or less is near.
+/// Returns the distance of a public name from one that was asked for: a prefix more or less is near.
 fn distance(public: &str, asked: &str) -> usize {
     if public.ends_with(asked) || asked.ends_with(public) { 1 } else { strsim::levenshtein(public, asked) }
 }

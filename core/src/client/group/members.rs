@@ -41,7 +41,7 @@ pub(super) struct Joined {
     pub(super) watch: Arc<Watch>,
 }
 
-/// What is heard of one connection.
+/// State of one connection, as its notifications tell it.
 pub(super) struct Watch {
     ended: OnceLock<Error>,
     pub(super) lists: Mutex<Lists>,
@@ -223,7 +223,7 @@ impl Drop for Attempt {
     }
 }
 
-/// What is left of the time to connect, for a request.
+/// Returns the options of a request within the time that is left to connect.
 fn options(client: &Client, within: Duration, begun: Instant) -> CallOptions {
     if within.is_zero() {
         return CallOptions::new();

@@ -30,7 +30,7 @@ const MAX_SERVERS: usize = 64;
 /// Servers that are being connected at the same time.
 const CONNECTING: usize = 8;
 
-/// How the things that a group lists are named.
+/// Naming of the things that a group lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prefix {
@@ -47,10 +47,10 @@ pub enum Prefix {
 pub struct GroupOptions {
     /// Options of every client.
     pub client: ClientOptions,
-    /// How long a server may take to connect; 0 for no limit. Default 30. What a user takes to log in does not count: that
-    /// has `login_timeout`.
+    /// Longest time that a server may take to connect; 0 for no limit. Default 30. The time that a user takes to log in
+    /// does not count: that has `login_timeout`.
     pub connect_timeout: f64,
-    /// How things are named. Default [`Prefix::Clash`].
+    /// Naming of things. Default [`Prefix::Clash`].
     pub prefix: Prefix,
 }
 
@@ -114,8 +114,8 @@ impl GroupOptions {
 
 type ForServer = dyn Fn(&str) -> Handlers + Send + Sync;
 
-/// Clients of many servers, by name. What the servers offer is listed together, each thing under a public name by which
-/// it is found again. A server that cannot be reached, or ends, is among the [`failures`](Self::failures) and does not
+/// Clients of many servers, by name. The servers' features are listed together, each under a public name by which it is
+/// found again. A server that cannot be reached, or ends, is among the [`failures`](Self::failures) and does not
 /// disturb the others. A clone is the same group; its connections end with [`close`](Self::close) or the last clone.
 ///
 /// At most 64 servers, of which 8 are being connected at once.
@@ -126,7 +126,7 @@ struct Shared {
     options: GroupOptions,
     handlers: Box<ForServer>,
     members: Mutex<Members>,
-    /// What new connections are told.
+    /// Log level of new connections.
     log_level: Mutex<Option<LogLevel>>,
     owners: Mutex<Owners>,
 }
@@ -193,7 +193,7 @@ impl ClientGroup {
         lock(&self.0.members).client(name)
     }
 
-    /// Why servers are not connected: they could not be reached, or their connection ended.
+    /// Returns the errors of the servers that are not connected: they could not be reached, or their connection ended.
     #[must_use]
     pub fn failures(&self) -> BTreeMap<String, Error> {
         lock(&self.0.members).failures()
@@ -274,7 +274,7 @@ async fn all<F: Future>(futures: Vec<F>, at_once: usize) -> Vec<F::Output> {
             if running.is_empty() && before == 0 {
                 return Poll::Ready(());
             }
-            // What takes the place of something finished has to be polled once.
+            // A future that takes the place of a finished one has to be polled once.
             if running.len() == before {
                 return Poll::Pending;
             }

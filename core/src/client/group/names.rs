@@ -18,7 +18,7 @@ pub(super) struct Named {
     pub(super) name: String,
 }
 
-/// Names what servers list. Of what a server lists twice only the first counts.
+/// Names what servers list. Only the first of two equal entries of a server counts.
 pub(super) fn named(kind: Kind, servers: &[(&str, &[Map<String, Value>])], prefix: Prefix) -> Vec<Named> {
     let mut seen = HashSet::new();
     let mut things = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn named(kind: Kind, servers: &[(&str, &[Map<String, Value>])], prefi
     }
     let is_plain = |own: &str| prefix == Prefix::Clash && count[own] == 1;
     let prefixed = |server: usize, own: &str| fitted(&format!("{}_{own}", valid(servers[server].0)), own, 0);
-    // How many would have each name: a prefix may make one that something else has.
+    // The number of things that would have each name: a prefix may make one that another has.
     let mut wanted: HashMap<String, usize> = HashMap::new();
     for (server, _, _, own) in &things {
         let name = if is_plain(own) { (*own).to_owned() } else { prefixed(*server, own) };

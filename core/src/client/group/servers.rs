@@ -21,7 +21,7 @@ pub trait Connect: Send + Sync + 'static {
     ) -> Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
 }
 
-/// How to reach one server, or what is wrong with what was said of it.
+/// Way to reach one server, or the error in its configuration.
 pub(super) type Way = Result<Arc<dyn Connect>>;
 
 /// The servers of a group, by name, in their order.
@@ -52,7 +52,7 @@ impl Servers {
     }
 
     /// All servers of a host's configuration file, `{"mcpServers": {name: target}}` (or `servers`), but for those with
-    /// `"disabled": true`. What is wrong with one entry is a failure of that server alone.
+    /// `"disabled": true`. A fault in one entry is a failure of that server alone.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when the file cannot be read or holds no servers.

@@ -1,4 +1,4 @@
-//! What has changed, as notifications say it.
+//! Changes, as notifications announce them.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::model::{SubscriptionFilter, Task};
 use crate::protocol::revision::Method;
 
 pub(super) const UPDATED: &str = "notifications/resources/updated";
-/// What tells that a list is another one.
+/// Notifications of a list that has changed.
 #[cfg(feature = "runtime")]
 pub(super) const LISTS_CHANGED: [&str; 3] =
     ["notifications/tools/list_changed", "notifications/prompts/list_changed", "notifications/resources/list_changed"];
@@ -28,10 +28,10 @@ pub enum Change {
     ResourcesListChanged,
     /// The resource with this URI has changed.
     ResourceUpdated(String),
-    /// How a task is now (extension `io.modelcontextprotocol/tasks`; in 2025-11-25 where the server tells of it). Of what
-    /// is not taken the last of each task is there.
+    /// New state of a task (extension `io.modelcontextprotocol/tasks`; in 2025-11-25 where the server tells of it). Of
+    /// changes that are not taken the last of each task is there.
     Task {
-        /// How it is.
+        /// The task as it is now.
         task: Box<Task>,
         /// The same with all that the server says of it, an object: also `result`, `error`, `inputRequests`.
         params: RawJson,
@@ -48,7 +48,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// What a notification says.
+    /// Reads a notification.
     pub(super) fn of(method: &str, params: Option<&RawJson>) -> Option<Self> {
         Some(match method {
             "notifications/tools/list_changed" => Self::ToolsListChanged,

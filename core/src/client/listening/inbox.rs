@@ -15,7 +15,7 @@ use crate::signal::Signal;
 const MAX_WAITING: usize = 1024;
 
 pub(super) struct Inbox {
-    /// Whoever keeps its stream open says how it ends.
+    /// True for a stream: its opener sets its end.
     pub(super) streams: bool,
     state: Mutex<State>,
     /// Set when the server has answered for the first time.
@@ -24,11 +24,11 @@ pub(super) struct Inbox {
 
 #[derive(Default)]
 struct State {
-    /// What is wanted, and once the server has acknowledged it, what that tells of.
+    /// The wanted filter, and once the server has acknowledged one, that filter.
     filter: SubscriptionFilter,
     is_acknowledged: bool,
     waiting: VecDeque<Change>,
-    /// How it ended.
+    /// Its end.
     end: Option<Result<()>>,
     wakers: Vec<Waker>,
 }
@@ -36,11 +36,11 @@ struct State {
 impl State {
     fn add(&mut self, change: Change) {
         if let Change::Task { task, .. } = &change {
-            // How it is now.
+            // The state of the task now.
             let is_of = |other: &Change| matches!(other, Change::Task { task: of, .. } if of.task_id == task.task_id);
             self.waiting.retain(|other| !is_of(other));
         }
-        // Of an extension it is what happened, not what is so.
+        // A notification of an extension is an event, not a state.
         if matches!(change, Change::Extension { .. }) || !self.waiting.contains(&change) {
             self.waiting.push_back(change);
         }
@@ -76,7 +76,7 @@ impl Inbox {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Something has changed. What is not listened to, or waits already, adds nothing.
+    /// Something has changed. A change that is not listened to, or waits already, adds nothing.
     pub(super) fn push(&self, change: &Change) {
         self.change(|state| {
             if !change.is_in(&state.filter) {
@@ -130,18 +130,19 @@ impl Inbox {
     /// Waits until the server has acknowledged the stream.
     ///
     /// # Errors
-    /// Why it has not.
+    /// The reason why it has not.
     pub(super) async fn settled(&self) -> Result<()> {
         self.settled.wait().await;
         self.lock().end.clone().unwrap_or(Ok(()))
     }
 
-    /// What is listened to, or is to be.
+    /// Returns the filter that is listened to, or is to be.
     pub(super) fn wanted(&self) -> SubscriptionFilter {
         self.lock().filter.clone()
     }
 
-    /// What the server tells of: nothing before it has said so. Subscriptions of older revisions it has no word for.
+    /// Returns the filter that the server has acknowledged: an empty one before it has done so. Subscriptions of older
+    /// revisions have no acknowledgement.
     pub(super) fn honoured(&self) -> SubscriptionFilter {
         let state = self.lock();
         if self.streams && !state.is_acknowledged { SubscriptionFilter::new() } else { state.filter.clone() }

@@ -1,5 +1,5 @@
-//! What a client hears of changes: by listen streams (specification 2026-07-28, "Subscriptions"), in older revisions by
-//! subscriptions and what the server tells unasked.
+//! Changes that a client hears of: by listen streams (specification 2026-07-28, "Subscriptions"), in older revisions by
+//! subscriptions and unasked notifications of the server.
 
 mod change;
 mod inbox;
@@ -50,8 +50,8 @@ fn uri_of(params: Option<&RawJson>) -> Option<String> {
     Some(params?.to::<Params>().ok()?.uri)
 }
 
-/// The changes that a client listens to, in the order in which they came: a stream, or [`next`](Self::next). Of what is
-/// not taken, each is there once. Dropped, it ends at the server, too.
+/// The changes that a client listens to, in the order in which they came: a stream, or [`next`](Self::next). Each
+/// change that is not taken is there once. Dropped, it ends at the server, too.
 pub struct Listening {
     inbox: Arc<Inbox>,
     client: Client,
@@ -60,8 +60,8 @@ pub struct Listening {
 }
 
 impl Listening {
-    /// What the server tells of, which may be less than what was asked for: it leaves out resources that it does not know.
-    /// Empty where it has not said so yet.
+    /// Returns the changes that the server tells of, which may be fewer than were asked for: it leaves out resources
+    /// that it does not know. Empty where it has not said so yet.
     #[must_use]
     pub fn honoured(&self) -> SubscriptionFilter {
         self.inbox.honoured()
@@ -80,7 +80,7 @@ impl Listening {
     /// Waits until the server has acknowledged it.
     ///
     /// # Errors
-    /// Why it has not.
+    /// The reason why it has not.
     #[cfg(feature = "runtime")]
     pub(super) async fn settled(&self) -> Result<()> {
         self.inbox.settled().await
@@ -121,7 +121,7 @@ impl std::fmt::Debug for Listening {
     }
 }
 
-/// Who hears of a connection's changes.
+/// Receivers of a connection's changes.
 pub(crate) struct Hub {
     events: Arc<dyn Events>,
     pub(crate) known: Arc<Known>,
@@ -129,7 +129,7 @@ pub(crate) struct Hub {
     state: Mutex<State>,
     own: Own,
     turns: Turns,
-    /// What the server said of itself when it was met anew.
+    /// The server's account of itself when the client met it anew.
     reopened: Mutex<Option<Arc<Opening>>>,
     /// Set when the connection has ended.
     pub(crate) over: Signal,
@@ -138,9 +138,9 @@ pub(crate) struct Hub {
 #[derive(Default)]
 struct State {
     inboxes: Vec<Weak<Inbox>>,
-    /// Of a legacy session: how many listen to which resources.
+    /// Resources that a legacy session listens to, with the number of listeners.
     wanted: BTreeMap<String, usize>,
-    /// And what was subscribed to besides.
+    /// Resources that were subscribed to besides.
     subscribed: BTreeSet<String>,
 }
 
@@ -156,13 +156,13 @@ impl Hub {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Of a legacy session: whether somebody listens to this resource.
+    /// Returns true if somebody in a legacy session listens to this resource.
     fn wants(&self, uri: &str) -> bool {
         let state = self.lock();
         state.wanted.contains_key(uri) || state.subscribed.contains(uri)
     }
 
-    /// True if this client has asked to be told of it.
+    /// Returns true if this client has asked to be told of it.
     fn is_asked_for(&self, change: &Change) -> bool {
         let inboxes = self.inboxes();
         self.own.wants(change) || inboxes.iter().any(|inbox| change.is_in(&inbox.wanted()))
@@ -202,13 +202,13 @@ impl Hub {
         }
     }
 
-    /// What this client knows of its server may be no longer so.
+    /// Drops knowledge of the server that a notification may have made false.
     fn learn(&self, method: &str, params: Option<&RawJson>) {
         self.known.heard(method, params);
         self.cache.heard(method, params);
     }
 
-    /// What was told of a stream that this client keeps for its handlers.
+    /// Takes a notification of a stream that this client keeps for its handlers.
     fn told(&self, method: &str, params: Option<&RawJson>) {
         self.learn(method, params);
         let params = params.map(without_subscription);
@@ -218,7 +218,7 @@ impl Hub {
     /// The server was met anew, and may say something else of itself than before.
     #[cfg(feature = "runtime")]
     pub(crate) fn reopened(&self, opening: Opening) {
-        // Of what was kept of the one before nothing need hold.
+        // Nothing that was kept of the one before need hold.
         for method in LISTS_CHANGED.into_iter().chain([UPDATED]) {
             self.learn(method, None);
         }
@@ -228,7 +228,7 @@ impl Hub {
         self.events.reopened(&opening);
     }
 
-    /// What the server said of itself then.
+    /// Returns the server's account of itself then.
     pub(crate) fn opening(&self) -> Option<Arc<Opening>> {
         self.reopened.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -317,7 +317,7 @@ impl Client {
         listening
     }
 
-    /// True if changes of tasks may be told.
+    /// Returns true if changes of tasks may be told.
     fn hears_of_tasks(&self) -> bool {
         let rules = self.revision().rules();
         #[cfg(feature = "runtime")]
@@ -335,7 +335,7 @@ impl Client {
         })
     }
 
-    /// Of a legacy session: these are not listened to any more. What nobody else wants is unsubscribed from.
+    /// Ends listening to resources in a legacy session. Those that nobody else wants are unsubscribed from.
     fn no_longer_wanted(&self, uris: &[String]) {
         let mut state = self.connected.hub.lock();
         let mut ended = Vec::new();

@@ -17,7 +17,7 @@ use crate::model::subscription::MAX_SUBSCRIPTIONS;
 use crate::report;
 use crate::signal::Signal;
 
-/// What is to be heard besides, or no longer.
+/// Change of the filter: more to hear, or less.
 pub(super) enum Wish {
     Lists(SubscriptionFilter),
     Subscribe(String),
@@ -55,7 +55,7 @@ struct State {
     generation: u64,
     /// Set at the next one.
     changed: Arc<Signal>,
-    /// Who waits for which change.
+    /// Waiters, each for its change.
     waiting: Vec<Waits>,
     runs: bool,
     /// Something may have changed that nobody heard of: said with the next acknowledgement, whoever opens that stream.
@@ -75,7 +75,7 @@ impl Own {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// True if handlers, or a subscription, have asked for it.
+    /// Returns true if handlers, or a subscription, have asked for it.
     pub(super) fn wants(&self, change: &Change) -> bool {
         change.is_in(&self.lock().wanted)
     }
@@ -94,7 +94,7 @@ impl Own {
         let mut state = self.lock();
         let rests = state.generation == generation;
         state.runs = !rests;
-        // What nobody wants nobody misses.
+        // Changes that nobody wants nobody misses.
         state.missed &= !state.wanted.is_empty();
         rests
     }
@@ -227,7 +227,7 @@ pub(super) fn change(
     Some(generation)
 }
 
-/// How waiting for a stream ended.
+/// End of waiting for a stream.
 enum Heard {
     /// Something was set: it is acknowledged, or another is wanted.
     Set,
@@ -301,8 +301,8 @@ async fn keep(hub: Arc<Hub>, link: Arc<dyn Link>, timeout: Option<Duration>) {
         match honoured {
             Err(error) => {
                 hub.own.settle(generation, Err(&error));
-                // What was open before goes on; else it is tried again, if what is wanted without those who were told is
-                // still something.
+                // A stream that was open before goes on; else it is tried again, if anything is wanted without those
+                // who were told.
                 if current.is_none() {
                     if hub.own.now().1.is_empty() {
                         continue;

@@ -28,11 +28,11 @@ const LASTING: Duration = Duration::from_secs(10);
 /// tokens, and some tokens live for seconds.
 const OF_A_TOKEN: Duration = Duration::from_secs(1);
 
-/// How a listener gets to its server.
+/// Way of a listener to its server.
 pub(super) struct Way {
     pub(super) link: Arc<dyn Link>,
     pub(super) timeout: Option<Duration>,
-    /// To which what is sent belongs.
+    /// Trace that its requests belong to.
     pub(super) trace: Option<TraceContext>,
 }
 
@@ -60,7 +60,7 @@ fn open_in(
     })
 }
 
-/// What the server has agreed to tell of, if this is what it says;
+/// Returns the filter that the server has agreed to, if this is an acknowledgement;
 /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) naming the member that cannot be read.
 pub(super) fn honoured(method: &str, params: Option<&RawJson>) -> Option<Result<SubscriptionFilter>> {
     let wrong = |why: &str| Error::new(ErrorKind::PeerMisbehaved, format!("{ACKNOWLEDGED}: {why}"));
@@ -93,7 +93,7 @@ pub(super) async fn pause(hub: &Hub, link: &Arc<dyn Link>, time: Duration) {
     hub.over.unless(done.wait()).await;
 }
 
-/// How often, and after which pauses, a stream is opened again.
+/// Number of attempts to open a stream again, and the pauses between them.
 #[derive(Default)]
 pub(super) struct Tries {
     futile: u32,
@@ -109,7 +109,7 @@ impl Tries {
         Self { persists: true, ..Self::default() }
     }
 
-    /// True if it is time to say so.
+    /// Returns true if it is time to say so.
     pub(super) fn are_futile(&self) -> bool {
         self.futile == MAX_FUTILE
     }
@@ -120,7 +120,7 @@ impl Tries {
         let is_lost = matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) && !error.is_refused();
         let is_worth = match error.kind() {
             _ if is_lost => true,
-            // What was let go on before may be again.
+            // A stream that was let go on before may be again.
             ErrorKind::Rpc | ErrorKind::PeerMisbehaved | ErrorKind::Transport => was_open,
             _ => false,
         };
@@ -159,7 +159,7 @@ pub(super) fn listen(hub: &Arc<Hub>, way: Way, inbox: &Arc<Inbox>, over: &Arc<Si
                     };
                     opens.store(true, Ordering::Release);
                     if before {
-                        // What was missed is not known either.
+                        // Changes that were missed are not known either.
                         Change::all_of(&filter).for_each(|change| known.learn(change.method(), Some(&change.params())));
                     }
                     return hears.acknowledged(filter, before, params.as_ref());

@@ -1,5 +1,5 @@
-//! What a legacy client asks about one resource, one after the other: who leaves must not take from who comes, and
-//! requests over HTTP have no order of their own.
+//! Requests of a legacy client about one resource, one after the other: a listener that leaves must not take from one
+//! that comes, and requests over HTTP have no order of their own.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::signal::Signal;
 
-/// Of each resource those who ask about it; the first one does.
+/// Queue of each resource's requests; the first one is sent.
 #[derive(Default)]
 pub(super) struct Turns(Mutex<BTreeMap<String, VecDeque<Arc<Signal>>>>);
 

@@ -26,7 +26,7 @@ impl Plain {
         }
     }
 
-    /// How the task is, also in the server's words.
+    /// Returns the task as it is now, also in the server's words.
     pub(super) async fn look(&mut self) -> Result<(Task, RawJson)> {
         self.news = self.handle.client.connected.known.news(&self.handle.id);
         let said = self.requestor.said(&self.handle.id, &self.options).await?;

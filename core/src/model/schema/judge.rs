@@ -1,4 +1,5 @@
-//! Whether a value fits a schema, in steps that are counted as they are taken: each one is a rule at a place of the value.
+//! Judgement of a value by a schema, in steps that are counted as they are taken: each one is a rule at a place of the
+//! value.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -16,7 +17,7 @@ const MAX_DEPTH: usize = 512;
 /// Steps between two looks at the clock, and at where they are taken.
 const SLICE: usize = 1_024;
 
-/// What ends a judgement before it is one.
+/// Reason for ending a judgement early.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Stop {
     /// More steps than there may be; most of them were taken at this place of the schema.
@@ -75,7 +76,7 @@ struct Scope<'s> {
     outer: Option<&'s Self>,
 }
 
-/// Where a rule stands.
+/// Place of a rule.
 #[derive(Clone, Copy)]
 struct Here<'h> {
     id: Id,
@@ -295,7 +296,7 @@ impl<'r> Run<'r> {
         Ok(fits || self.against(here, keyword))
     }
 
-    /// What applies other schemas to the same value.
+    /// Judges by a rule that applies other schemas to the same value.
     fn applied(&mut self, here: Here<'_>, rule: &'r Rule, value: &Value, mut seen: Option<&mut Seen>) -> Judged {
         match rule {
             Rule::Ref(to) => self.visit(here.at(*to), value, seen),
@@ -640,10 +641,10 @@ fn digest(keys: &RandomState, value: &Value) -> u64 {
     hasher.finish()
 }
 
-/// True if `value` is a schema of that dialect.
+/// Checks that `value` is a schema of that dialect.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why it is none.
 pub(super) fn is_schema(draft: Draft, value: &Value) -> Result<(), String> {
     let checked = match draft {
         Draft::Draft4 => jsonschema::draft4::meta::validate(value),

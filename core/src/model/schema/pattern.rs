@@ -11,7 +11,7 @@ const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const MAX_SIZES: usize = 16 << 20;
 /// The memory that matching may take beside that, for each schema.
 const MAX_CACHES: usize = 8 << 20;
-/// How often a pattern with a look-around or a backreference may try again, and the longest text that it is tried with.
+/// The most attempts of a pattern with a look-around or a backreference, and the longest text that it is tried with.
 const BACKTRACKS: usize = 10_000;
 const MAX_BACKTRACKED: usize = 4 << 10;
 
@@ -29,7 +29,7 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    /// What a match with a text of this length takes at most, in steps.
+    /// Returns the most steps that a match with a text of this length takes.
     pub(super) fn steps(&self, length: usize) -> usize {
         match self.engine {
             Engine::Linear(_) => 1 + length.saturating_mul(self.size) / (16 << 10),

@@ -139,7 +139,7 @@ impl Quick {
     }
 }
 
-/// Which of the known members a name is.
+/// Seed that finds a name among the known members.
 struct Place<'a>(&'a [(String, Quick)]);
 
 impl<'de> DeserializeSeed<'de> for Place<'_> {

@@ -1,5 +1,5 @@
-//! References: the one reader of `$ref`, `$id`, `$anchor` and their like. What it cannot resolve is refused, and what the
-//! library is given has been written as URIs have to be.
+//! References: the one reader of `$ref`, `$id`, `$anchor` and their like. A reference that it cannot resolve is
+//! refused, and those for the library have been written as URIs have to be.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -26,7 +26,7 @@ pub(super) fn year(draft: Draft) -> u16 {
     }
 }
 
-/// Where a value is in the document, and which resource (`$id`) it belongs to.
+/// Place of a value in the document, and the resource (`$id`) that it belongs to.
 #[derive(Clone, Debug)]
 pub(super) struct Place {
     pub(super) pointer: String,
@@ -48,16 +48,16 @@ pub(super) struct References<'a> {
     anchors: HashMap<(u32, String), &'a Value>,
     pub(super) dynamic: HashMap<(u32, String), &'a Value>,
     places: HashMap<usize, Place>,
-    /// What pointers, URIs and names take, in bytes.
+    /// Size of pointers, URIs and names, in bytes.
     taken: usize,
 }
 
-/// Who a value of the document is.
+/// Returns the identity of a value of the document.
 pub(super) fn address(value: &Value) -> usize {
     std::ptr::from_ref(value) as usize
 }
 
-/// Where a reference leads.
+/// Target of a reference.
 pub(super) enum Target<'a> {
     Schema(&'a Value),
     /// The schema of a dialect.
@@ -80,7 +80,7 @@ impl<'a> References<'a> {
         Ok(all)
     }
 
-    /// Where a schema is; one that no reference has led to yet is at its parent's.
+    /// Returns the place of a schema; one that no reference has led to yet is at its parent's.
     pub(super) fn place(&self, schema: &Value) -> Place {
         self.places.get(&address(schema)).cloned().unwrap_or(Place { pointer: String::new(), resource: 0 })
     }
@@ -186,10 +186,10 @@ impl<'a> References<'a> {
         Ok(())
     }
 
-    /// Where `reference` leads, which stands in a schema of this resource.
+    /// Returns the target of `reference`, which stands in a schema of this resource.
     ///
     /// # Errors
-    /// Why it leads nowhere, as the end of a sentence.
+    /// The reason why it leads nowhere, as the end of a sentence.
     pub(super) fn resolve(&mut self, resource: u32, reference: &str) -> Result<Target<'a>, String> {
         let reference = written(reference);
         let (name, fragment) = reference.split_once('#').unwrap_or((&*reference, ""));
@@ -327,7 +327,7 @@ pub(super) fn written(reference: &str) -> Cow<'_, str> {
     out.into()
 }
 
-/// True if the members of this keyword's value are names that the schema's author chose.
+/// Returns true if the members of this keyword's value are names that the schema's author chose.
 pub(crate) fn has_names(keyword: &str) -> bool {
     const ALL: [&str; 6] =
         ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas", "dependencies"];

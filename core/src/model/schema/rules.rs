@@ -20,7 +20,7 @@ pub(super) struct Node {
     /// JSON Pointer.
     pub(super) place: Box<str>,
     pub(super) resource: u32,
-    /// What takes the whole of what the others have looked at comes last.
+    /// Its rules; one that takes the rest of what the others have looked at comes last.
     pub(super) rules: Vec<Rule>,
     /// True if one of them does.
     pub(super) tracks: bool,
@@ -68,7 +68,7 @@ pub(super) struct Types {
     pub(super) number: bool,
     pub(super) integer: bool,
     pub(super) string: bool,
-    /// Of draft 4, where `1.0` is no integer.
+    /// True for draft 4, where `1.0` is no integer.
     pub(super) strict: bool,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct Rules {
     pub(super) nodes: Vec<Node>,
     /// Schemas with `$dynamicAnchor`, by their resource and name; an empty name is `$recursiveAnchor`.
     pub(super) dynamic: HashMap<(u32, Box<str>), Id>,
-    /// How many schemas take the rest of what others have looked at: the library looks at those several times.
+    /// Number of schemas that take the rest of what others have looked at: the library looks at those several times.
     pub(super) tracking: usize,
     /// The ways from those through schemas of the same value, each of which the library keeps apart.
     pub(super) ways: usize,
@@ -202,7 +202,7 @@ impl Rules {
     }
 }
 
-/// How many patterns there can be.
+/// Returns the number of patterns that there can be.
 fn count_patterns(schema: &Value) -> usize {
     match schema {
         Value::Object(members) => members

@@ -5,13 +5,13 @@ use serde_json::{Map, Value};
 use super::parsing::is_escape;
 use super::{Expression, MAX_BYTES, Operator, Spec};
 
-/// What an operator does (the table of appendix A).
+/// Rules of an operator (the table of appendix A).
 struct Style {
     first: &'static str,
     separator: char,
     /// Values come as `name=value`.
     named: bool,
-    /// What follows the name of an empty value.
+    /// Text after the name of an empty value.
     if_empty: &'static str,
     /// Reserved characters and escapes pass as they are.
     reserved: bool,

@@ -67,7 +67,7 @@ fn push_expression(out: &mut String, expression: &Expression, later: &[Part]) {
         Part::Expression(next) => Some(next.operator),
         Part::Literal(_) => None,
     });
-    // What follows may be missing and starts with a character that may stand here, too: it comes first.
+    // The next part may be missing and starts with a character that may stand here, too: it comes first.
     let lazy = if matches!(next, Some(Label | Parameters | QueryMore)) { "?" } else { "" };
     let comes = |operators: &[Operator], c: char| {
         later.iter().any(|part| match part {
@@ -155,7 +155,7 @@ impl<'a> Found<'a> {
         }
     }
 
-    /// Values whose place says whose they are. The first variable with `*` takes what is left over.
+    /// Matches values to variables by their places. The first variable with `*` takes what is left over.
     fn positional(&mut self, specs: &'a [Spec], text: &str, separator: char) -> Option<()> {
         let Some(explode) = specs.iter().position(|spec| spec.explode) else {
             return specs.iter().zip(text.splitn(specs.len(), separator)).try_for_each(|(spec, text)| {

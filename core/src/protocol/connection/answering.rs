@@ -1,4 +1,4 @@
-//! What goes back to the peer: answers, alone or as a batch, progress, notifications.
+//! Messages back to the peer: answers, alone or as a batch, progress, notifications.
 
 use super::*;
 
@@ -37,7 +37,7 @@ impl Connection {
         }
     }
 
-    /// True if the client can be told to let its user visit a page first.
+    /// Returns true if the client can be told to let its user visit a page first.
     fn may_visit(&self) -> bool {
         matches!(&self.phase, Phase::Legacy(session) if session.peer.capabilities.has("elicitation.url"))
     }

@@ -1,4 +1,4 @@
-//! What the peer sends: requests are admitted, answers and notifications find their place.
+//! Messages from the peer: requests are admitted, answers and notifications find their place.
 
 use super::listening::LISTEN;
 use super::*;
@@ -43,7 +43,7 @@ impl Connection {
         }
     }
 
-    /// What the server wrote is no message, and ends no request: said once, with the text.
+    /// Reports text of the server that is no message, and ends no request: once, with the text.
     pub(super) fn unreadable(&mut self, text: &str, out: &mut Vec<Action>) {
         if !std::mem::replace(&mut self.said.unreadable, true) {
             self.hinted(text, out);
@@ -69,7 +69,7 @@ impl Connection {
         self.said.hint = Some(text.into());
     }
 
-    /// True if the revision spoken has batches.
+    /// Returns true if the revision spoken has batches.
     pub(crate) fn takes_batches(&self) -> bool {
         matches!(&self.phase, Phase::Legacy(session) if session.revision.rules().batches)
     }
@@ -108,7 +108,7 @@ impl Connection {
         }
     }
 
-    /// What came in is no message. A server refuses it; a client refuses only what was a request, because many a
+    /// Refuses input that is no message. A server refuses all of it; a client refuses only a request, because many a
     /// server's standard output has lines that were never meant for it.
     pub(super) fn invalid(&mut self, now: Duration, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
         for id in error.answers.iter().chain(&error.answers_too) {
@@ -127,7 +127,7 @@ impl Connection {
         self.respond_error(error.id.as_ref(), &error.to_object(), self.way(batch), out);
     }
 
-    /// True if no revision with sessions is spoken.
+    /// Returns true if no revision with sessions is spoken.
     pub(super) fn is_modern_only(&self) -> bool {
         self.facts.revisions.iter().all(|revision| revision.era() == Era::Modern)
     }
@@ -199,7 +199,7 @@ impl Connection {
         }
         let session = match &mut self.phase {
             Phase::Legacy(session) => {
-                // Who asks is ready, whether it has said so or not.
+                // A client that asks is ready, whether it has said so or not.
                 session.news.ready |= !head.is_modern() && method != "ping";
                 Some(&**session)
             }
@@ -284,7 +284,7 @@ impl Connection {
                 };
                 let mut session = Session::new(revision, Arc::new(peer));
                 if let Some(News { subscriptions, visits, .. }) = before {
-                    // What was begun goes on.
+                    // Subscriptions and visits that have begun go on.
                     session.news = News { subscriptions, visits, ..News::default() };
                 }
                 self.phase = Phase::Legacy(Box::new(session));
@@ -418,7 +418,7 @@ impl Connection {
     }
 }
 
-/// What `logging/setLevel` asks for.
+/// Reads the level of `logging/setLevel`.
 pub(super) fn level(params: Option<&RawJson>) -> Result<LogLevel> {
     #[derive(serde::Deserialize)]
     struct Params {

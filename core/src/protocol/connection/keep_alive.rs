@@ -5,18 +5,18 @@ use super::*;
 /// Our own request for that.
 pub(super) const PING: CallId = CallId(u64::MAX - 2);
 
-/// When a ping was not delivered, between two tries.
+/// Pause between two attempts after a ping was not delivered.
 const RETRY: Duration = Duration::from_secs(1);
 
-/// How long nothing has come from the peer, and what was done about it.
+/// Silence of the peer, and the steps against it.
 #[derive(Debug)]
 pub(super) struct Silence {
     since: Duration,
-    /// When it was asked, while that is not answered.
+    /// Time of the ping, while it is not answered.
     asked: Option<Duration>,
-    /// When it was first asked of several times that were not delivered, and when it is the next one's turn.
+    /// Time of the first ping of several that were not delivered, and time of the next one.
     failing: Option<(Duration, Duration)>,
-    /// What belongs to no request finds its way to the peer at present.
+    /// Messages that belong to no request find their way to the peer at present.
     reachable: bool,
     /// It was silent for too long.
     lost: bool,
@@ -29,20 +29,20 @@ impl Default for Silence {
 }
 
 impl Silence {
-    /// Whom it was about is gone.
+    /// Forgets the pings of a peer that is gone.
     pub(super) fn forget(&mut self) {
         (self.asked, self.failing) = (None, None);
     }
 }
 
 impl Connection {
-    /// True if what belongs to no request finds its way to the peer; where it does not, the peer's silence means
-    /// nothing.
+    /// Sets whether messages that belong to no request find their way to the peer; where they do not, the peer's
+    /// silence means nothing.
     pub(crate) fn set_reachable(&mut self, reachable: bool) {
         self.silence.reachable = reachable;
     }
 
-    /// True if the connection has ended because the peer was silent for too long.
+    /// Returns true if the connection has ended because the peer was silent for too long.
     pub(crate) fn is_lost(&self) -> bool {
         self.silence.lost
     }
@@ -52,7 +52,7 @@ impl Connection {
         self.silence.failing = None;
     }
 
-    /// When the peer is to be asked, if nothing comes from it.
+    /// Returns the time at which the peer is to be asked, if nothing comes from it.
     pub(super) fn ping_due(&self) -> Option<Duration> {
         let interval = self.facts.keep_alive?.interval;
         let pings = match self.phase {

@@ -38,11 +38,11 @@ struct Listener {
     changed: Vec<&'static str>,
     /// The resources of which it could not be told yet.
     updated: Vec<Box<str>>,
-    /// What was heard of the tasks, and what of that it could not be told yet.
+    /// Versions of the tasks that it heard of, and the changes that it could not be told yet.
     tasks: BTreeMap<Arc<str>, (u64, Option<RawJson>)>,
     /// The notifications of extensions that it could not be told yet.
     others: VecDeque<(Arc<str>, RawJson)>,
-    /// When it is to be told.
+    /// Time at which it is to be told.
     due: Option<Duration>,
     context: RequestContext,
     _counted: Counted,
@@ -196,7 +196,8 @@ impl Connection {
         self.end_slow(slow, out);
     }
 
-    /// A slow reader is told of each task as it is when he reads again. What was said before is not said after.
+    /// A slow reader is told of each task as it is when he reads again. A change that was told before is not told
+    /// after.
     pub(super) fn task_changed_for_listeners(
         &mut self,
         now: Duration,
@@ -374,7 +375,7 @@ impl Connection {
         }
     }
 
-    /// Whatever the server tells: on a stream, or to all.
+    /// Takes a notification of the server: on a stream, or to all.
     pub(super) fn notified(&mut self, method: String, params: Option<RawJson>, out: &mut Vec<Action>) {
         #[derive(serde::Deserialize)]
         struct Params {
@@ -428,7 +429,7 @@ impl Connection {
         Some(id)
     }
 
-    /// Who listens, when the connection has ended.
+    /// Takes out all listeners, when the connection has ended.
     pub(super) fn forget_streams(&mut self) -> impl Iterator<Item = CallId> + use<> {
         std::mem::take(&mut self.listening.open).into_iter().map(|(_, call)| call)
     }

@@ -1,13 +1,13 @@
-//! What a server tells a legacy client unasked.
+//! News that a server tells a legacy client unasked.
 
 use std::collections::BTreeSet;
 
 use super::*;
 use crate::model::subscription::{MAX_SUBSCRIBED, MAX_SUBSCRIPTIONS, check_uri};
 
-/// So long changes of a list are gathered before they are told.
+/// Time for which changes of a list are gathered before they are told.
 pub(super) const GATHER: Duration = Duration::from_millis(10);
-/// So long questions wait for a client that has not said that it is initialized.
+/// Longest time that questions wait for a client that has not said that it is initialized.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// The most visits of pages that one client may be told the end of.
 const MAX_VISITS: usize = 256;
@@ -42,13 +42,13 @@ impl Connection {
         }
     }
 
-    /// True if a server has to wait before it asks.
+    /// Returns true if a server has to wait before it asks.
     pub(super) fn is_early(&self) -> bool {
         let is_server = self.facts.role == Role::Server;
         is_server && matches!(&self.phase, Phase::Legacy(session) if !session.news.initialized)
     }
 
-    /// When it does not wait any longer.
+    /// Returns the time at which it does not wait any longer.
     pub(super) fn patience(&self) -> Option<Duration> {
         match &self.phase {
             Phase::Legacy(session) if !session.news.initialized => session.news.patience,
@@ -98,7 +98,7 @@ impl Connection {
         news.visits.push_back(id.into());
     }
 
-    /// What a page was visited for is done: tells the client, if it is the one that was asked.
+    /// Records that the visit of a page has served its purpose: tells the client, if it is the one that was asked.
     pub(super) fn visited(&mut self, id: &str, out: &mut Vec<Action>) {
         let Some(news) = self.news() else { return };
         let before = news.visits.len();
@@ -195,12 +195,12 @@ impl Connection {
         }
     }
 
-    /// True if this is a client that works on a request of its server.
+    /// Returns true if this is a client that works on a request of its server.
     pub(super) fn is_asked(&self) -> bool {
         self.facts.role == Role::Client && self.incoming.len() > 0
     }
 
-    /// True if the time of our requests does not run.
+    /// Returns true if the time of our requests does not run.
     pub(super) fn is_patient(&self) -> bool {
         self.logins > 0 || self.is_asked()
     }

@@ -1,4 +1,4 @@
-//! How a connection opens and ends.
+//! Opening and end of a connection.
 
 use super::*;
 

@@ -4,9 +4,9 @@ use super::*;
 use crate::model::TASKS_EXTENSION;
 
 const SET_LEVEL: &str = "logging/setLevel";
-/// So many times the requests that may be awaited at once may wait to be sent.
+/// Most requests that wait to be sent, as a multiple of those that may be awaited at once.
 const QUEUED: usize = 16;
-/// So many calls of tools that were given up are remembered until their late answers come.
+/// Most given-up calls of tools that are remembered until their late answers come.
 const MAX_GIVEN_UP: usize = 64;
 
 impl Connection {
@@ -46,7 +46,7 @@ impl Connection {
         out.push(Action::Resolve(invocation.call, Err(error)));
     }
 
-    /// What the client cannot take does not wait until it says that it is initialized.
+    /// Refuses a request that the client cannot take, without waiting until it says that it is initialized.
     fn refused_early(&self, outgoing: &Outgoing) -> Result<()> {
         match self.revision() {
             Some(revision) if self.is_early() => {
@@ -78,7 +78,7 @@ impl Connection {
         }
     }
 
-    /// What it goes out as when not as itself.
+    /// Returns the method that it goes out as when not as itself.
     ///
     /// # Errors
     /// The revision does not have it, or the peer does not declare that it can take it.
@@ -153,7 +153,7 @@ impl Connection {
                     self.asked_to_visit(&id);
                 }
                 let id = self.transmit(outgoing, revision, out);
-                // What came back is compared with what was asked for.
+                // The result is compared with the request.
                 if let Some(outgoing) = self.outgoing.get_mut(&id) {
                     outgoing.params = neutral;
                 }
@@ -162,7 +162,8 @@ impl Connection {
         }
     }
 
-    /// Where each request says which log messages it wants, a level is remembered and said by all that follow.
+    /// Keeps a level for all requests that follow, in revisions where each request names the log messages that it
+    /// wants.
     fn want_level(&mut self, params: Option<&RawJson>) -> Result<RawJson> {
         if !self.peer_declares("logging") {
             return Err(undeclared(SET_LEVEL, "server", "logging"));
@@ -344,7 +345,7 @@ impl Connection {
         }
     }
 
-    /// What was given up has become a task, of which its caller does not hear any more.
+    /// Ends the task of a given-up call, of which its caller does not hear any more.
     fn end_late_task(&mut self, now: Duration, id: &Id, result: &RawJson, out: &mut Vec<Action>) {
         #[derive(serde::Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -455,7 +456,7 @@ fn complete(facts: &Facts, outgoing: &Outgoing, result: RawJson) -> Result<RawJs
     let method = outgoing.method.as_str();
     match head.result_type.map(serde_json::value::RawValue::get) {
         None | Some("\"complete\"") => Ok(result),
-        // Of `tasks/get` the extension says "complete" in its words and "task" in its examples.
+        // The extension says "complete" of `tasks/get` in its words and "task" in its examples.
         Some("\"task\"")
             if matches!(method, "tools/call" | "tasks/get") && facts.capabilities.has_extension(TASKS_EXTENSION) =>
         {

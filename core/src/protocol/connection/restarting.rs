@@ -5,8 +5,8 @@ use super::keep_alive::PING;
 use super::*;
 
 impl Connection {
-    /// The server's process has ended unasked. What it was asked is dealt with as any modern answer that is lost on its
-    /// way; whoever listens is told, and listens again.
+    /// The server's process has ended unasked. Its requests are dealt with as any modern one whose answer is lost on
+    /// its way; whoever listens is told, and listens again.
     pub(super) fn lost(&mut self, now: Duration, reason: &str, out: &mut Vec<Action>) {
         let revision = match (&self.phase, self.restarted) {
             (Phase::Modern(revision), _) => *revision,
@@ -28,7 +28,7 @@ impl Connection {
         let error = Error::new(ErrorKind::Transport, reason).answer_lost();
         let streams: Vec<CallId> = self.forget_streams().collect();
         out.extend(streams.into_iter().map(|call| Action::Resolve(call, Err(error.clone()))));
-        // What nobody waits for has no place in the next process.
+        // A request that nobody waits for has no place in the next process.
         let is_wanted = |outgoing: &Outgoing| ![OPENING, NOBODY, PING].contains(&outgoing.call);
         self.waiting.retain(is_wanted);
         // The oldest comes to the front last.
@@ -69,7 +69,7 @@ impl Connection {
         }
     }
 
-    /// Why there is no going on, with what led to it.
+    /// Returns the reason for not going on, with the error that led to it.
     pub(super) fn failed_to_open(&self, error: Error) -> Error {
         let error = self.with_hint(error);
         match self.restarted {

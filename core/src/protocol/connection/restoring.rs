@@ -5,18 +5,18 @@ use super::*;
 /// Our own calls for telling a new session what the old one knew.
 const RESTORING: CallId = CallId(u64::MAX - 1);
 
-/// What runs in a session that was found to be lost has so long to find out by itself, or to be answered all the same.
+/// Time for requests of a lost session to find out by themselves, or to be answered all the same.
 const ORPHANED: Duration = Duration::from_secs(1);
 
 /// The most subscriptions that are remembered.
 const MAX_SUBSCRIPTIONS: usize = 4096;
 
-/// What a session knows because it was told, and which session it is.
+/// State that a session has because it was told, and the number of the session.
 #[derive(Debug, Default)]
 pub(super) struct Restorable {
     /// Counts the sessions of this connection.
     pub(super) session: u64,
-    /// What the last `logging/setLevel` asked for.
+    /// Parameters of the last `logging/setLevel`.
     level: Option<RawJson>,
     /// The URIs that are subscribed to.
     subscriptions: Vec<String>,
@@ -122,7 +122,7 @@ impl Connection {
 
     fn begin_anew(&mut self, now: Duration, revision: Revision, timeout: Option<Duration>, out: &mut Vec<Action>) {
         self.restorable.session += 1;
-        // What the server has asked in the old session, nobody waits for any more.
+        // Nobody waits any more for the server's questions in the old session.
         for call in self.incoming.drain() {
             out.push(Action::Abort(call, Some("the server lost the session".into())));
         }
@@ -130,7 +130,7 @@ impl Connection {
         self.lasting.clear();
         self.batches.clear();
         self.waiting.retain(|waiting| waiting.call != RESTORING);
-        // What stood still for the server's questions goes on.
+        // Requests that stood still for the server's questions go on.
         self.outgoing.restart_all(now);
         self.outgoing.orphan_all(now + ORPHANED);
         self.sooner = true;

@@ -35,17 +35,17 @@ pub(crate) fn prepared(rules: &Rules, method: &str, params: &RawJson) -> Result<
     Ok((question(rules, method, params)?, needed(rules, method, &read)))
 }
 
-/// How the user is asked.
+/// Way of asking the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Form,
     Url,
 }
 
-/// The mode of an elicitation.
+/// Returns the mode of an elicitation.
 ///
 /// # Errors
-/// What there is instead.
+/// The mode that is there instead.
 pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
     match &params["mode"] {
         Value::Null => Ok(Mode::Form),
@@ -55,10 +55,10 @@ pub(crate) fn mode_of(params: &Value) -> Result<Mode, String> {
     }
 }
 
-/// True if it is a page that a user may be sent to.
+/// Checks that it is a page that a user may be sent to.
 ///
 /// # Errors
-/// What there is instead; also for a user or a password in it, which the specification forbids (elicitation).
+/// The value that is there instead; also for a user or a password in it, which the specification forbids (elicitation).
 pub(crate) fn check_url(url: &Value) -> Result<(), String> {
     let text = url.as_str().unwrap_or_default().to_ascii_lowercase();
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
@@ -76,7 +76,7 @@ pub(crate) fn check_url(url: &Value) -> Result<(), String> {
     }
 }
 
-/// True if `result` is a `ListRootsResult`.
+/// Checks that `result` is a `ListRootsResult`.
 ///
 /// # Errors
 /// The member and what it should be.
@@ -98,10 +98,10 @@ fn check_roots(result: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// What a client answered to the question `params`, checked. Where forms have defaults that an older revision's client
-/// is not told of, they stand for the answers that are left out.
+/// Returns a client's answer to the question `params`, checked. Where forms have defaults that an older revision's
+/// client is not told of, they stand for the answers that are left out.
 ///
-/// `judged`: what a form's fields hold, the library that made the form judges; here it is not looked at.
+/// `judged`: the library that made a form judges its fields; they are not looked at here.
 ///
 /// # Errors
 /// [`PeerMisbehaved`](ErrorKind::PeerMisbehaved) saying what does not fit.

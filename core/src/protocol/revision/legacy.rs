@@ -106,7 +106,7 @@ pub(crate) fn page(result: RawJson) -> RawJson {
     RawJson::written(out)
 }
 
-/// What a server said of itself when the connection was opened.
+/// Server's answer to the opening of the connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) revision: Revision,

@@ -9,7 +9,7 @@ use crate::model::TASKS_EXTENSION;
 #[cfg(feature = "http")]
 use crate::protocol::Head;
 
-/// Who may send a method.
+/// Sides that may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Direction {
@@ -27,7 +27,7 @@ pub enum Direction {
 pub struct Method {
     /// The name on the wire.
     pub name: &'static str,
-    /// Who may send it.
+    /// Sides that may send it.
     pub direction: Direction,
     /// First revision that has it.
     pub since: Revision,
@@ -183,7 +183,7 @@ static ROWS: [Method; 34] = [
     since(Revision::V2026_07_28, notification("notifications/subscriptions/acknowledged", ServerToClient)),
 ];
 
-/// Of extensions; some are called as what older revisions have.
+/// Methods of extensions; some have the names of methods of older revisions.
 static EXTENSION_ROWS: [Method; 4] = [
     idempotent(of_task_extension("tasks/get")),
     idempotent(of_task_extension("tasks/update")),
@@ -216,7 +216,7 @@ impl Method {
     /// The row of a request of an extension of one's own, in every revision. The same one again is the one that is there.
     ///
     /// # Errors
-    /// Why it cannot be called so.
+    /// The reason why it cannot be called so.
     pub(crate) fn define(extension: &str, name: &str, idempotent: bool) -> Result<&'static Self, String> {
         static DEFINED: Mutex<Vec<&'static Method>> = Mutex::new(Vec::new());
         check_name(name)?;
@@ -240,10 +240,10 @@ impl Method {
         Ok(row)
     }
 
-    /// True if a notification of an extension may be called so.
+    /// Checks that a notification of an extension may be called so.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason why it may not.
     pub(crate) fn check_notification(name: &str) -> Result<(), String> {
         check_name(name)?;
         if !name.starts_with("notifications/") {
@@ -266,7 +266,7 @@ impl Method {
         ROWS.iter().chain(&EXTENSION_ROWS).find(|m| m.name == name && m.exists_in(revision))
     }
 
-    /// True if this is what servers ask of clients: by requests, or inside of results.
+    /// Returns true if this is what servers ask of clients: by requests, or inside of results.
     #[must_use]
     pub fn is_question(&self) -> bool {
         matches!(self.direction, ServerToClient) && !self.notification
@@ -278,13 +278,13 @@ impl Method {
         &ROWS
     }
 
-    /// True if `revision` has this method.
+    /// Returns true if `revision` has this method.
     #[must_use]
     pub fn exists_in(&self, revision: Revision) -> bool {
         (self.since..=self.until).contains(&revision)
     }
 
-    /// What a request with these parameters is about.
+    /// Returns the name or URI that a request with these parameters is about.
     #[cfg(feature = "http")]
     pub(crate) fn named_in<'a>(&self, head: &'a Head, params: Option<&RawJson>) -> Option<Cow<'a, RawJson>> {
         match self.name_member? {
@@ -294,7 +294,7 @@ impl Method {
         }
     }
 
-    /// Of a request's parameters, what it is about. `name` and `uri` are known already.
+    /// Reads the name or URI that a request is about. `name` and `uri` are known already.
     pub(crate) fn name_of(
         &self,
         name: Option<RawJson>,
@@ -314,7 +314,8 @@ impl Method {
         }
     }
 
-    /// What a revision that has dropped this method is asked instead, because any answer to it says as much.
+    /// Returns the method that replaces this one in a revision that has dropped it, because any answer to it says as
+    /// much.
     #[must_use]
     pub fn stand_in(&self, revision: Revision) -> Option<&'static Self> {
         let other = if self.name == "ping" { Self::find("server/discover")? } else { return None };
@@ -327,13 +328,14 @@ impl Method {
         self.name_member.filter(|_| self.until.era() == Era::Modern)
     }
 
-    /// True if a client may send it.
+    /// Returns true if a client may send it.
     #[must_use]
     pub fn from_client(&self) -> bool {
         matches!(self.direction, ClientToServer | Both)
     }
 
-    /// True if a client may notify it. In modern that is one thing, and over HTTP, where a stream is closed instead, none.
+    /// Returns true if a client may notify it. In modern that is one thing, and over HTTP, where a stream is closed
+    /// instead, none.
     pub(crate) fn is_told_by_client(&self, revision: Revision, transport: &str) -> bool {
         let told = match revision.era() {
             Era::Legacy => self.from_client(),
@@ -342,7 +344,7 @@ impl Method {
         told && self.notification && self.exists_in(revision)
     }
 
-    /// True if a server may send it.
+    /// Returns true if a server may send it.
     #[must_use]
     pub fn from_server(&self) -> bool {
         matches!(self.direction, ServerToClient | Both)

@@ -19,7 +19,7 @@ pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
 /// The request's revision is not served.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
 
-/// What an envelope says, checked for presence and type.
+/// Content of an envelope, checked for presence and type.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub(crate) version: Box<str>,
@@ -146,7 +146,7 @@ pub(crate) fn with_envelope(
     })
 }
 
-/// What a modern request says of its sender. In a session it has been said, and a request that says it again would be
+/// Members of a modern request about its sender. In a session they have been told, and a request with them would be
 /// taken for a modern one.
 const OF_SENDER: [&str; 4] = [meta::PROTOCOL_VERSION, meta::CLIENT_INFO, meta::CLIENT_CAPABILITIES, meta::LOG_LEVEL];
 
@@ -162,8 +162,8 @@ pub(crate) fn without_envelope(params: RawJson) -> RawJson {
     if has_in_meta(&params, goes) { merge_meta(Some(&params), &OF_SENDER, |_| {}) } else { params }
 }
 
-/// True if `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says that it has
-/// not.
+/// Returns true if `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says
+/// that it has not.
 fn has_in_meta(params: &RawJson, is_one: impl Fn(&str) -> bool) -> bool {
     use super::shape::{has, members};
     let is_there = || {

@@ -1,4 +1,4 @@
-//! How a client finds out what a server speaks: probe with `server/discover`, fall back to `initialize`.
+//! Negotiation of the revision by a client: probe with `server/discover`, fall back to `initialize`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use crate::protocol::{Facts, PeerFacts};
 /// The most versions that a server may name.
 const MAX_VERSIONS: usize = 1000;
 
-/// What to send next, or what was found out.
+/// Next request to send, or the outcome.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Send this request and feed its answer back.
@@ -42,15 +42,15 @@ pub(crate) struct Negotiation {
     /// Only this revision will do.
     pinned: Option<Revision>,
     probe_timeout: Duration,
-    /// What an earlier connection has shown.
+    /// Era that an earlier connection has shown.
     known: Option<Era>,
     probe_id: Option<Id>,
     initialize_id: Option<Id>,
     /// `initialize` was refused, and the server asked for what it speaks instead.
     refused: bool,
-    /// What led to `initialize` may be otherwise the next time: silence, or a failure inside the server.
+    /// The reason for `initialize` may not hold the next time: silence, or a failure inside the server.
     doubtful: bool,
-    /// What came of the probe, where that may be why `initialize` fails, too.
+    /// Outcome of the probe, where that may be why `initialize` fails, too.
     before: Option<String>,
 }
 
@@ -97,17 +97,17 @@ impl Negotiation {
         self.probe_id.iter().chain(&self.initialize_id)
     }
 
-    /// True if an answer with this id belongs here.
+    /// Returns true if an answer with this id belongs here.
     pub(crate) fn owns(&self, id: &Id) -> bool {
         self.asked_ids().any(|asked| asked == id)
     }
 
-    /// True if what was found out holds for the server, and not just for this connection.
+    /// Returns true if what was found out holds for the server, and not just for this connection.
     pub(crate) fn is_certain(&self) -> bool {
         !self.doubtful
     }
 
-    /// True if the server has not said anything yet, so that its end may have been the probe's fault.
+    /// Returns true if the server has not said anything yet, so that its end may have been the probe's fault.
     pub(crate) fn is_probing(&self) -> bool {
         matches!(self.stage, Stage::Probe { again: false, .. }) && self.may_fall_back()
     }
@@ -159,7 +159,7 @@ impl Negotiation {
         }
     }
 
-    /// No way to open is left. What was tried before is said, too.
+    /// No way to open is left. The attempts before are named, too.
     fn failed(&self, error: Error) -> Step {
         Step::Failed(match &self.before {
             Some(before) => tried_both(&error, before),
@@ -312,7 +312,7 @@ impl Negotiation {
         });
         match modern {
             Some(revision) => self.probe(revision, true),
-            // Of what the server speaks there was nothing in `initialize`, and there would be nothing in another.
+            // `initialize` offered none of the server's revisions, and another one would not either.
             None if self.stage == Stage::Initialize && !offer.supported.is_empty() => Step::Failed(Error::new(
                 ErrorKind::Unsupported,
                 format!(
@@ -338,7 +338,7 @@ impl Negotiation {
     }
 }
 
-/// Why `initialize` failed, and what had come of the probe before.
+/// Returns the error of a failed `initialize`, with the outcome of the probe before.
 pub(crate) fn tried_both(error: &Error, before: &str) -> Error {
     let (after, before) = (shortened(error.message(), MAX_REASON), shortened(before, MAX_REASON));
     let message = format!(
@@ -350,7 +350,7 @@ pub(crate) fn tried_both(error: &Error, before: &str) -> Error {
 
 /// As a legacy server answers the probe by the book.
 const NOT_FOUND: &str = "\"method not found\"";
-/// Of each reason that a server gave, as much as a message can show.
+/// Longest part of each of a server's reasons that a message shows.
 const MAX_REASON: usize = 500;
 
 /// Something failed inside the server, which says nothing about the methods that it has.

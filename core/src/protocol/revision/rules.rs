@@ -5,7 +5,7 @@ use serde::{Serialize, Serializer};
 use crate::error::{RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED};
 use crate::jsonrpc::{ErrorObject, code};
 
-/// How a connection of this revision is opened and what a request carries.
+/// Era of a revision: the way in which its connections open, and the facts that its requests carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Era {
@@ -30,7 +30,7 @@ impl Era {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Revision(u8);
 
-/// What differs between revisions, as properties to ask for.
+/// Differences between revisions, as properties to ask for.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Rules {

@@ -109,7 +109,7 @@ impl Sought {
         self.0.find(text.as_bytes()).is_some()
     }
 
-    /// What follows the only place where it is.
+    /// Returns the text after the only place where it is.
     fn after_only<'a>(&self, text: &'a str) -> Option<&'a str> {
         let after = self.0.find(text.as_bytes())? + self.0.needle().len();
         text.get(after..).filter(|rest| !self.is_in(rest))
@@ -124,7 +124,8 @@ static RESULT_TYPE: Sought = Sought(LazyLock::new(|| Finder::new("\"resultType\"
 static RESPONSES: Sought = Sought(LazyLock::new(|| Finder::new("inputResponses")));
 static STATE: Sought = Sought(LazyLock::new(|| Finder::new("requestState")));
 
-/// True if a result is plainly a complete one: it says so, or says nothing, wherever in it. Otherwise it has to be read.
+/// Returns true if a result is plainly a complete one: it says so, or says nothing, wherever in it. Otherwise it has to
+/// be read.
 pub(crate) fn is_plainly_complete(result: &RawJson) -> bool {
     let text = result.get();
     if !text.starts_with('{') || ESCAPE.is_in(text) {
@@ -263,7 +264,7 @@ pub(crate) fn foreign_definition(rules: &Rules, kind: Kind, mut members: Map<Str
     definition(rules, kind, &members)
 }
 
-/// What becomes of an output schema, and so of the values, where structured content is always an object.
+/// Fate of an output schema, and so of the values, where structured content is always an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fit {
     /// Every value is an object: nothing changes.
@@ -323,8 +324,8 @@ fn object_schema(schema: &Value) -> Option<Value> {
     Some(Value::Object(out))
 }
 
-/// True if a schema has a base of its own, to which what is moved would no longer belong, or refers to what cannot be
-/// followed.
+/// Returns true if a schema has a base of its own, to which what is moved would no longer belong, or refers to what
+/// cannot be followed.
 fn is_bound(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members.iter().any(|(key, value)| match (key.as_str(), value) {
@@ -407,7 +408,7 @@ pub(crate) fn write_result(out: &mut String, rules: &Rules, server_info: &str, m
             let object = adapted.unwrap_or(object);
             let text = object.get();
             if !rules.result_type {
-                // What came from a newer server and is passed on, or what only newer clients are told.
+                // Members of a newer server that are passed on, or that only newer clients are told.
                 return if has(text, "\"resultType\"") || (method.cacheable && cache::is_in(text)) {
                     out.push_str(&without_modern(text))
                 } else {
@@ -458,7 +459,7 @@ fn write_content(out: &mut String, rules: &Rules, payload: Payload) {
     }
 }
 
-/// How long a result will be, about.
+/// Returns the approximate length of a result.
 pub(crate) fn size_hint(payload: &Payload) -> usize {
     256 + match payload {
         Payload::Object(object) => object.get().len(),
@@ -485,7 +486,7 @@ fn finish(out: &mut String, rules: &Rules, server_info: &str, unhinted: bool) {
         }
         out.push_str("\"resultType\":\"complete\"");
         if unhinted {
-            // Who made the result knows whom it is for; nobody else can say that it may be kept.
+            // The author of the result knows whom it is for; nobody else can say that it may be kept.
             out.push_str(",\"ttlMs\":0,\"cacheScope\":\"private\"");
         }
         out.push_str(",\"_meta\":{\"io.modelcontextprotocol/serverInfo\":");

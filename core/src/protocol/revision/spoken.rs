@@ -1,4 +1,4 @@
-//! Which revisions a side speaks, as its option `revision` says.
+//! Revisions that a side speaks, by its option `revision`.
 
 use super::{Era, Revision};
 use crate::error::{Error, Result};

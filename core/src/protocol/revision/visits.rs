@@ -21,10 +21,10 @@ impl Error {
     }
 }
 
-/// True if a user can be sent to these pages.
+/// Checks that a user can be sent to these pages.
 ///
 /// # Errors
-/// What is wrong with which page.
+/// The fault, with the place of the page.
 pub(crate) fn check(elicitations: &[Value]) -> Result<(), String> {
     if elicitations.is_empty() {
         return Err("elicitations: expected at least one page that the user has to visit".to_owned());

@@ -1,5 +1,5 @@
-//! What is registered inside of a directory and needs scopes of its own. The directory around it gives it to nobody who
-//! lacks them, however its URI is spelt and whatever links and names lead to it.
+//! Resources inside of a directory that need scopes of their own. The directory around them gives them to nobody who
+//! lacks these, however their URIs are spelt and whatever links and names lead to them.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
@@ -8,7 +8,7 @@ use percent_encoding::percent_decode_str;
 
 use super::{Directory, File};
 
-/// What is the same whatever its name is: names differ by links, and on some systems by case alone.
+/// Identity of a file, the same whatever its name is: names differ by links, and on some systems by case alone.
 #[cfg(unix)]
 type Identity = (u64, u64);
 #[cfg(windows)]
@@ -34,7 +34,7 @@ fn identity(path: &Path) -> Option<Identity> {
     path.canonicalize().ok().map(|path| path.to_string_lossy().to_lowercase())
 }
 
-/// True if two URIs are the same but for what is escaped in them.
+/// Returns true if two URIs are the same but for what is escaped in them.
 pub(crate) fn is_same(one: &str, other: &str) -> bool {
     percent_decode_str(one).eq(percent_decode_str(other))
 }
@@ -85,7 +85,7 @@ impl Directory {
         self.name_of(uri).ok().map(|name| self.uri_of(&name))
     }
 
-    /// What of `guarded` lies in this directory and has the file, as far as the names of both say so.
+    /// Returns those of `guarded` that lie in this directory and have the file, as far as the names of both say so.
     pub(crate) fn inside<'a>(&self, uri: &str, guarded: &'a [Guarded]) -> Vec<&'a Guarded> {
         let path = self.path_of(uri);
         guarded.iter().filter(|one| self.is_inside(one, uri, path.as_deref())).collect()

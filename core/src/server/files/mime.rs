@@ -12,7 +12,7 @@ pub(super) fn by_name(name: &str) -> Option<String> {
     mime_guess::from_ext(extension).first_raw().map(str::to_owned)
 }
 
-/// True if the bytes of such a file are text for people or programs.
+/// Returns true if the bytes of such a file are text for people or programs.
 pub(super) fn is_textual(name: &str) -> bool {
     const TEXTUAL: [&str; 12] = [
         "json",

@@ -3,8 +3,8 @@
 /// The devices, which every directory has, with any ending and in any case.
 const DEVICES: [&str; 8] = ["aux", "con", "conin$", "conout$", "nul", "prn", "clock$", "keybd$"];
 
-/// True if Windows opens the file that a part of a path names, and nothing else: no device, no other stream of a file, no
-/// file whose name lacks what the end of this has.
+/// Returns true if Windows opens the file that a part of a path names, and nothing else: no device, no other stream of
+/// a file, no file whose name lacks what the end of this has.
 pub(super) fn is_plain(part: &str) -> bool {
     !part.contains(|c: char| c.is_control() || "<>:\"/\\|?*".contains(c))
         && !part.ends_with(['.', ' '])

@@ -13,7 +13,7 @@ struct Walk<'a> {
     root: &'a Dir,
     hidden: bool,
     max_files: usize,
-    /// How many entries may still be looked at.
+    /// Number of entries that may still be looked at.
     left: usize,
     names: Vec<String>,
     truncated: bool,

@@ -49,7 +49,7 @@ pub(super) struct Process {
     pub(super) ended: Once,
 }
 
-/// What was just started.
+/// Process that was just started.
 pub(super) struct Started {
     pub(super) process: Arc<Process>,
     /// Its standard input. Closed by dropping it, which is the first step of ending it.
@@ -112,7 +112,7 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     Ok(Started { process, stdin, output, stderr: our_err })
 }
 
-/// What is wrong with a working directory, which the system's own words do not name.
+/// Describes the fault of a working directory, which the system's own words do not name.
 fn wrong_directory(cwd: &str) -> Option<String> {
     let said = |why: &dyn std::fmt::Display| Some(format!("the working directory {cwd:?}: {why}"));
     match std::fs::metadata(cwd) {
@@ -122,7 +122,7 @@ fn wrong_directory(cwd: &str) -> Option<String> {
     }
 }
 
-/// What the system says, with what it leaves out.
+/// Words the system's error, with the parts that it leaves out.
 fn in_words(
     error: &std::io::Error,
     command: &str,
@@ -169,7 +169,7 @@ impl Watch {
         Self { group, guard, gone: gone.clone() }
     }
 
-    /// True if the group is empty.
+    /// Returns true if the group is empty.
     fn look(&mut self) -> bool {
         if !self.gone.is_set() && self.group.as_ref().is_none_or(|group| !group.exists()) {
             self.gone.set();
@@ -210,7 +210,7 @@ impl Output {
         let (mut lines, mut hearing) = (Lines::new(limits.max_message_bytes), Hearing::new(limits));
         loop {
             let readable = async {
-                // What it asks for and does not read must not pile up.
+                // Answers that it asks for and does not read must not pile up.
                 if self.backlog.is_full() {
                     self.backlog.room().await;
                 }
@@ -294,7 +294,7 @@ fn heard(events: &dyn Events, line: &str) {
 }
 
 impl Process {
-    /// Ends it, whose input is closed, with all of its group. Each step may take `grace`.
+    /// Ends it, after its input was closed, with all of its group. Each step may take `grace`.
     pub(super) async fn end(&self, grace: Duration) {
         if let Some(group) = self.group.as_ref().filter(|_| !self.ended.is_set()) {
             self.end_group(group, grace).await;
@@ -316,7 +316,7 @@ impl Process {
         let _ = tokio::time::timeout(grace, exit.wait_for(Option::is_some)).await;
     }
 
-    /// True if somebody of the group is left. Nobody else is asked: the number may be another's after that.
+    /// Returns true if somebody of the group is left. Nobody else is asked: the number may be another's after that.
     fn is_there(&self, group: &Group) -> bool {
         !self.gone.is_set() && group.exists()
     }

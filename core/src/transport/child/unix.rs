@@ -20,7 +20,7 @@ pub(in crate::transport) type Receiver = tokio::net::unix::pipe::Receiver;
 pub(super) struct Group(pub(super) Pid);
 
 impl Group {
-    /// True if somebody is in it.
+    /// Returns true if somebody is in it.
     pub(super) fn exists(&self) -> bool {
         test_kill_process_group(self.0).is_ok()
     }
@@ -67,7 +67,7 @@ pub(super) fn spawn(command: &mut Command) -> io::Result<(Child, Option<Group>)>
     Ok((child, group))
 }
 
-/// Why a folder that is there cannot be a working directory.
+/// Returns the error of a folder that exists and cannot be a working directory.
 pub(super) fn not_enterable(folder: &str) -> Option<io::Error> {
     rustix::fs::access(folder, rustix::fs::Access::EXEC_OK).err().map(io::Error::from)
 }
@@ -94,7 +94,7 @@ pub(super) fn reason(
     })
 }
 
-/// True if a command has a file.
+/// Returns true if a command has a file.
 pub(super) fn is_there(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> bool {
     found(command, env, cwd).is_some()
 }

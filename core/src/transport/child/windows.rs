@@ -67,7 +67,7 @@ impl Group {
         if taken == 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// True if somebody is in it.
+    /// Returns true if somebody is in it.
     pub(super) fn exists(&self) -> bool {
         let mut facts = JOBOBJECT_BASIC_ACCOUNTING_INFORMATION::default();
         // SAFETY: `facts` is of the type and length that it says.
@@ -222,7 +222,8 @@ fn resume(process: u32) -> io::Result<()> {
     Err(io::Error::new(io::ErrorKind::NotFound, "the process has no thread"))
 }
 
-/// Why a folder that is there cannot be a working directory: the system's own error says it.
+/// Returns no error for a folder that exists and cannot be a working directory: the system's own error names the
+/// reason.
 pub(super) fn not_enterable(_: &str) -> Option<io::Error> {
     None
 }
@@ -254,7 +255,7 @@ pub(super) fn reason(
     }
 }
 
-/// True if a command has a file, with the ending that it may be without.
+/// Returns true if a command has a file, with the ending that it may be without.
 pub(super) fn is_there(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> bool {
     Search::new(env, cwd).find(command).is_some()
 }

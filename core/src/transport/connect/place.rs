@@ -1,4 +1,4 @@
-//! Whose answers a client's cache keeps together: which server is meant, and who asks it.
+//! Owners of a client's cached answers: the server that gives them, and the user that asks for them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,13 +22,14 @@ pub(super) fn endpoint(url: &str) -> String {
     format!("{scheme}://{host}{slash}{path}")
 }
 
-/// True if a URL names a socket of this machine.
+/// Returns true if a URL names a socket of this machine.
 fn is_socket(url: &str) -> bool {
     let scheme = url.split(':').next().unwrap_or_default();
     scheme.eq_ignore_ascii_case("unix") || scheme.eq_ignore_ascii_case("http+unix")
 }
 
-/// Which server is meant: at an address that only this machine has, another than on any other machine.
+/// Returns the digest of the server behind a URL: an address that only this machine has is another one on any other
+/// machine.
 fn meant(url: &str) -> Arc<str> {
     let endpoint = endpoint(url);
     let place = endpoint.split_once("://").and_then(|(_, rest)| rest.split(['/', '?']).next()).unwrap_or_default();
@@ -42,15 +43,15 @@ fn meant(url: &str) -> Arc<str> {
     digest("own url", [endpoint.as_str(), &gethostname::gethostname().to_string_lossy()])
 }
 
-/// Whose answers are kept together. Those of an HTTP server for all who share a store; under the same authorization, which
-/// any header and the address may hold, where they are private. A process of its own may know what no other does.
+/// Returns the owner of cached answers. Those of an HTTP server are for all who share a store; private ones for the
+/// same authorization, which any header and the address may hold. A process of its own may know what no other does.
 pub(super) fn place_of(to: &Target, options: &ClientOptions) -> Place {
     let (Target::Url { url, headers } | Target::Sse { url, headers }) = to else {
         return own_place(options);
     };
     let own = options.cache.scope.as_deref();
     let target = meant(url);
-    // Who logs in is not known yet, so nobody else is taken for them.
+    // The user that will log in is not known yet, so nobody else is taken for one.
     #[cfg(feature = "auth")]
     if options.auth.is_some() && own.is_none() {
         return Place { target, scope: alone(), has_address: true, renew: Some(alone) };
@@ -59,7 +60,7 @@ pub(super) fn place_of(to: &Target, options: &ClientOptions) -> Place {
     let all = options.headers.iter().chain(headers).map(|(name, value)| (name.to_ascii_lowercase(), value.as_str()));
     let all: BTreeMap<String, &str> = all.collect();
     let parts = all.iter().flat_map(|(name, value)| [name.as_str(), *value]).chain(user.map(|(user, _)| user));
-    // What a server answers may depend on what its client can do.
+    // A server's answers may depend on the abilities of its client.
     let facts = options.facts();
     let parts = parts.chain([facts.capabilities.raw().get()]);
     let scope = match own {
@@ -69,7 +70,7 @@ pub(super) fn place_of(to: &Target, options: &ClientOptions) -> Place {
     Place { target, scope, has_address: true, renew: None }
 }
 
-/// Of what no other client can reach.
+/// Returns the owner of answers from a server that no other client can reach.
 pub(super) fn own_place(options: &ClientOptions) -> Place {
     let scope = digest("own scope", options.cache.scope.as_deref());
     Place { target: digest("own", [&*number()]), scope, has_address: false, renew: None }

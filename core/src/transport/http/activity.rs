@@ -23,26 +23,26 @@ use crate::driver::now;
 pub(super) struct Activity {
     /// One at most, unless it speaks HTTP/2.
     busy: AtomicU32,
-    /// So many of them are streams that wait for news.
+    /// Number of them that are streams which wait for news.
     waits: AtomicU32,
-    /// Since when it has a request, or none. Milliseconds on the engine's clock, as all times here.
+    /// Time since which it has a request, or none. Milliseconds on the engine's clock, as all times here.
     since: AtomicU64,
-    /// When the head of the next request began, or 0.
+    /// Time at which the head of the next request began, or 0.
     head: AtomicU64,
     /// Something has come.
     heard: AtomicBool,
-    /// So many of them have a body that is still on its way.
+    /// Number of them with a body that is still on its way.
     arriving: AtomicU32,
     /// It speaks HTTP/2: of what comes nothing says that it is a head.
     is_multiplexed: AtomicBool,
-    /// When the answers that are on their way over HTTP/2 have to be taken, by number.
+    /// Times by which the answers that are on their way over HTTP/2 have to be taken, by number.
     answers: Mutex<(u64, BTreeMap<u64, u64>)>,
-    /// Since when its peer takes nothing, or 0 while writing goes on.
+    /// Time since which its peer takes nothing, or 0 while writing goes on.
     blocked: AtomicU64,
-    /// How long its peer has taken nothing, in all, before that; and how many bytes it took for it.
+    /// Time for which its peer has taken nothing, in all, before that; and the number of bytes that it took meanwhile.
     stalled: AtomicU64,
     written: AtomicU64,
-    /// When it took something again.
+    /// Time at which it took something again.
     freed: AtomicU64,
     /// Another needs its place.
     yields: AtomicBool,
@@ -56,7 +56,7 @@ const SLOWEST: u64 = 4096;
 /// Pauses that are so long ago do not count: milliseconds.
 const FORGIVEN: u64 = 60_000;
 
-/// How long is waited for a socket's client.
+/// Longest times of waiting for a socket's client.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Patience {
     /// For the first byte.
@@ -109,7 +109,8 @@ impl Activity {
         Taken { activity: self.clone(), number }
     }
 
-    /// True if an answer over HTTP/2 is not taken. Its window may be shut while the socket itself is not blocked.
+    /// Returns true if an answer over HTTP/2 is not taken. Its window may be shut while the socket itself is not
+    /// blocked.
     fn is_untaken(&self) -> bool {
         if !self.is_multiplexed.load(Ordering::Acquire) {
             return false;
@@ -125,8 +126,8 @@ impl Activity {
         }
     }
 
-    /// True if its peer takes what is written more slowly than may be: of the time in which it takes nothing there is a
-    /// minute, and what its bytes take at the slowest rate.
+    /// Returns true if its peer takes what is written more slowly than may be: of the time in which it takes nothing
+    /// there is a minute, and what its bytes take at the slowest rate.
     fn is_slow(&self, patience: &Patience) -> bool {
         let since = self.blocked.load(Ordering::Acquire);
         if since == 0 {
@@ -137,7 +138,7 @@ impl Activity {
         super::sessions::millis(patience.write).saturating_add(allowed) <= stalled
     }
 
-    /// True if the socket has to end: its client was waited for long enough, or another needs its place.
+    /// Returns true if the socket has to end: its client was waited for long enough, or another needs its place.
     pub(super) fn is_due(&self, patience: &Patience) -> bool {
         let long_ago = |then: &AtomicU64, limit| {
             let then = then.load(Ordering::Acquire);

@@ -1,4 +1,4 @@
-//! All that stands before a request's body: whom it is for, whose it is, what it asks.
+//! Checks before a request's body: its addressee, its sender, and its purpose.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,19 +14,19 @@ use super::{cors, pair};
 use crate::protocol::Origin;
 use crate::protocol::revision::Era;
 
-/// What is asked of the endpoint.
+/// Request to the endpoint.
 pub(super) enum Verb {
     Post(Accepts),
     Get,
     Delete,
-    /// Of the oldest transport.
+    /// A request of the oldest transport.
     OpenPair,
     PostToPair(String),
     Preflight,
 }
 
 impl Inner {
-    /// Checks all that stands before the body: whom the request is for, whose it is, and what it asks.
+    /// Checks everything before the body: the addressee of the request, its sender, and its purpose.
     pub(super) async fn admit(
         self: &Arc<Self>,
         mut head: Parts,
@@ -71,7 +71,7 @@ impl Inner {
         Ok(host)
     }
 
-    /// True if a browser asks what a page that the options name may send.
+    /// Returns true if a browser asks what a page that the options name may send.
     fn is_preflight(&self, head: &Parts) -> bool {
         head.method == Method::OPTIONS && cors::is_preflight(&head.headers) && self.page(&head.headers).is_some()
     }
@@ -101,7 +101,7 @@ impl Inner {
         Ok(pair)
     }
 
-    /// What is asked.
+    /// Reads the request to the endpoint.
     fn verb(&self, head: &Parts) -> Result<Verb, Refusal> {
         let headers = &head.headers;
         let refuse = |status: StatusCode, why: &str| Err(Refusal::new(status, why));
@@ -139,23 +139,23 @@ impl Inner {
         Ok(Verb::Post(accepts))
     }
 
-    /// True if a revision is spoken that has sessions.
+    /// Returns true if a revision is spoken that has sessions.
     pub(super) fn has_sessions(&self) -> bool {
         self.server.facts().revisions.iter().any(|r| r.era() == Era::Legacy)
     }
 
-    /// True if sessions are kept for them.
+    /// Returns true if sessions are kept for them.
     fn keeps_sessions(&self) -> bool {
         self.has_sessions() && !self.options.stateless
     }
 
-    /// True if a request is for this path. What is mounted is reached wherever its host has put it.
+    /// Returns true if a request is for this path. A mounted endpoint is reached wherever its host has put it.
     fn is_at(&self, head: &Parts, own: &str) -> bool {
         let path = head.uri.path();
         self.mounted || path == own || path.trim_end_matches('/') == own.trim_end_matches('/')
     }
 
-    /// What is asked of the oldest transport, if it is that which is asked: it knows no session header, and names its
+    /// Reads the request of a client of the oldest transport, if it is one: it knows no session header, and names its
     /// sessions in the query.
     fn admit_pair(&self, head: &Parts) -> Option<Result<Verb, Refusal>> {
         let headers = &head.headers;
@@ -178,7 +178,7 @@ impl Inner {
             Method::OPTIONS if at_messages && cors::is_preflight(headers) && self.page(headers).is_some() => {
                 Some(Ok(Verb::Preflight))
             }
-            // What makes a client of both transports open the stream instead.
+            // Clients of both transports open the stream instead after this answer.
             _ if at_stream => {
                 let why = format!("method {} is not served here: GET opens the stream", head.method);
                 Some(Err(Refusal::method(why, "GET")))
@@ -191,7 +191,7 @@ impl Inner {
         }
     }
 
-    /// What clients of the oldest transport are told to post to; empty for the URL of their stream.
+    /// Returns the path that clients of the oldest transport are told to post to; empty for the URL of their stream.
     pub(super) fn message_path(&self) -> &str {
         match &*self.options.sse_message_path {
             "" if !self.mounted => "/messages",

@@ -36,7 +36,7 @@ impl Body {
         Self(Kind::Events(Box::new(events)))
     }
 
-    /// True if it is a stream that answers nobody and waits for news.
+    /// Returns true if it is a stream that answers nobody and waits for news.
     pub(super) fn waits(&self) -> bool {
         matches!(&self.0, Kind::Events(events) if events.exchange.waits())
     }

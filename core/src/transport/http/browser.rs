@@ -33,8 +33,8 @@ pub(crate) async fn open(url: &str, no_browser: bool) -> Result<()> {
     Ok(())
 }
 
-/// True if a browser may be sent there: a server may name any address as its login page, and launchers open much more
-/// than pages.
+/// Checks that a browser may be sent there: a server may name any address as its login page, and launchers open much
+/// more than pages.
 ///
 /// # Errors
 /// `Auth` with the reason.

@@ -1,4 +1,4 @@
-//! Where the browser comes back to after a login: a port of this machine that listens for one answer (RFC 8252 §7.3).
+//! Receiver of the browser after a login: a port of this machine that listens for one answer (RFC 8252 §7.3).
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A request's head. hyper takes no less.
 const MAX_HEAD: usize = 8 * 1024;
-/// How long one connection may take: to send its head, and then to take the page.
+/// Longest time that one connection may take to send its head, and then to take the page.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Browsers open connections that they may need later, and send nothing. Further ones wait until one of these ends.
 const MAX_CONNECTIONS: usize = 8;
@@ -61,16 +61,16 @@ impl Callback {
         Ok(Self { listener, address, path: path.into() })
     }
 
-    /// Where the browser is to be sent: `http://127.0.0.1:<port><path>`.
+    /// Returns the address that the browser is to be sent to: `http://127.0.0.1:<port><path>`.
     pub(crate) fn redirect_uri(&self) -> String {
         format!("http://{}{}", self.address, self.path)
     }
 
-    /// The query that the browser comes back with, as it stands in the URL, without the question mark. The browser gets a
-    /// page that says that it may be closed. What `is_answer` refuses is told so, and waited on.
+    /// The query that the browser comes back with, as it stands in the URL, without the question mark. The browser gets
+    /// a page that says that it may be closed. A request that `is_answer` refuses is told so, and the waiting goes on.
     ///
     /// # Errors
-    /// `Auth` when nobody has come after `wait`, who was turned away meanwhile included.
+    /// `Auth` when nobody has come after `wait`; it tells of a request that was turned away meanwhile.
     pub(crate) async fn query(self, wait: Duration, is_answer: impl Fn(&str) -> bool + Send + Sync) -> Result<String> {
         let uri = self.redirect_uri();
         let door = Door {
@@ -114,13 +114,13 @@ impl Callback {
     }
 }
 
-/// Who is let in.
+/// Check of the requests that are let in.
 struct Door<F> {
     address: SocketAddr,
     path: Arc<str>,
     is_answer: F,
     answer: Mutex<Option<String>>,
-    /// Why the last one was who came to the right place with something else.
+    /// Reason for refusing the last request that came to the right place with something else.
     turned_away: Mutex<Option<&'static str>>,
 }
 
@@ -140,7 +140,8 @@ async fn serve<F: Fn(&str) -> bool + Send + Sync>(stream: TcpStream, door: &Door
 }
 
 impl<F: Fn(&str) -> bool> Door<F> {
-    /// True if the browser was sent to this machine by that name, and not by one that somebody has made to mean it.
+    /// Returns true if the browser was sent to this machine by that name, and not by one that somebody has made to mean
+    /// it.
     fn is_host(&self, host: &HeaderValue) -> bool {
         let port = self.address.port();
         let names = [format!("127.0.0.1:{port}"), format!("localhost:{port}")];

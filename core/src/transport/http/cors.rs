@@ -1,4 +1,4 @@
-//! What a browser wants to hear before a page of another origin may use the server.
+//! Headers that a browser wants before a page of another origin may use the server.
 
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -9,7 +9,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 use super::{Body, reply};
 
-/// True if a browser asks what the page may send.
+/// Returns true if a browser asks what the page may send.
 pub(super) fn is_preflight(headers: &HeaderMap) -> bool {
     headers.contains_key(ORIGIN) && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD)
 }

@@ -1,11 +1,11 @@
-//! How many sockets the process may open.
+//! Limit of the sockets that the process may open.
 
-/// What is left to the program: its files, its children, its own connections.
+/// Descriptors that are left to the program: its files, its children, its own connections.
 #[cfg(unix)]
 const LEFT: usize = 64;
 
-/// As many sockets as are wanted, or as there can be. The soft limit of open files is raised to the hard one: a server has
-/// many, and the soft one is low for the sake of programs that call `select`.
+/// Returns the number of sockets that can be had, of those wanted. The soft limit of open files is raised to the hard
+/// one: a server has many, and the soft one is low for the sake of programs that call `select`.
 #[cfg(unix)]
 pub(super) fn most(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -28,7 +28,7 @@ pub(super) fn most(wanted: usize) -> usize {
     wanted
 }
 
-/// True if there are no descriptors left, in the process or in the system.
+/// Returns true if there are no descriptors left, in the process or in the system.
 pub(super) fn are_used_up(error: &std::io::Error) -> bool {
     #[cfg(unix)]
     {

@@ -14,7 +14,7 @@ use super::reply::Refusal;
 use crate::driver::runtime;
 use crate::jsonrpc::Id;
 
-/// How often it is looked whether everything has been answered.
+/// Interval of the checks that everything has been answered.
 const LOOK: Duration = Duration::from_millis(10);
 pub(super) const WHY: &str = "the server is shutting down";
 
@@ -65,7 +65,7 @@ impl Drop for Ending {
 }
 
 impl Inner {
-    /// True if the host is about to end. Answers to what runs are still taken.
+    /// Returns true if the host is about to end. Answers to what runs are still taken.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire) > 0
     }
@@ -78,7 +78,7 @@ impl Inner {
         self.pairs.end_waiting(End::ServerClosed, WHY);
     }
 
-    /// True if a request is being answered, listen streams aside.
+    /// Returns true if a request is being answered, listen streams aside.
     fn is_answering(&self) -> bool {
         self.stateless.len() > 0 || self.sessions.in_flight() + self.pairs.in_flight() > 0
     }

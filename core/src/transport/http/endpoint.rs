@@ -64,9 +64,9 @@ pub(super) struct Inner {
     pub(super) allowed: Allowed,
     #[cfg(feature = "auth")]
     pub(super) guard: Option<Arc<Guard>>,
-    /// What is listened on has a path; what is mounted is reached wherever its host has put it.
+    /// True for a mounted endpoint: a listening one has a path, a mounted one is reached wherever its host has put it.
     pub(super) mounted: bool,
-    /// What caused all requests: that a port is listened on.
+    /// Cause of all requests: the listening on a port.
     pub(super) origin: Option<Origin>,
     /// The stateless requests that wait for their handlers.
     open: Mutex<Waiting>,
@@ -78,13 +78,13 @@ pub(super) struct Inner {
     /// The standalone streams.
     pub(super) streams: Shares<News>,
     pub(super) proxies: Proxies,
-    /// What the server says of itself, and of that what holds without sessions.
+    /// The server's own facts, and those of them that hold without sessions.
     pub(super) sessionless: Mutex<Option<(Arc<Facts>, Arc<Facts>)>>,
     pub(super) closed: AtomicBool,
     kept: AtomicBool,
     /// A mounted endpoint uses the server from its first request on.
     pub(super) begun: Begun,
-    /// How many wait for its end.
+    /// Number of futures that wait for its end.
     pub(super) ending: AtomicUsize,
     /// Set when the endpoint is dropped.
     pub(super) gone: Arc<Signal>,
@@ -268,7 +268,7 @@ impl Inner {
         }
     }
 
-    /// True if the session that a request names has batches. Without one it is told what is missing.
+    /// Returns true if the session that a request names has batches. Without one it is told what is missing.
     fn takes_batches(&self, sender: &Sender) -> bool {
         let id = Single::of(&sender.headers, &SESSION_ID).text();
         let session = id.and_then(|id| self.sessions.find(id, sender.principal.as_ref(), now()));
@@ -461,7 +461,7 @@ impl Meter for Inner {
     }
 }
 
-/// True if there is something to answer in it.
+/// Returns true if there is something to answer in it.
 fn asks(decoded: &Decoded) -> bool {
     !matches!(decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }))
 }

@@ -17,11 +17,11 @@ pub(super) struct Exchange {
     owner: Owner,
     resumed: bool,
     finished: bool,
-    /// How long its stream may last.
+    /// Longest time of its stream.
     pub(super) until: Option<Duration>,
 }
 
-/// Whose messages they are.
+/// Owner of its messages.
 pub(super) enum Owner {
     /// A stateless request's.
     Stateless { peer: Arc<Peer>, ticket: Ticket },
@@ -47,7 +47,7 @@ impl Exchange {
         &self.outlet
     }
 
-    /// True if it answers nobody, but tells what there is to tell.
+    /// Returns true if it answers nobody, but tells what there is to tell.
     pub(super) fn waits(&self) -> bool {
         match &self.owner {
             Owner::Stateless { ticket, .. } => ticket.is_of_listener(),
@@ -63,7 +63,7 @@ impl Exchange {
         }
     }
 
-    /// What its stream begins with.
+    /// Returns the beginning of its stream.
     pub(super) fn first(&self) -> Option<Bytes> {
         match &self.owner {
             Owner::Request { session, route } if !self.resumed => session.lanes().priming(Stream::Request(route.0)),

@@ -33,12 +33,12 @@ const MAX_BODY: usize = 1 << 20;
 /// The most memory that its values may take once they are decoded, by estimate.
 pub(super) const MAX_DECODED: usize = 8 << 20;
 const MAX_REDIRECTS: usize = 3;
-/// What the reason for not asking an address begins with.
+/// Beginning of the reason for not asking an address.
 const REFUSED: &str = "refused: ";
 
-/// Which addresses may be asked.
+/// Rules for the addresses that may be asked.
 pub(crate) struct FetchPolicy {
-    /// Whose metadata leads there; `None` where the program itself has named all addresses.
+    /// Server whose metadata leads there; `None` where the program itself has named all addresses.
     server: Option<Server>,
     /// Origins that the program itself has named.
     named: Vec<String>,
@@ -58,8 +58,8 @@ impl FetchPolicy {
         Self { server: None, named: Vec::new(), names: Names::System, network: Network::ordinary() }
     }
 
-    /// For addresses that the server at `url` leads to: no private ones, unless the server is at one. What the program
-    /// itself was given (`named`, URLs) is not held against it.
+    /// For addresses that the server at `url` leads to: no private ones, unless the server is at one. URLs that the
+    /// program itself was given (`named`) are not held against it.
     pub(crate) fn of_server<'a>(
         url: &str,
         place: Arc<dyn Whereabouts>,
@@ -76,8 +76,8 @@ impl FetchPolicy {
         Self { network, ..self }
     }
 
-    /// True if a URL is asked for through a proxy: it finds the host's addresses, and is there to say where nobody may go.
-    /// What is an address by itself, or means this machine, is looked at all the same.
+    /// Returns true if a URL is asked for through a proxy: it finds the host's addresses, and is there to say where
+    /// nobody may go. A host that is an address by itself, or means this machine, is looked at all the same.
     fn is_proxied(&self, uri: &Uri, parts: &Parts<'_>) -> bool {
         let host = parts.host.trim_start_matches('[').trim_end_matches(']');
         parts.is_https()
@@ -136,7 +136,8 @@ impl FetchPolicy {
     }
 }
 
-/// True if many resolvers take a host for an IPv4 address although it is not written as one: `127.1`, `0x7f000001`.
+/// Returns true if many resolvers take a host for an IPv4 address although it is not written as one: `127.1`,
+/// `0x7f000001`.
 fn is_odd_address(host: &str) -> bool {
     let last = host.trim_end_matches('.').rsplit('.').next().unwrap_or_default();
     last.bytes().all(|byte| byte.is_ascii_digit())
@@ -146,7 +147,7 @@ fn is_odd_address(host: &str) -> bool {
 #[cfg(test)]
 type Answers = dyn Fn(&str) -> Vec<SocketAddr> + Send + Sync;
 
-/// Who is asked for the addresses of a name.
+/// Resolver of names.
 enum Names {
     System,
     #[cfg(test)]
@@ -190,7 +191,7 @@ impl Service<Name> for Known {
 /// and each by the same rules.
 ///
 /// # Errors
-/// Why there is no answer, for people.
+/// The reason why there is no answer, for people.
 pub(crate) async fn fetch(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, Unfetched> {
     match tokio::time::timeout(DEADLINE, followed(fetch, policy)).await {
         Ok(outcome) => outcome,

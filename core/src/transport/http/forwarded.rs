@@ -1,4 +1,4 @@
-//! Where a request has come from, behind proxies that are trusted.
+//! Origin of a request behind proxies that are trusted.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -17,7 +17,7 @@ pub(crate) struct Proxies(Vec<Network>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Network {
     address: IpAddr,
-    /// How many bits of it count.
+    /// Number of its bits that count.
     bits: u32,
 }
 

@@ -98,7 +98,7 @@ impl Meter {
         self.left = (self.left + more).min(FREE + spent).saturating_sub(spent);
     }
 
-    /// True if it has nothing left.
+    /// Returns true if it has nothing left.
     fn is_over(&mut self) -> bool {
         if self.spent < self.left {
             return false;

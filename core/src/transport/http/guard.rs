@@ -1,4 +1,5 @@
-//! Who may come in: the access token of every request, before its body is read, and the challenge to those without.
+//! Guard at the entrance: the access token of every request, before its body is read, and the challenge to those
+//! without.
 
 mod carried;
 mod introspection;
@@ -41,14 +42,14 @@ use crate::server::Server;
 
 /// The most requests that wait for the authorization server.
 const MAX_WAITING: usize = 1024;
-/// So many of them from one address.
+/// Most of them from one address.
 const MAX_WAITING_EACH: usize = 256;
 /// The most questions about tokens that are asked at once.
 const MAX_ASKING: usize = 32;
 /// The least time between two complaints about the authorization server.
 const COMPLAINTS: Duration = Duration::from_secs(30);
 
-/// What the server was given.
+/// Options that the server was given.
 struct Given(Auth);
 
 impl Server {
@@ -60,7 +61,7 @@ impl Server {
     }
 }
 
-/// Why a token does not let in.
+/// Reason why a token does not let in.
 enum Denied {
     /// It is not good, and why, in words for its bearer.
     Invalid(String),
@@ -77,7 +78,7 @@ impl From<Refused> for Denied {
 /// Checks the tokens of one endpoint.
 pub(super) struct Guard {
     auth: Auth,
-    /// Of a server that knows its own URL by its requests: host and path.
+    /// Host and path of a server that knows its own URL by its requests.
     own: Option<(String, String)>,
     scheme: &'static str,
     /// The paths of the endpoint and of the stream of the oldest transport, where that is listened on.
@@ -123,7 +124,7 @@ impl Guard {
         })))
     }
 
-    /// What this server is called by those who send it requests. `host` has been checked.
+    /// Returns the name of this server for those who send it requests. `host` has been checked.
     pub(super) fn resource(&self, host: Option<&str>) -> Option<String> {
         match (&self.auth.resource, &self.own) {
             (Some(resource), _) => Some(resource.clone()),
@@ -132,7 +133,7 @@ impl Guard {
         }
     }
 
-    /// What clients of the oldest transport call this server, where that is not below its other name.
+    /// Returns the name of this server for clients of the oldest transport, where that is not below its other name.
     pub(super) fn pair_resource(&self, host: Option<&str>) -> Option<String> {
         let (path, sse_path) = self.paths.as_ref()?;
         let resource = self.resource(host)?;
@@ -143,7 +144,7 @@ impl Guard {
         (!covers(&resource, &own)).then_some(own)
     }
 
-    /// How long a principal's token is good; `None`: nobody says so.
+    /// Returns the time that a principal's token is still good; `None`: nobody says so.
     pub(super) fn time_left(&self, principal: &Principal) -> Option<Duration> {
         let end = principal.expires_at?.saturating_add(self.auth.clock_skew);
         Some(Duration::from_secs(end.saturating_sub(seconds())))
@@ -154,7 +155,7 @@ impl Guard {
         serde_json::to_string(&self.auth.metadata(resource)).unwrap_or_default()
     }
 
-    /// Finds out who sends a request, and takes the token out of it: nobody else needs it.
+    /// Finds the sender of a request, and takes the token out of it: nobody else needs it.
     ///
     /// # Errors
     /// 401 or 400 with a challenge, or 503.

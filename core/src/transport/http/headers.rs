@@ -1,4 +1,4 @@
-//! What a request's headers say, and whether it is what its body says.
+//! Headers of a request, and the check that they agree with its body.
 
 use std::borrow::Cow;
 
@@ -140,7 +140,7 @@ impl Accepts {
     }
 }
 
-/// True if a body is JSON, as its sender says.
+/// Returns true if a body is JSON, as its sender says.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or_default();
     let is = |one: &str| one.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json");
@@ -148,10 +148,10 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || kind.split(',').all(is)
 }
 
-/// A mirrored value as it was before it was encoded for a header.
+/// Returns a mirrored value as it was before it was encoded for a header.
 ///
 /// # Errors
-/// What is wrong with the encoding.
+/// The fault of the encoding.
 fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
     match value.strip_prefix("=?base64?").and_then(|v| v.strip_suffix("?=")) {
         None => Ok(Cow::Borrowed(value)),
@@ -165,7 +165,7 @@ fn decode(value: &str) -> Result<Cow<'_, str>, &'static str> {
 /// Checks that `header` says the same as `expected`, a value of the body; `None` when the body has none.
 ///
 /// # Errors
-/// What is wrong, naming the header.
+/// The fault, naming the header.
 pub(crate) fn mirrors(
     headers: &HeaderMap,
     header: &HeaderName,
@@ -194,7 +194,7 @@ fn compare(
     }
 }
 
-/// As much of what a peer sent as an error says back.
+/// Quotes the beginning of a peer's text for an error.
 pub(super) fn quoted(text: &str) -> String {
     format!("{:?}", shortened(text, 100))
 }
@@ -202,7 +202,7 @@ pub(super) fn quoted(text: &str) -> String {
 /// Checks the headers that mirror arguments of a tool.
 ///
 /// # Errors
-/// What is wrong, naming the header.
+/// The fault, naming the header.
 pub(crate) fn mirrors_arguments(
     headers: &HeaderMap,
     mirrored: &[Mirror],
@@ -246,7 +246,7 @@ fn capitalized(name: &str) -> String {
 fn argument(arguments: &str, path: &[String]) -> Option<String> {
     let mut at = Cow::Borrowed(arguments);
     for name in path {
-        // Of a duplicate member the last one counts, as it does for the handler.
+        // The last one of a duplicate member counts, as it does for the handler.
         let found = members(&at).into_iter().rev().find(|(key, _)| key == name)?.1.get().to_owned();
         at = Cow::Owned(found);
     }

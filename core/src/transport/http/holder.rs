@@ -1,4 +1,4 @@
-//! Whose sessions count together when there is no room for more.
+//! Holder of sessions that count together when there is no room for more.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::model::Principal;
 pub(super) enum Holder {
     /// Issuer and subject of an access token.
     Principal(Arc<(Option<String>, String, bool)>),
-    /// Where clients come from that nobody asks for a token. Behind a proxy all of them come from there.
+    /// Address of clients that nobody asks for a token. Behind a proxy all of them have the same.
     Address(IpAddr),
     /// A mounted server is not told.
     Unknown,

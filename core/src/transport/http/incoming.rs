@@ -8,10 +8,10 @@ use tokio::time::{Instant, timeout_at};
 use super::reply::Refusal;
 use crate::budget::{Charge, Owner, STEP};
 
-/// How long a sender of too much that pauses is listened to.
+/// Longest pause of a sender of too much that is still listened to.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How long one that does not pause is.
+/// Longest time that a sender of too much without pauses is listened to.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A body may come in so many pieces, whatever is in them; in more, with [`MIN_PIECE`] bytes in each on average. A piece

@@ -18,18 +18,18 @@ use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
 /// The most standalone streams of one session.
 const MAX_STREAMS: usize = 16;
 
-/// What makes a session's streams resumable.
+/// Options of a session's streams that can be resumed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Resumption {
     pub(super) room: Room,
-    /// When a client is to ask for the rest.
+    /// Time after which a client is to ask for the rest.
     pub(super) retry: Duration,
 }
 
-/// Where a session's messages go: what belongs to a request to its response, the rest to a standalone stream.
+/// Routes of a session's messages: those that belong to a request go to its response, the rest to a standalone stream.
 ///
-/// A request's stream whose reader has gone lives on until the answer, in the store; a standalone one lets go of what
-/// was not sent, for the next stream.
+/// A request's stream whose reader has gone lives on until the answer, in the store; a standalone one leaves its unsent
+/// messages to the next stream.
 pub(super) struct Lanes {
     state: Mutex<LaneState>,
     max_queued: usize,
@@ -42,9 +42,9 @@ pub(super) struct Lanes {
 struct LaneState {
     posts: Vec<Post>,
     streams: Vec<(u64, Arc<Outlet>)>,
-    /// What no stream was there for.
+    /// Messages that no stream was there for.
     queue: VecDeque<Bytes>,
-    /// For what is in the queue.
+    /// Charge for the messages in the queue.
     charge: Option<Charge>,
     /// Made for the first event that can be resumed from.
     store: Option<Box<dyn EventStore>>,
@@ -64,9 +64,9 @@ struct Post {
     events: bool,
     /// Its response is one.
     streamed: bool,
-    /// What waits for a stream goes out with it.
+    /// Messages that wait for a stream go out with it.
     takes_up: bool,
-    /// What is answered.
+    /// Requests that it answers.
     asked: Asked,
 }
 
@@ -92,7 +92,7 @@ impl Asked {
     }
 
     /// The answer of requests that are answered no more. They were taken, so that it is none to a session that is not
-    /// known: who reads 404 may send them again, and they have run.
+    /// known: a client that reads 404 may send them again, and they have run.
     fn ended(&self, why: &str) -> Option<Answer> {
         let error = ErrorObject { code: code::INTERNAL_ERROR, message: why.to_owned(), data: None };
         let text = match self {
@@ -115,7 +115,7 @@ pub(super) enum Resumed {
     Standalone(u64, Arc<Outlet>),
 }
 
-/// Why a stream cannot be resumed.
+/// Reason why a stream cannot be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
     /// The session never had such an event.
@@ -161,7 +161,7 @@ impl LaneState {
         true
     }
 
-    /// What followed an event, and what its stream's last reader left.
+    /// Returns the events after one, and those that its stream's last reader left.
     fn after(&self, id: EventId, left: VecDeque<Event>) -> Vec<Event> {
         let mut events = self.store.as_ref().map_or_else(Vec::new, |store| store.after(id));
         let number = |event: &Event| event.id.map_or(0, |id| id.number);
@@ -191,12 +191,12 @@ impl Lanes {
         self.lock().primes = primes;
     }
 
-    /// True if the session has ended.
+    /// Returns true if the session has ended.
     pub(super) fn has_ended(&self) -> bool {
         self.lock().ended
     }
 
-    /// True if somebody reads.
+    /// Returns true if somebody reads.
     pub(super) fn is_open(&self) -> bool {
         let state = self.lock();
         state.posts.iter().any(|post| post.outlet.is_some()) || !state.streams.is_empty()
@@ -236,7 +236,7 @@ impl Lanes {
         }
     }
 
-    /// Nobody reads the response any more. What its client knows to be a stream goes on in the store.
+    /// Nobody reads the response any more. A response that its client knows to be a stream goes on in the store.
     pub(super) fn leave(&self, route: Route, outlet: &Arc<Outlet>) {
         let mut state = self.lock();
         let Some(post) = state.post(route) else { return };
@@ -384,14 +384,14 @@ impl Lanes {
 
     // ---- resumption -------------------------------------------------------------------------------------------
 
-    /// What a stream begins with: the first event to resume from, before any that has a message.
+    /// Returns the beginning of a stream: the first event to resume from, before any that has a message.
     pub(super) fn priming(&self, stream: Stream) -> Option<Bytes> {
         let resumption = self.resumption.filter(|_| self.lock().primes)?;
         let (Stream::Request(number) | Stream::Standalone(number)) = stream;
         Some(sse::priming(EventId { stream, number }, resumption.retry))
     }
 
-    /// True if streams can be resumed at all.
+    /// Returns true if streams can be resumed at all.
     pub(super) fn is_resumable(&self) -> bool {
         self.resumption.is_some()
     }

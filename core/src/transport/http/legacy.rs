@@ -90,7 +90,7 @@ pub(super) async fn post(
     ask(inner, session, sender, (input, asked), head, accepts).await
 }
 
-/// What was meant to answer a question of the session's and is no message: it is refused, and the question has failed.
+/// Refuses an answer to a question of the session's that is no message: the question has failed.
 pub(super) async fn garbled(
     inner: &Arc<Inner>,
     sender: Sender,

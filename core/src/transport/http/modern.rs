@@ -44,7 +44,7 @@ pub(super) async fn post(
     let holder = sender.holder();
     let Request { id, method, params, mut head } = request;
     head.method = row;
-    // What nobody's code answers is refused by HTTP too when it is unknown.
+    // A method that nobody's code answers is refused by HTTP too when it is unknown.
     let engine = row.is_none_or(|row| row.header_member().is_none());
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, holder.owner()));
     let until = if listens { inner.patience(&sender) } else { None };

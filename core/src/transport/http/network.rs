@@ -1,5 +1,5 @@
-//! The way out of this machine, for the client's requests and for what authorization fetches: through which proxy, by whose
-//! certificates, and with which of our own.
+//! The way out of this machine, for the client's requests and for those of authorization: the proxy, the trusted
+//! certificates, and our own.
 
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::client::{ClientOptions, HttpTransport};
 use crate::error::named;
 use crate::error::{Error, ErrorKind, Result, shown_url};
 
-/// What the options and the environment say of the way out.
+/// Way out of this machine, by the options and the environment.
 #[derive(Clone)]
 pub(crate) struct Network {
     proxies: Arc<Matcher>,
@@ -40,7 +40,7 @@ enum Tls {
     Own(Arc<ClientConfig>),
 }
 
-/// How an origin is reached.
+/// Way to an origin.
 pub(crate) enum Way {
     Direct,
     /// A proxy for requests in the clear: each names the whole URL, and shows this.
@@ -113,7 +113,7 @@ impl Network {
         is_meant.then(|| self.proxies.intercept(to)).flatten()
     }
 
-    /// True if a URL is asked for through a proxy.
+    /// Returns true if a URL is asked for through a proxy.
     pub(crate) fn is_proxied(&self, to: &Uri) -> bool {
         self.intercept(to).is_some()
     }
@@ -123,7 +123,7 @@ impl Network {
         self.intercept(to).map(|proxy| shown_url(proxy.uri().to_string().trim_end_matches('/')))
     }
 
-    /// How this URL is reached; `direct` makes the connections.
+    /// Returns the way to this URL; `direct` makes the connections.
     ///
     /// # Errors
     /// A proxy that cannot be used, for people.
@@ -166,7 +166,7 @@ impl Network {
     /// Adds TLS, where the URL wants it.
     ///
     /// # Errors
-    /// Why there is none, for people.
+    /// The reason why there is none, for people.
     pub(crate) fn secured<C>(&self, connector: C) -> Result<HttpsConnector<C>, String> {
         Ok(HttpsConnector::from((connector, self.config()?)))
     }
@@ -246,7 +246,7 @@ fn usable(given: &str) -> Option<String> {
     let given = given.trim();
     let (scheme, rest) = given.split_once("://").unwrap_or(("http", given));
     let scheme = scheme.to_ascii_lowercase();
-    // Of the last one no way leads there, which is said when it is to be used.
+    // No way leads to the last one, which is said when it is to be used.
     if !matches!(scheme.as_str(), "http" | "socks5" | "socks5h" | "https") {
         return None;
     }
@@ -267,7 +267,7 @@ fn is_this_machine(uri: &Uri) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(is_loopback)
 }
 
-/// The same with a port, where it names none: who speaks SOCKS takes one of its own choice then.
+/// Returns the same with a port, where it names none: a SOCKS connector would choose one itself then.
 pub(crate) fn with_port(uri: &Uri, port: u16) -> Uri {
     let (Some(host), None) = (uri.host(), uri.port()) else { return uri.clone() };
     let Ok(authority) = format!("{host}:{port}").parse() else { return uri.clone() };
@@ -287,7 +287,7 @@ pub(crate) fn advised(why: String) -> String {
     )
 }
 
-/// Where a proxy is, as part of a sentence.
+/// Names the address of a proxy, as part of a sentence.
 pub(crate) fn by(proxy: &Intercept) -> String {
     format!(" ({})", shown_url(&proxy.uri().to_string()))
 }
@@ -297,7 +297,7 @@ const VARIABLES: [&str; 3] = ["SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CE
 
 type Said = [Option<OsString>; VARIABLES.len()];
 
-/// What most connections need, read once for what the environment says.
+/// Returns the configuration of most connections, read once for each state of the environment.
 fn ordinary() -> Result<Arc<ClientConfig>, String> {
     static KEPT: Mutex<Option<(Said, Arc<ClientConfig>)>> = Mutex::new(None);
     let said = VARIABLES.map(std::env::var_os);

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::options::setters;
 use crate::store::Room;
 
-/// How a server is offered over Streamable HTTP. The same names in every language.
+/// Options of a server over Streamable HTTP. The same names in every language.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -52,16 +52,17 @@ pub struct HttpOptions {
     pub max_event_bytes: usize,
     /// Seconds after which a client is to ask for a stream that ended early. Default 1.
     pub sse_retry: f64,
-    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can answer
-    /// each request: no `Mcp-Session-Id`, and a fresh context with every request. What needs a session is not offered, and
-    /// fails with an error that says so: questions to the client, subscriptions, log levels, tasks. Default no.
+    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can
+    /// answer each request: no `Mcp-Session-Id`, and a fresh context with every request. Features that need a session
+    /// are not offered, and fail with an error that says so: questions to the client, subscriptions, log levels, tasks.
+    /// Default no.
     pub stateless: bool,
     /// True if clients of the oldest transport, HTTP+SSE, are served, too. Default no.
     pub sse: bool,
-    /// Where they open their stream, where a port is listened on. Default `/sse`.
+    /// Path at which they open their stream, where a port is listened on. Default `/sse`.
     pub sse_path: String,
-    /// Where they post, as told at the beginning of the stream. Default `/messages` where a port is listened on; mounted
-    /// it is the stream's own URL with a query, which needs no knowledge of where that is.
+    /// Path at which they post, as told at the beginning of the stream. Default `/messages` where a port is listened
+    /// on; mounted it is the stream's own URL with a query, which needs no knowledge of where that is.
     pub sse_message_path: String,
     /// The most sockets at once, and the most stateless requests worked on at once. When there are more sockets, the one
     /// that can best be done without of whoever has the most of them makes room. Default 4096, or as many as the process
@@ -256,7 +257,7 @@ impl HttpOptions {
         seconds("keep_alive_interval", self.keep_alive_interval)
     }
 
-    /// What a session keeps, if it keeps anything.
+    /// Returns the limits of the events that a session keeps, if it keeps any.
     pub(super) fn resumption(&self) -> Result<Option<Resumption>> {
         let retry = seconds("sse_retry", self.sse_retry)?;
         let room = Room { events: self.max_events, bytes: self.max_event_bytes };

@@ -1,4 +1,4 @@
-//! Against pages of other sites that talk to a local server: who may be addressed, and from where.
+//! Protection against pages of other sites that talk to a local server: the permitted hosts and origins.
 
 use super::headers::quoted;
 use super::options::HttpOptions;
@@ -8,7 +8,7 @@ use super::unix;
 #[derive(Debug)]
 pub(super) struct Allowed {
     hosts: Names,
-    /// What nearly every `Host` says.
+    /// Usual values of `Host`.
     usual: Vec<String>,
     origins: Option<Vec<String>>,
 }
@@ -50,7 +50,7 @@ impl Allowed {
     /// Checks a request's `Host`. One without is no browser's.
     ///
     /// # Errors
-    /// What to tell the sender.
+    /// The message for the sender.
     pub(super) fn host(&self, host: Option<&str>) -> Result<(), String> {
         match host {
             Some(host) if !self.usual.iter().any(|usual| usual == host) && !self.hosts.contains(host) => Err(format!(
@@ -61,7 +61,7 @@ impl Allowed {
         }
     }
 
-    /// True if the options name this origin: its pages may read the answers.
+    /// Returns true if the options name this origin: its pages may read the answers.
     pub(super) fn names(&self, origin: &str) -> bool {
         self.origins.iter().flatten().any(|o| o == "*" || o.eq_ignore_ascii_case(origin))
     }
@@ -69,7 +69,7 @@ impl Allowed {
     /// Checks a request's `Origin`. One without comes from no page.
     ///
     /// # Errors
-    /// What to tell the sender.
+    /// The message for the sender.
     pub(super) fn origin(&self, origin: Option<&str>) -> Result<(), String> {
         let Some(origin) = origin else { return Ok(()) };
         let allowed = match &self.origins {
@@ -112,7 +112,7 @@ impl Names {
     }
 }
 
-/// True if a host to listen on is this machine's alone.
+/// Returns true if a host to listen on is this machine's alone.
 #[cfg(feature = "auth")]
 pub(super) fn is_local(host: &str) -> bool {
     is_loopback(bare(host))
@@ -169,7 +169,7 @@ mod tests {
             "localhost:8000",
             "LOCALHOST:8000",
             "[::1]:8000",
-            // What is in front of it has another port: a container's, a tunnel's, a proxy's.
+            // A container, a tunnel or a proxy in front of it has another port.
             "localhost",
             "localhost:8001",
             "127.0.0.1",

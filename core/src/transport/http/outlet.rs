@@ -15,7 +15,7 @@ const FEW: usize = 16;
 /// With more bytes than this waiting, notifications are dropped; one alone may be longer.
 pub(super) const MAX_WAITING: usize = 1 << 20;
 
-/// What goes out on one HTTP response: messages, then the answer to what came in. Written from any thread, read by the
+/// Messages that go out on one HTTP response, then the answer to the request. Written from any thread, read by the
 /// response.
 pub(super) struct Outlet {
     state: Mutex<State>,
@@ -42,13 +42,13 @@ impl State {
         self.messages.len() < limit && self.waiting < MAX_WAITING
     }
 
-    /// True if the budget has room for so many bytes more.
+    /// Returns true if the budget has room for so many bytes more.
     fn is_paid(&mut self, more: usize, owner: Owner) -> bool {
         let waiting = self.waiting + more;
         waiting <= STEP || self.charge.get_or_insert_with(|| Charge::new(owner)).fit(waiting)
     }
 
-    /// So many bytes more wait in any case.
+    /// Charges for more bytes that wait, in any case.
     fn pays_anyway(&mut self, more: usize, owner: Owner) {
         let waiting = self.waiting + more;
         if waiting > STEP {
@@ -57,7 +57,7 @@ impl State {
         }
     }
 
-    /// So many bytes wait no more.
+    /// Counts bytes that do not wait any more.
     fn read(&mut self, less: usize) {
         self.waiting -= less;
         if self.waiting <= STEP {
@@ -71,7 +71,7 @@ impl State {
 /// The answer to what came in.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// Where it goes out on a stream that can be resumed.
+    /// Its id on a stream that can be resumed.
     pub(super) id: Option<EventId>,
     pub(super) text: Bytes,
     /// The JSON-RPC error's code.
@@ -80,7 +80,7 @@ pub(super) struct Answer {
     pub(super) early: bool,
 }
 
-/// Why nothing more comes.
+/// Reason why nothing more comes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// The answer was taken.
@@ -111,7 +111,7 @@ impl End {
     }
 }
 
-/// What [`Outlet::poll`] found.
+/// Result of [`Outlet::poll`].
 #[derive(Debug)]
 pub(super) enum Next {
     Message(Event),
@@ -204,22 +204,22 @@ impl Outlet {
         (std::mem::take(&mut state.messages), wake)
     }
 
-    /// True if the answer is there.
+    /// Returns true if the answer is there.
     pub(super) fn is_answered(&self) -> bool {
         self.lock().answer.is_some()
     }
 
-    /// True if this message waits for the reader already.
+    /// Returns true if this message waits for the reader already.
     pub(super) fn contains(&self, text: &[u8]) -> bool {
         self.lock().messages.iter().any(|m| m.text == text)
     }
 
-    /// True if one more notification fits.
+    /// Returns true if one more notification fits.
     pub(super) fn has_room(&self) -> bool {
         self.lock().has_room(self.limit)
     }
 
-    /// How many messages wait for the reader.
+    /// Returns the number of messages that wait for the reader.
     pub(super) fn len(&self) -> usize {
         self.lock().messages.len()
     }
@@ -265,7 +265,7 @@ impl Sink for Outlet {
                     self.answer(Answer { id: None, text: frame, code, early: related.is_none() });
                 }
                 Sent::Notification | Sent::Announcement => {
-                    // What belongs to no request is a listen stream's, and bounded where it comes from.
+                    // A message that belongs to no request is a listen stream's, and bounded where it comes from.
                     self.message(Event { id: None, text: frame }, related.is_some());
                 }
                 // A stateless revision has no requests of the server.

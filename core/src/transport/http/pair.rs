@@ -34,12 +34,13 @@ const SESSION: &str = "session_id";
 pub(super) struct Pair {
     id: Arc<str>,
     pub(super) peer: Arc<Peer>,
-    /// Whose it is.
+    /// Its owner.
     principal: Option<Arc<Principal>>,
-    /// With whose others it counts.
+    /// The holder that it counts for.
     holder: Holder,
     outlet: Arc<Outlet>,
-    /// Until when its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says so.
+    /// Time until which its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says
+    /// so.
     until: AtomicU64,
 }
 
@@ -50,7 +51,7 @@ impl Pair {
         self.until.fetch_max(until.unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    /// How long its token is still good.
+    /// Returns the time that its token is still good.
     fn left(&self) -> Duration {
         Duration::from_millis(self.until.load(Ordering::Relaxed).saturating_sub(millis(now())))
     }
@@ -154,12 +155,12 @@ impl Reading {
         self.pair.peer.close("the client closed its stream");
     }
 
-    /// How long its stream may still last.
+    /// Returns the time that its stream may still last.
     pub(super) fn left(&self) -> Duration {
         self.pair.left()
     }
 
-    /// Where to post, before anything else.
+    /// Returns the event that names the address to post to, which comes before anything else.
     pub(super) fn first(&self) -> bytes::Bytes {
         sse::endpoint(&format!("{}?{SESSION}={}", self.inner.message_path(), self.pair.id))
     }
@@ -199,7 +200,7 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(inner.max_queued, holder.owner()));
     let sink: Arc<dyn Sink> = Arc::new(OneWay(outlet.clone()));
     let (principal, patience) = (sender.principal.clone(), inner.patience(&sender));
-    // What comes in belongs to the POST that brings it.
+    // The message belongs to the POST that brings it.
     let sender = Sender { extensions: None, origin: inner.origin.clone(), ..sender };
     let connection = Connection::new(inner.server.facts(), sender.into_transport(Some(&id)));
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);

@@ -1,18 +1,18 @@
-//! From where addresses can be reached, and where a server is that leads to others.
+//! Reach of addresses, and the address of a server that leads to others.
 
 use std::future::Future;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::pin::Pin;
 
-/// Where a server is.
+/// Addresses of a server.
 pub(crate) trait Whereabouts: Send + Sync {
-    /// What the addresses are that connections to it have reached, each kind once. Opens one where there was none yet;
-    /// empty when that fails. What the server's name stands for when it is asked for is nothing to go by: it may be another
-    /// address each time.
+    /// Returns the kinds of the addresses that connections to it have reached, each once. Opens one where there was
+    /// none yet; empty when that fails. The current address of the server's name is nothing to go by: it may be another
+    /// one each time.
     fn reaches(&self) -> Pin<Box<dyn Future<Output = Vec<Reach>> + Send + '_>>;
 }
 
-/// From where an address can be reached.
+/// Places from which an address can be reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reach {
     Public,
@@ -56,15 +56,15 @@ impl Reach {
             [0x2002, high, low, ..] => inner(high, low),
             [first, ..] if first & 0xfe00 == 0xfc00 => Self::Private,
             [first, ..] if first & 0xffc0 == 0xfe80 => Self::LinkLocal,
-            // Of documentation; of Teredo, which carries an IPv4 address of anybody's.
+            // Addresses of documentation; those of Teredo, which carry an IPv4 address of anybody's.
             [0x2001, 0xdb8, ..] | [0x2001, 0, ..] => Self::Nowhere,
             [first, ..] if first & 0xe000 == 0x2000 => Self::Public,
             _ => Self::Nowhere,
         }
     }
 
-    /// True if a server may lead there that is at these addresses. All of them count, as anybody can give a name of his own
-    /// one more.
+    /// Returns true if a server may lead there that is at these addresses. All of them count, as anybody can give a
+    /// name of his own one more.
     pub(crate) fn is_near(self, server: &[Self]) -> bool {
         let has = |reach: Self| server.contains(&reach);
         match self {

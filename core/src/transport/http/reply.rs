@@ -21,7 +21,7 @@ pub(super) struct Refusal {
     null_id: bool,
     /// The methods that are served, for the answer to one that is not.
     allow: Option<&'static str>,
-    /// How to authenticate.
+    /// Challenge that tells how to authenticate.
     challenge: Option<Box<HeaderValue>>,
     /// The body is to come as it is.
     packed: bool,
@@ -155,7 +155,7 @@ pub(super) async fn answered(
         exchange.outlet().next()
     });
     match first {
-        // What has an id went out on a stream already.
+        // An answer with an id went out on a stream already.
         Some(Next::Answer(answer)) if accepts.json && answer.id.is_none() => {
             exchange.finish();
             json(status(&answer), answer.text)

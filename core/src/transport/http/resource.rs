@@ -1,4 +1,5 @@
-//! What a protected server tells everybody: where tokens for it are to be had (RFC 9728); and whom it asks for one.
+//! Metadata of a protected server for everybody: the servers that give tokens for it (RFC 9728); and its check of
+//! requests.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -17,7 +18,7 @@ use crate::auth::resource_metadata::well_known;
 use crate::auth::url::Parts as Url;
 use crate::model::Principal;
 
-/// Where the metadata of a resource without a path is, and of each resource to those who know no better.
+/// Path of the metadata of a resource without a path, and of each resource for those who know no better.
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 /// A document for the host of a mounted endpoint to serve, by GET and HEAD and to everybody.
@@ -58,7 +59,7 @@ impl Inner {
         let is = |other: &str| below == other.trim_end_matches('/') || below == other;
         let pair = guard.pair_resource(host);
         let at_pair = pair.filter(|pair| is(Url::of(pair).map_or("", |url| url.path)) || is(&self.options.sse_path));
-        // What is listened on may have another path outside.
+        // A listening server may have another path outside.
         if let Some(pair) = at_pair.filter(|_| !below.is_empty() && !is(own)) {
             resource = pair;
         } else if !below.is_empty() && !is(own) && (self.mounted || !is(&self.options.path)) {
@@ -78,7 +79,7 @@ impl Inner {
         Some(response)
     }
 
-    /// Finds out whose a request is, where that is asked.
+    /// Finds the principal of a request, where tokens are checked.
     pub(super) async fn guarded(
         &self,
         head: &mut Parts,
@@ -98,7 +99,7 @@ impl Inner {
         }
     }
 
-    /// How long a stream of the sender's may last that has no end of its own: as long as its token is good.
+    /// Returns the longest time of a stream of the sender's that has no end of its own: as long as its token is good.
     pub(super) fn patience(&self, sender: &Sender) -> Option<Duration> {
         self.guard.as_ref()?.time_left(sender.principal.as_deref()?)
     }

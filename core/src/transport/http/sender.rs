@@ -1,4 +1,4 @@
-//! Who sent a request, past all that stands before its body.
+//! Sender of a request, past all checks before its body.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::holder::Holder;
 use crate::model::Principal;
 use crate::protocol::{Origin, Transport};
 
-/// A request's headers, and whose it is where access tokens are checked: then without the token.
+/// A request's headers, and its principal where access tokens are checked: then without the token.
 pub(super) struct Sender {
     pub(super) headers: HeaderMap,
     pub(super) principal: Option<Arc<Principal>>,
@@ -19,19 +19,19 @@ pub(super) struct Sender {
     /// It speaks the oldest transport.
     #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "of access tokens"))]
     pub(super) at_pair: bool,
-    /// What those say of it who stand before a mounted endpoint.
+    /// Data about it from the layers before a mounted endpoint.
     pub(super) extensions: Option<Arc<http::Extensions>>,
-    /// What caused it, where this process knows.
+    /// Its cause, where this process knows it.
     pub(super) origin: Option<Origin>,
 }
 
 impl Sender {
-    /// With whose sessions its own count.
+    /// Returns the holder that its sessions count for.
     pub(super) fn holder(&self) -> Holder {
         Holder::of(self.principal.as_deref(), self.from)
     }
 
-    /// What its handler is told of how it came.
+    /// Returns the facts of its arrival, for its handler.
     pub(super) fn into_transport(self, session: Option<&Arc<str>>) -> Arc<Transport> {
         let mut transport = Transport::new("http");
         transport.share = self.holder().share();
@@ -44,7 +44,7 @@ impl Sender {
     }
 }
 
-/// True if what belongs to one is another's, too.
+/// Returns true if what belongs to one is another's, too.
 pub(super) fn is_same(one: Option<&Arc<Principal>>, other: Option<&Arc<Principal>>) -> bool {
     match (one, other) {
         (None, None) => true,

@@ -42,23 +42,23 @@ use crate::protocol::Origin;
 use crate::server::Server;
 use crate::signal::Signal;
 
-/// How long a socket may be silent, and how long its client may take.
+/// Longest silence of a socket, and longest times of its client.
 const PATIENCE: Patience = Patience {
     first: Duration::from_secs(10),
     head: Duration::from_secs(30),
     idle: Duration::from_secs(60),
     write: Duration::from_secs(60),
 };
-/// About as much memory a socket uses, in bytes.
+/// Approximate memory of a socket, in bytes.
 const SOCKET: usize = 16 << 10;
-/// How often the sockets are looked at for that.
+/// Interval of the checks of that.
 const SWEEP: Duration = Duration::from_secs(5);
-/// How many clients are told at once that there is no room for them, and for how long each.
+/// Number of clients that are told at once that there is no room for them, and the time for each.
 const TURNED_AWAY: usize = 64;
 const TURNING: Duration = Duration::from_secs(1);
-/// How long a client may be silent in the middle of a body.
+/// Longest silence of a client in the middle of a body.
 const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// What a body that takes longer than that has to bring, in bytes a second.
+/// Least rate of a body that takes longer than that, in bytes a second.
 const SLOWEST: u64 = 4096;
 /// The longest head of a request.
 const MAX_HEAD: usize = 64 << 10;
@@ -67,7 +67,7 @@ const MAX_BUFFER: usize = 128 << 10;
 /// The longest head of a request over HTTP/2, and its most fields: a byte may stand for a field there.
 const MAX_LIST: u32 = 16 << 10;
 const MAX_FIELDS: usize = 100;
-/// About as much memory a connection over HTTP/2 uses, in bytes, with all that it carries.
+/// Approximate memory of a connection over HTTP/2, in bytes, with all that it carries.
 const MULTIPLEXED: usize = 512 << 10;
 /// Requests of one connection at once, over HTTP/2.
 const MAX_STREAMS: u32 = 100;
@@ -75,7 +75,7 @@ const MAX_STREAMS: u32 = 100;
 const PING: Duration = Duration::from_secs(20);
 /// After so many sockets were taken those that are there have their turn.
 const TAKEN: u32 = 4;
-/// What answers that are on their way have when the server closes.
+/// Time for answers that are on their way when the server closes.
 const GRACE: Duration = Duration::from_millis(500);
 
 impl Server {
@@ -111,7 +111,7 @@ impl Server {
     }
 }
 
-/// How many connections may wait to be accepted, as far as the system lets them.
+/// Most connections that wait to be accepted, as far as the system lets them.
 const BACKLOG: u32 = 4096;
 
 /// Listens on the first address of a name that can be listened on.
@@ -140,7 +140,7 @@ fn listen_at(address: SocketAddr) -> std::io::Result<TcpListener> {
 enum Listeners {
     Port {
         first: TcpListener,
-        /// Of `localhost` the other one of its two addresses: clients try either first.
+        /// The other one of the two addresses of `localhost`: clients try either first.
         other: Option<TcpListener>,
     },
     #[cfg(unix)]
@@ -618,7 +618,7 @@ fn name_host(request: &mut http::Request<Incoming>) {
     }
 }
 
-/// Why a connection is driven no more.
+/// Reason why a connection is driven no more.
 #[derive(PartialEq)]
 enum Driven {
     Ended,
@@ -660,7 +660,7 @@ impl Patient {
     }
 }
 
-/// How fast a body comes. Asked for the time only when it does not come at once.
+/// Pace of a body. Asked for the time only when it does not come at once.
 #[derive(Debug, Default)]
 struct Pace {
     started: Option<Duration>,
@@ -672,7 +672,7 @@ impl Pace {
         self.started.get_or_insert_with(now);
     }
 
-    /// True if the body comes too slowly, now that so much of it has come.
+    /// Returns true if the body comes too slowly, now that so much of it has come.
     fn is_slow(&mut self, bytes: usize, now: impl Fn() -> Duration) -> bool {
         self.bytes += bytes as u64;
         let allowed = BODY_TIMEOUT + Duration::from_secs(self.bytes / SLOWEST);

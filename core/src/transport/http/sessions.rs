@@ -18,14 +18,14 @@ pub(super) struct Session {
     /// The one that opened it.
     revision: Revision,
     pub(super) peer: Arc<Peer>,
-    /// Whose it is.
+    /// Its owner.
     principal: Option<Arc<Principal>>,
-    /// With whose others it counts.
+    /// The holder that it counts for.
     holder: Holder,
     lanes: Arc<Lanes>,
     /// Its place in the order of last use, written under the table's lock.
     place: AtomicU64,
-    /// When it was last in use.
+    /// Time of its last use.
     used: AtomicU64,
 }
 
@@ -40,7 +40,7 @@ impl Session {
         Self { id, revision, peer, principal, holder, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
     }
 
-    /// What is spoken in it since its last `initialize`.
+    /// Returns the revision that is spoken in it since its last `initialize`.
     pub(super) fn revision(&self) -> Revision {
         self.peer.revision().unwrap_or(self.revision)
     }
@@ -53,13 +53,13 @@ impl Session {
         &self.lanes
     }
 
-    /// True if somebody waits for something of it. A call whose client has hung up goes on, because a broken
+    /// Returns true if somebody waits for something of it. A call whose client has hung up goes on, because a broken
     /// connection is no cancellation, but it does not keep the session.
     fn is_busy(&self) -> bool {
         self.lanes.is_open()
     }
 
-    /// True if there is nothing that its client could come back for: a task can be asked for until it expires.
+    /// Returns true if there is nothing that its client could come back for: a task can be asked for until it expires.
     fn is_idle(&self) -> bool {
         !self.is_busy() && !self.peer.is_kept()
     }
@@ -94,7 +94,7 @@ struct Table {
     by_id: HashMap<Arc<str>, Arc<Session>>,
     /// The one unused for longest comes first.
     by_use: BTreeMap<u64, Arc<Session>>,
-    /// How many each has.
+    /// Number of sessions of each holder.
     held: HashMap<Holder, usize>,
     last: u64,
 }
@@ -143,9 +143,9 @@ impl Table {
         self.held.get(holder).copied().unwrap_or_default()
     }
 
-    /// Which session makes room for one more of this holder's. Of those who have more than it has it is one of who has the
-    /// most, else one of its own: whoever opens many pushes out nobody who has few. The one unused for longest, and none
-    /// that is busy.
+    /// Returns the session that makes room for one more of this holder's. It is one of the holder with the most, if
+    /// that has more than the newcomer, else one of the newcomer's own: a holder that opens many pushes out nobody who
+    /// has few. The one unused for longest, and none that is busy.
     fn yields(&self, holder: &Holder) -> Option<Arc<str>> {
         let own = self.held(holder);
         let most = self.held.values().max().copied().unwrap_or_default();
@@ -187,7 +187,7 @@ impl Sessions {
         all.iter().map(|s| s.peer.in_flight()).sum()
     }
 
-    /// How long sessions may be idle.
+    /// Returns the longest time that sessions may be idle.
     pub(super) fn idle(&self) -> Duration {
         self.idle
     }
@@ -241,12 +241,12 @@ impl Sessions {
         evicted.is_some()
     }
 
-    /// True if a session that nobody uses would make room for another of this holder's.
+    /// Returns true if a session that nobody uses would make room for another of this holder's.
     pub(super) fn can_make_room(&self, holder: &Holder) -> bool {
         self.lock().yields(holder).is_some()
     }
 
-    /// How many this holder has.
+    /// Returns the number of this holder's sessions.
     pub(super) fn held(&self, holder: &Holder) -> usize {
         self.lock().held(holder)
     }
@@ -349,7 +349,7 @@ mod tests {
         let bob = Holder::of(None, Some([203, 0, 113, 2].into()));
         assert!(add("bob", &bob) && add("bob-2", &bob));
         assert_eq!(there(&sessions), ["ada", "eve-19", "bob", "bob-2"]);
-        // Who has as many as anybody else pays himself.
+        // A holder with as many as anybody else pays himself.
         assert!(add("bob-3", &bob));
         assert_eq!(there(&sessions), ["ada", "eve-19", "bob-2", "bob-3"]);
         // Where all have one, the one idle for longest goes.
@@ -369,7 +369,7 @@ mod tests {
         assert!(add("ada", "ada", false) && add("eve-1", "eve", true) && add("eve-2", "eve", true));
         // Her own are busy, and she has more than others.
         assert!(!add("eve-3", "eve", false));
-        // Of those who have more than he has the next one makes room.
+        // The next one of those who have more than he has makes room.
         assert!(add("bob", "bob", true));
         assert_eq!(there(&sessions), ["eve-1", "eve-2", "bob"]);
         assert!(!add("carl", "carl", false), "all of them are busy");

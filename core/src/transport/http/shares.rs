@@ -1,4 +1,4 @@
-//! Who has how many of something of which there is only so much, and which one makes room.
+//! Shares in something of which there is only so much: the number that each holder has, and the one that makes room.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -11,7 +11,7 @@ use super::sessions::millis;
 use crate::driver::now;
 use crate::report;
 
-/// How much is lost with something that makes room: the least goes first.
+/// Use of a thing: the lesser one is lost first when room is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Use {
     /// Nothing is asked or told.
@@ -26,18 +26,18 @@ pub(super) enum Use {
 
 /// Something that can be made to end.
 pub(super) trait Yielding: Send + Sync {
-    /// What it is used for, and since when.
+    /// Returns its use, and the time since when.
     fn used(&self) -> (Use, u64);
 
     /// Ends it; called without a lock.
     fn make_room(&self);
 }
 
-/// Everything of one kind that there is, each with whose it is.
+/// Everything of one kind that there is, each with its holder.
 pub(super) struct Shares<T> {
     table: Mutex<Table<T>>,
     most: usize,
-    /// What is said when it is full for the first time in a while.
+    /// Warning when it is full for the first time in a while.
     full: &'static str,
     said: Said,
 }
@@ -50,12 +50,12 @@ struct Table<T> {
     pushing: (u64, HashMap<Holder, u32>),
 }
 
-/// So many may one holder push out of its own within a tenth of a second; others are refused at once. Making room costs more
-/// than that, and who has the most gains nothing by it.
+/// Most of its own things that one holder may push out within a tenth of a second; others are refused at once. Making
+/// room costs more than that, and the holder with the most gains nothing by it.
 const PUSHED: (u32, u64) = (64, 100);
 
-/// So many are looked at to find what makes room. In a crowd that is a part of what one holder has, another one each time:
-/// who opens thousands must not make everybody wait for a look at all of them.
+/// Most things that are looked at to find the one that makes room. In a crowd they are a part of one holder's, another
+/// one each time: a holder that opens thousands must not make everybody wait for a look at all of them.
 const LOOKED_AT: usize = 256;
 
 impl<T> Table<T> {
@@ -85,7 +85,7 @@ impl<T> Table<T> {
 }
 
 impl<T: Yielding> Table<T> {
-    /// True if this holder has just pushed out so many of its own that one more is refused.
+    /// Returns true if this holder has just pushed out so many of its own that one more is refused.
     fn pushes(&self, holder: &Holder) -> bool {
         let (since, counts) = &self.pushing;
         counts.get(holder).is_some_and(|count| *count >= PUSHED.0) && millis(now()) < since + PUSHED.1
@@ -114,9 +114,9 @@ impl<T: Yielding> Table<T> {
         self.take(key)
     }
 
-    /// What makes room for one more of this holder's: of those who have more than it has one of who has the most, else one
-    /// of its own. The least used, then the one that is so for longest. What answers somebody goes only where its holder
-    /// has at least two more.
+    /// Returns the thing that makes room for one more of this holder's: one of the holder with the most, if that has
+    /// more than this one, else one of its own. The least used, then the one that is so for longest. A thing that
+    /// answers somebody goes only where its holder has at least two more.
     fn yields(&self, holder: &Holder) -> Option<u64> {
         let own = self.held(holder);
         let fit = |key: &u64| {
@@ -131,7 +131,7 @@ impl<T: Yielding> Table<T> {
         fits.map(|(_, _, _, key)| key)
     }
 
-    /// In a crowd, some of what the holder has who has the most.
+    /// Returns some things of the holder with the most, in a crowd.
     fn some(&self) -> Option<impl Iterator<Item = &u64>> {
         let most = self.held.values().max_by_key(|keys| keys.len()).filter(|keys| keys.len() > LOOKED_AT)?;
         let (first, last) = (*most.first()?, *most.last()?);
@@ -186,7 +186,7 @@ impl<T: Yielding> Shares<T> {
         gone.inspect(|gone| gone.make_room()).is_some()
     }
 
-    /// It is known better whose it is.
+    /// Moves it to its holder, who is known better now.
     pub(super) fn belongs(&self, key: u64, to: &Holder) {
         let mut table = self.lock();
         let Some((holder, _)) = table.all.get_mut(&key).filter(|(holder, _)| holder != to) else { return };
@@ -213,11 +213,10 @@ impl<T: Yielding> Shares<T> {
     }
 }
 
-/// So many that a holder has them without a share.
+/// Number of things that a holder has without a share.
 const ALWAYS: usize = 32;
 
-/// How many of something there are that nobody can take away. One holder has at most as many as are left for others, and
-/// always a few.
+/// Count of things that nobody can take away. One holder has at most as many as are left for others, and always a few.
 pub(super) struct Counted {
     state: Mutex<(usize, HashMap<Holder, usize>)>,
     most: usize,
@@ -348,7 +347,7 @@ mod tests {
             let own = thing(Use::Answering, 9);
             assert!(shares.add(at(1), own.clone()).is_some(), "{used:?}");
             assert_eq!((gone(&eves), shares.len()), (vec![0], 4));
-            // Who has the most finds room at his own cost, unless all of it is in use.
+            // The holder with the most finds room at his own cost, unless all of it is in use.
             let more = shares.add(at(9), thing(used, 10)).is_some();
             assert_eq!((more, gone(&[own])), (used != Use::Answering, vec![]), "{used:?}");
             assert_eq!(shares.len(), 4);

@@ -41,7 +41,7 @@ pub(super) fn priming(id: EventId, retry: Duration) -> Bytes {
     Bytes::from(format!("id: {id}\nretry: {}\ndata: \n\n", retry.as_millis()))
 }
 
-/// Where a client of the oldest transport sends its messages.
+/// Returns the event that tells a client of the oldest transport the address of its messages.
 pub(super) fn endpoint(target: &str) -> Bytes {
     Bytes::from(format!("event: endpoint\ndata: {target}\n\n"))
 }

@@ -1,5 +1,5 @@
-//! Handshake revisions without sessions (`stateless`): each POST is a connection of its own, whose client is taken for one
-//! that has been initialized. What needs a session says so.
+//! Handshake revisions without sessions (`stateless`): each POST is a connection of its own, whose client is taken for
+//! one that has been initialized. Requests that need a session are refused with an error that says so.
 
 use std::sync::{Arc, PoisonError};
 
@@ -82,7 +82,7 @@ pub(super) async fn post(
     reply::answered(exchange, accepts, inner.keep_alive, legacy::status).await
 }
 
-/// What is remembered from one request to the next.
+/// Returns true for a method that has an effect on later requests.
 fn needs_session(method: &str) -> bool {
     matches!(method, "resources/subscribe" | "resources/unsubscribe" | "logging/setLevel")
         || method.starts_with("tasks/")
@@ -125,7 +125,7 @@ fn revision(headers: &HeaderMap, facts: &Facts) -> Result<Revision, Refusal> {
 }
 
 impl Inner {
-    /// What the server says of itself where there are no sessions.
+    /// Returns the server's own facts where there are no sessions.
     fn sessionless_facts(&self) -> Arc<Facts> {
         let facts = self.server.facts();
         let mut kept = self.sessionless.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! How many requests and streams an endpoint has room for.
+//! Tickets for the requests and streams that an endpoint has room for.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -82,7 +82,7 @@ impl Inner {
     }
 }
 
-/// What a ticket is for.
+/// Purpose of a ticket.
 enum Counts {
     /// A stateless request of somebody.
     Request(Holder),

@@ -13,10 +13,10 @@ use super::options::HttpOptions;
 use crate::error::{Error, Result, named};
 use crate::report;
 
-/// How long a client may take for its part of the handshake.
+/// Longest time that a client may take for its part of the handshake.
 pub(super) const HANDSHAKE: Duration = Duration::from_secs(10);
 
-/// How often the files are looked at, when somebody connects.
+/// Interval of the looks at the files, when somebody connects.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// The certificate that is shown, and the key that it belongs to.

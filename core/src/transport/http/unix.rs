@@ -138,7 +138,7 @@ mod listening {
         about.file_type().is_socket().then(|| (about.dev(), about.ino()))
     }
 
-    /// True if a file is the socket of a program that has ended.
+    /// Returns true if a file is the socket of a program that has ended.
     async fn is_left(path: &Path) -> bool {
         let file = file_at(path);
         if file.is_none() || !refuses(path).await {

@@ -1,4 +1,4 @@
-//! When a mounted endpoint uses its server.
+//! Use of its server by a mounted endpoint.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -33,7 +33,7 @@ impl Inner {
         if !self.mounted || self.begun.has.load(Ordering::Acquire) {
             return Ok(());
         }
-        // What ends is not begun anew on the way.
+        // An endpoint that ends is not begun anew on the way.
         if self.is_ending() {
             return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, ending::WHY));
         }

@@ -24,7 +24,7 @@ use crate::report;
 /// Printed text is passed on for so long after the streams were given back.
 const DRAIN: Duration = Duration::from_millis(500);
 
-/// Whoever reads standard error may take so long, once, before what is printed is dropped.
+/// Time that the reader of standard error may take, once, before printed text is dropped.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// One server at a time.

@@ -27,7 +27,7 @@ pub(crate) struct Taken {
 struct Stream {
     original: File,
     flags: FdFlags,
-    /// What stands there instead.
+    /// Identity of the file that stands there instead.
     instead: Option<Identity>,
 }
 
@@ -55,7 +55,7 @@ fn copy(stream: &Stream) -> Result<File> {
 fn check(place: BorrowedFd<'static>, name: &str) -> Result<Stream> {
     let flags = fcntl_getfd(place).map_err(|_| closed(name))?;
     let kind = rustix::fs::fstat(place).map(|stat| FileType::from_raw_mode(stat.st_mode)).map_err(failed)?;
-    // What is no file at all (a counter, a timer) has only come to stand here.
+    // A descriptor that is no file at all (a counter, a timer) has only come to stand here.
     if was_closed(place) || matches!(kind, FileType::Unknown | FileType::Directory) {
         return Err(closed(name));
     }
@@ -63,7 +63,7 @@ fn check(place: BorrowedFd<'static>, name: &str) -> Result<Stream> {
 }
 
 impl Stream {
-    /// True if what stands there is still what was put there: the program may have put something else.
+    /// Returns true if what stands there is still what was put there: the program may have put something else.
     fn is_taken(&self, place: BorrowedFd<'_>) -> bool {
         self.instead.is_some() && self.instead == Identity::of(place)
     }
@@ -103,7 +103,7 @@ impl Printed {
         Ok(Self(Some((stop, done))))
     }
 
-    /// Waits until all that has been printed is passed on. What children print after that is, too, but not waited for.
+    /// Waits until all that has been printed is passed on. Output of children after that is, too, but not waited for.
     fn drain(&mut self) {
         if let Some((stop, done)) = self.0.take() {
             drop(stop);

@@ -1,5 +1,5 @@
-//! The standard handles, duplicated and replaced. What stands at the C runtime's descriptors 0 and 1 is another matter: hosts
-//! that print by it move these themselves.
+//! The standard handles, duplicated and replaced. The files at the C runtime's descriptors 0 and 1 are another matter:
+//! hosts that print by it move these themselves.
 
 use std::fs::File;
 use std::io::{PipeReader, Read, Write};

@@ -1,4 +1,4 @@
-//! When users are asked to log in, and what for.
+//! Tests of the questions to users for a login, and of the reasons for them.
 
 use tokio::sync::watch;
 use tricorn::Events;

@@ -1,4 +1,4 @@
-//! What is kept of a login, and renewed.
+//! Tests of logins that are kept, and renewed.
 
 use super::*;
 
@@ -209,7 +209,7 @@ async fn a_refresh_that_fails_loses_nothing() {
     assert_eq!(user.opened.lock().unwrap().len(), 2);
 }
 
-/// What the user hears.
+/// Warnings that the user hears.
 #[derive(Default)]
 struct Warned(Mutex<Vec<String>>);
 

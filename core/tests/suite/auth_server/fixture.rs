@@ -87,7 +87,7 @@ pub(crate) fn hs256(kid: &str, secret: &[u8]) -> String {
     format!("{text}.{}", encoded(signature))
 }
 
-/// How the authorization server is.
+/// State of the authorization server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
     Up,
@@ -102,7 +102,7 @@ pub(crate) enum Mode {
 pub(crate) struct Authority {
     pub(crate) mode: Mutex<Mode>,
     pub(crate) keys: Mutex<Vec<Arc<Key>>>,
-    /// How often the keys were asked for.
+    /// Number of requests for the keys.
     pub(crate) asked: AtomicUsize,
     /// The requests for introspection: their credentials and bodies.
     pub(crate) introspected: Mutex<Vec<(String, String)>>,
@@ -162,7 +162,7 @@ impl Authority {
         }
     }
 
-    /// What asks this one.
+    /// Makes the options ask this authorization server.
     pub(crate) fn fetched_by(self: &Arc<Self>, auth: Auth) -> Auth {
         let authority = self.clone();
         auth.fetch_with(move |request| authority.clone().answer(request))
@@ -213,7 +213,7 @@ fn server(ran: &Arc<AtomicUsize>) -> Server {
 pub(crate) struct Fixture {
     pub(crate) endpoint: Endpoint,
     pub(crate) authority: Arc<Authority>,
-    /// How often what needs scopes has run.
+    /// Number of runs of handlers that need scopes.
     pub(crate) ran: Arc<AtomicUsize>,
 }
 

@@ -1,4 +1,4 @@
-//! What belongs to one principal is nothing to another.
+//! Tests that the things of one principal are hidden from another.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! Who may use what: lists show it, and calls without the scopes are answered with one challenge before anything runs.
+//! Tests of scopes: lists show the permitted entries, and calls without the scopes are answered with one challenge
+//! before anything runs.
 
 use std::sync::atomic::Ordering;
 
@@ -51,7 +52,7 @@ async fn lists_show_what_their_reader_may_use() {
     }
 }
 
-/// What needs more than `base`, and what that is.
+/// Returns the requests that need more than `base`, with all the scopes that they need.
 fn restricted() -> Vec<(&'static str, Value, &'static str)> {
     let day = json!({"name": "day", "value": ""});
     vec![

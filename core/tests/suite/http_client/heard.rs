@@ -1,4 +1,4 @@
-//! What a client hears.
+//! Tests of the notifications that a client hears.
 
 use std::sync::{Arc, Mutex};
 

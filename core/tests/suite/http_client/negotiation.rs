@@ -1,4 +1,4 @@
-//! What the first answers of a server say of it.
+//! Tests of the conclusions from a server's first answers.
 
 use super::*;
 

@@ -20,7 +20,7 @@ pub(crate) struct Seen {
     pub(crate) path: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Value,
-    /// Which connection it came on, counted from 1.
+    /// Number of the connection that it came on, counted from 1.
     pub(crate) connection: usize,
 }
 
@@ -42,7 +42,7 @@ impl Seen {
     }
 }
 
-/// What the server does with a request.
+/// Reaction of the server to a request.
 #[derive(Debug)]
 pub(crate) enum Reply {
     /// Writes these pieces one by one and goes on with the connection.
@@ -88,7 +88,7 @@ pub(crate) fn event(message: &Value) -> String {
     chunk(&format!("data: {message}\n\n"))
 }
 
-/// What a legacy server says to everything but the requests a test is about; `None` is those.
+/// Returns a legacy server's answer to everything but the requests a test is about; `None` is those.
 pub(crate) fn legacy(seen: &Seen, session: &str) -> Option<Reply> {
     match (seen.verb.as_str(), seen.method()) {
         ("POST", "server/discover") => Some(raw("400 Bad Request", &[], "Bad Request: Server not initialized")),
@@ -164,7 +164,7 @@ impl Server {
         self.seen.lock().expect("unpoisoned").iter().cloned().collect()
     }
 
-    /// What came in by POST, as methods.
+    /// Returns the methods of the messages that came in by POST.
     pub(crate) fn methods(&self) -> Vec<String> {
         self.seen().iter().filter(|s| s.verb == "POST").map(|s| s.method().to_owned()).collect()
     }

@@ -1,4 +1,4 @@
-//! Who has how much of a server, and who makes room; the end of sessions, of hosts, and of streams.
+//! Tests of the shares in a server, and of making room; the end of sessions, of hosts, and of streams.
 
 use http_body_util::BodyExt;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

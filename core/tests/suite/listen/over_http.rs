@@ -35,7 +35,7 @@ async fn after_a_cut_everything_is_said_to_have_changed() {
     until("nobody listens", || server.usage().listeners == 0).await;
 }
 
-/// What was kept before the cut is as old as what was missed.
+/// Answers that were cached before the cut are out of date: a change may have been missed.
 #[tokio::test]
 async fn after_a_cut_nothing_that_was_kept_counts() {
     let hints = CacheHints::new().ttl(Duration::from_secs(3600)).scope(CacheScope::Private);

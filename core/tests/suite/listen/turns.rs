@@ -1,4 +1,4 @@
-//! Who leaves and who comes at the same time, in a session.
+//! Tests of listeners that leave and come at the same time, in a session.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What goes over HTTP, as it is.
+//! Tests of the messages over HTTP, as they are.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a client says of questions that it cannot be asked.
+//! Tests of a client's answers to questions that it cannot be asked.
 
 use tricorn::ErrorKind;
 use tricorn::client::Target;
@@ -33,7 +33,7 @@ async fn a_question_that_this_client_never_said_it_answers_is_the_servers_fault(
     }
 }
 
-/// Of questions that go out together none does when one of them cannot be asked, whatever their order.
+/// Questions that go out together are all held back when one of them cannot be asked, whatever their order.
 #[tokio::test]
 async fn who_cannot_be_asked_everything_is_asked_nothing() {
     let questions = |turned: bool| {

@@ -71,7 +71,7 @@ async fn a_request_that_comes_back_with_its_state_alone_is_made_again_after_long
     }
 }
 
-/// What was asked by hand is answered for as long as the handler asks by the context, in every revision.
+/// Questions by hand stay answered for as long as the handler asks by the context, in every revision.
 #[tokio::test]
 async fn what_was_asked_by_hand_stays_answered() {
     let server = Server::new("asks").tool("both", "", |_: Nothing, cx: Context| async move {

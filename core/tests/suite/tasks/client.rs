@@ -1,4 +1,4 @@
-//! What a client of ours does with tasks, of the server and its own.
+//! Tests of our client with tasks, of the server and its own.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

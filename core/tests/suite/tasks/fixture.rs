@@ -38,7 +38,7 @@ pub(crate) struct Say {
     text: String,
 }
 
-/// What the tools wait for, and how often one was dropped at that.
+/// Gate that the tools wait for, and the number of those that were dropped at that.
 pub(crate) struct Gate {
     pub(crate) open: Semaphore,
     pub(crate) started: AtomicUsize,
@@ -123,7 +123,7 @@ pub(crate) async fn connected(server: &Server, revision: &str, handlers: &Handle
     Client::in_memory_with(server, &options, handlers).await.unwrap()
 }
 
-/// What a client hears.
+/// Notifications that a client hears.
 #[derive(Default)]
 pub(crate) struct Heard(pub(crate) std::sync::Mutex<Vec<(String, Value)>>);
 

@@ -1,4 +1,4 @@
-//! What a server does for a client that knows the protocol and nothing else.
+//! Tests of a server with a client that knows the protocol and nothing else.
 
 use std::sync::Arc;
 

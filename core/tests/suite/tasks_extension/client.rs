@@ -315,7 +315,7 @@ fn counting(revision: &str) -> ClientOptions {
     ClientOptions::new().revision(revision).trace_context(move || Some(trace(count.fetch_add(1, Ordering::SeqCst) + 1)))
 }
 
-/// What was asked of tasks, all of it in this trace.
+/// Returns the requests about tasks, and checks that all are of this trace.
 fn all_in(heard: &Heard, trace: &Value, revision: &str) -> Vec<String> {
     let heard = std::mem::take(&mut *heard.lock().unwrap());
     let of_tasks = heard.iter().filter(|(method, _)| method.starts_with("tasks/") || method == "tools/call");

@@ -1,4 +1,4 @@
-//! How the client gets in where the suite's servers are protected, and the user that it needs for that.
+//! Authorization of the client at the suite's protected servers, and the user that it needs for that.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +12,7 @@ use tricorn::auth::MemoryStore;
 use tricorn::client::{Auth, Browser, Callback, Grant, Identity, Redirect};
 use tricorn::{BoxFuture, Error, ErrorKind, Result};
 
-/// What the suite knows as this program; nobody fetches it.
+/// Client id of this program, which the suite knows; nobody fetches it.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 /// Nothing listens there.
 const CALLBACK: &str = "http://localhost:3000/callback";

@@ -21,14 +21,14 @@ fn capital() -> Question {
     Question::sample(&CreateMessageRequestParams::new(100).user(&question))
 }
 
-/// What the user filled in under this key. What is no such answer is none, and asked for again.
+/// Returns the value that the user filled in under this key. Anything else is none, and asked for again.
 fn filled<T: DeserializeOwned>(answers: &Map<String, Value>, key: &str, member: &str) -> Option<T> {
     let mut answer: ElicitResult = serde_json::from_value(answers.get(key)?.clone()).ok()?;
     let value = answer.content.get_mut(member).filter(|_| answer.action == ElicitAction::Accept)?;
     serde_json::from_value(value.take()).ok()
 }
 
-/// What the client's model said.
+/// Returns the answer of the client's model.
 fn said(answers: &Map<String, Value>, key: &str) -> Option<String> {
     answers.get(key)?.get("content")?.get("text")?.as_str().map(str::to_owned)
 }

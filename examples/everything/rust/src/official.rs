@@ -1,4 +1,4 @@
-//! What the official suite asks for.
+//! Features that the official suite asks for.
 
 use std::time::Duration;
 

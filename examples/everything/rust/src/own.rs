@@ -43,7 +43,7 @@ struct Touch {
     uri: String,
 }
 
-/// How the calls of `slow` went.
+/// Counts of the calls of `slow`, by their outcome.
 #[derive(Default)]
 struct Counts {
     started: AtomicU64,

@@ -1,4 +1,4 @@
-//! What tests/cases/FIXTURES.md has of a server that protects itself.
+//! Features of tests/cases/FIXTURES.md for a server that protects itself.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -122,7 +122,7 @@ struct Of {
     id: String,
 }
 
-/// What needs scopes, and what tells who asks.
+/// Adds the entries that need scopes, and the tool that tells the caller's principal.
 pub(crate) fn offers(app: Server) -> Server {
     let delete = Tool::new("delete_file", "Delete a file").scopes(["files:read", "files:write"]);
     let secret = Resource::new("test://secret", "secret").mime_type("text/plain").scopes(["files:read"]);

@@ -18,7 +18,7 @@ fn text(answer: &ElicitResult, name: &str) -> String {
     answer.content.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// What is made of one filled in text, or the action that is no acceptance.
+/// Returns the text made of one filled in text, or the action that is no acceptance.
 pub(crate) fn answered(answer: &ElicitResult, name: &str, made: impl FnOnce(String) -> String) -> String {
     match answer.action {
         ElicitAction::Accept => made(text(answer, name)),

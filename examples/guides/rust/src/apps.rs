@@ -34,7 +34,7 @@ fn server() -> tricorn::Result<Server> {
     apps::resource(app, MAP, &page, || "<h1>Weather</h1>")
 }
 
-/// What the page asks for, as far as it matters here.
+/// Permissions and origins that the page asks for, as far as they matter here.
 #[derive(Deserialize)]
 struct Wanted {
     csp: Csp,

@@ -15,7 +15,7 @@ struct Note {
     text: String,
 }
 
-/// Who has which token. In production the authorization server says so: `Auth::issuer("https://login.example.com")`.
+/// Returns the owner of a token. In production use `Auth::issuer("https://login.example.com")` instead.
 async fn verify(token: String) -> tricorn::Result<Principal> {
     match token.as_str() {
         "token-of-ada" => Ok(Principal::new("ada").scopes(["notes:read", "notes:write"])),

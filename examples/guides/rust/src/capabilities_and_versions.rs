@@ -1,4 +1,4 @@
-//! What both sides can do, and which revision of the protocol they speak.
+//! Capabilities of both sides, and the revision of the protocol that they speak.
 
 use std::collections::BTreeMap;
 

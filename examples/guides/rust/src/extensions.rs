@@ -34,13 +34,13 @@ struct Found {
     found: Vec<String>,
 }
 
-/// What the client declares.
+/// Settings that the client declares.
 #[derive(Deserialize)]
 struct Settings {
     limit: usize,
 }
 
-/// What the server declares.
+/// Settings that the server declares.
 #[derive(Deserialize)]
 struct Offered {
     languages: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a program logs with `tracing` anyway, as log messages for the client of the call that it happens in.
+//! Routes the events that a program logs with `tracing` anyway to the client of the call that they happen in.
 
 use serde_json::{Value, json};
 use tracing::Instrument;

@@ -14,7 +14,7 @@ struct Greet {
     name: String,
 }
 
-/// Who asks.
+/// User of a request.
 struct User(String);
 
 fn params(request: &Request) -> Value {

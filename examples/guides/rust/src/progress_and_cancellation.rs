@@ -16,7 +16,7 @@ struct Print {
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-/// What a call of `watch` tells.
+/// Signals of a call of `watch`.
 #[derive(Default)]
 struct Watching {
     started: Notify,

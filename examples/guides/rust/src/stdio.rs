@@ -10,16 +10,12 @@ use tricorn::prelude::*;
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    a: i32,
-    b: i32,
+    a: i64,
+    b: i64,
 }
 
 fn server() -> Server {
-    Server::new("stdio").tool(
-        "add",
-        "Add two numbers",
-        |Add { a, b }: Add| async move { Ok(i64::from(a) + i64::from(b)) },
-    )
+    Server::new("stdio").tool("add", "Add two numbers", |Add { a, b }: Add| async move { Ok(a + b) })
 }
 
 /// Hears what the server writes to standard error, which is for people.

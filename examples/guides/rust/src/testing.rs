@@ -8,20 +8,22 @@ use tricorn::server::ElicitAction;
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    a: i32,
-    b: i32,
+    a: i64,
+    b: i64,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
 fn server() -> Server {
-    Server::new("calculator")
-        .tool("add", "Add two numbers", |Add { a, b }: Add| async move { Ok(i64::from(a) + i64::from(b)) })
-        .tool("confirm", "Ask before something happens", |_: Nothing, ctx: Context| async move {
+    Server::new("calculator").tool("add", "Add two numbers", |Add { a, b }: Add| async move { Ok(a + b) }).tool(
+        "confirm",
+        "Ask before something happens",
+        |_: Nothing, ctx: Context| async move {
             let answer = ctx.elicit("Really?", &json!({"type": "object", "properties": {}})).await?;
             Ok(if answer.action == ElicitAction::Accept { "sure" } else { "no" })
-        })
+        },
+    )
 }
 
 /// The user of a test.

@@ -8,8 +8,8 @@ const WAV: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA="
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    a: i32,
-    b: i32,
+    a: i64,
+    b: i64,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -34,7 +34,7 @@ struct Weather {
 fn server() -> Server {
     let weather = Tool::new("weather", "Today's weather").annotations(&ToolAnnotations::new().read_only());
     Server::new("tools")
-        .tool("add", "Add two numbers", |Add { a, b }: Add| async move { Ok(i64::from(a) + i64::from(b)) })
+        .tool("add", "Add two numbers", |Add { a, b }: Add| async move { Ok(a + b) })
         .tool("divide", "Divide one number by another", |Divide { a, b }: Divide| async move {
             if b == 0.0 {
                 return Err(HandlerError::new("cannot divide by zero"));

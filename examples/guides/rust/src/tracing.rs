@@ -28,7 +28,7 @@ async fn model(_: Value, ctx: Context) -> Result<Value, HandlerError> {
     Ok("Fine.".into())
 }
 
-/// What your tracing system says is current.
+/// Returns the current trace of your tracing system.
 fn current() -> Option<TraceContext> {
     let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
     TraceContext::new(Some(parent), None, Some("tenant=7")).ok()

@@ -52,7 +52,7 @@ impl Database {
     }
 }
 
-/// What is to be done.
+/// A thing to do.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 struct Task {
     /// In a few words.
@@ -68,7 +68,7 @@ struct Which {
     id: u32,
 }
 
-/// Who is signed in, as the login below has found out.
+/// User that is signed in, as the login below has found out.
 #[derive(Clone)]
 struct User(String);
 

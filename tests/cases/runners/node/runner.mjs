@@ -52,7 +52,7 @@ const info = (key, client) => ({
   asked: questions.get(key),
 });
 
-/** What answers the server: what the case says, written down before. */
+/** Returns handlers that record each question of the server, then answer as the case says. */
 function handlers({ roots, sampling, sampling_tools, elicitation, elicitation_url }, asked) {
   const says = (answer, question) => (params) => {
     asked.push(question(params));

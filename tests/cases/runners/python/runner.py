@@ -36,7 +36,7 @@ def known(facts: Json) -> Json:
 
 
 def handlers(answers: Json, asked: list[Json]) -> Json:
-    """What answers the server: what the case says, written down before."""
+    """Returns handlers that record each question of the server, then answer as the case says."""
 
     def answer(name: str) -> Any:
         given: Any = answers[name]

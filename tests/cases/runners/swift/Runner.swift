@@ -7,7 +7,7 @@ func known(_ members: [(String, JSONValue?)]) -> JSONValue {
     .object(JSONObject(members.compactMap { name, value in value.map { (key: name, value: $0) } }))
 }
 
-/// What the functions were given that answer a server.
+/// Parameters of the functions that answer a server.
 actor Asked {
     private(set) var all: [JSONValue] = []
 
@@ -157,7 +157,7 @@ actor Runner {
         return await info(key, client)
     }
 
-    /// What answers the server: what the case says, written down before.
+    /// Sets handlers that record each question of the server, then answer as the case says.
     private func answer(_ answers: JSONValue, _ options: inout ClientOptions, _ asked: Asked) {
         if let list = answers["roots"] { options.roots = .list(roots(list)) }
         options.samplingTools = answers["sampling_tools"] == true

@@ -8,7 +8,7 @@ use crate::wire::http::{Connection, Endpoint, Exchange, Head, Request};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
 
-/// What came back.
+/// Answer to an attempt.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Answer {
     /// 0: nothing.

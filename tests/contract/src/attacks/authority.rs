@@ -11,9 +11,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
-/// What an endless body ends at, should nobody hang up.
+/// Length of an endless body, should nobody hang up.
 const MOST: u64 = 1 << 30;
-/// How long a slow one takes, should nobody hang up.
+/// Longest time of a slow one, should nobody hang up.
 const SLOWEST: Duration = Duration::from_secs(60);
 
 struct State {
@@ -23,7 +23,7 @@ struct State {
     changed: Condvar,
     /// The paths that were asked for.
     asked: Mutex<Vec<String>>,
-    /// What is known of opaque tokens.
+    /// Facts about opaque tokens.
     known: Mutex<BTreeMap<String, Value>>,
     /// The bytes that endless bodies had.
     sent: AtomicU64,

@@ -14,7 +14,7 @@ pub(super) struct File {
     /// Languages whose fixture is not protected yet, and why.
     #[serde(default)]
     pub(super) skip: BTreeMap<String, String>,
-    /// Of each language the ways in which its fixture can be mounted.
+    /// For each language, the ways in which its fixture can be mounted.
     #[serde(default)]
     pub(super) mounts: BTreeMap<String, Vec<String>>,
     /// Tokens by name.
@@ -31,12 +31,12 @@ pub(super) struct Group {
     pub(super) auth: Value,
     #[serde(default)]
     pub(super) environment: BTreeMap<String, String>,
-    /// How the authorization server is.
+    /// State of the authorization server.
     #[serde(default = "up")]
     pub(super) authority: String,
     /// The token of the good request.
     pub(super) good: String,
-    /// What nobody may see besides the tokens.
+    /// Secrets that nobody may see besides the tokens.
     #[serde(default)]
     pub(super) secrets: Vec<String>,
     pub(super) attacks: Vec<Attack>,
@@ -61,7 +61,7 @@ pub(super) struct Attack {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sent {
-    /// How the authorization server is from here on.
+    /// State of the authorization server from here on.
     #[serde(default)]
     pub(super) authority: Option<String>,
     /// The name of the token in its header.
@@ -75,7 +75,7 @@ pub(super) struct Sent {
     pub(super) method: Option<String>,
     #[serde(default)]
     pub(super) params: Map<String, Value>,
-    /// What the client is able to.
+    /// Capabilities of the client.
     #[serde(default)]
     pub(super) capabilities: Option<Value>,
     #[serde(default)]
@@ -90,14 +90,14 @@ pub(super) struct Sent {
     /// In place of the message.
     #[serde(default)]
     pub(super) body: Option<String>,
-    /// What comes back is a stream, which stays open to the end of the attack: the name of its first event's data.
+    /// The answer is a stream, which stays open to the end of the attack: the name of its first event's data.
     #[serde(default)]
     pub(super) stream: Option<String>,
     /// One, or several; 0: it hangs up without an answer.
     #[serde(deserialize_with = "some_of")]
     pub(super) status: Vec<u16>,
-    /// Where the server is mounted these will do, too, whatever else is expected: what others' HTTP servers make of a
-    /// request, or leave to their users.
+    /// Statuses that will do, too, where the server is mounted, whatever else is expected: others' HTTP servers answer
+    /// some requests themselves, or leave them to their users.
     #[serde(default, deserialize_with = "some_of")]
     pub(super) mounted_status: Vec<u16>,
     /// A pattern for the one challenge; null: there is none.

@@ -23,13 +23,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// What a server may take of a body that does not end; the rest is what lies in buffers on the way.
+/// The most that a server may take of a body that does not end; the rest lies in buffers on the way.
 const MOST_TAKEN: u64 = 32 << 20;
-/// How long it may take until the authorization server is asked again.
+/// Longest time until the authorization server is asked again.
 const AGAIN: Duration = Duration::from_secs(30);
-/// How long a server has to end.
+/// Longest time for a server to end.
 const END: Duration = Duration::from_secs(10);
-/// Where a mounted server is, as its clients write it.
+/// Address of a mounted server, as its clients write it.
 const OUTSIDE: &str = "https://mcp.example.com";
 /// Groups that are run at once: most of the time they wait for an authorization server that does not answer.
 const AT_ONCE: usize = 8;
@@ -92,7 +92,7 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
     Ok(())
 }
 
-/// Whether `--mount` lets it through: `none` is the server that listens itself.
+/// Returns true if `--mount` lets it through: `none` is the server that listens itself.
 fn is_wanted(options: &Options, place: Option<&str>) -> bool {
     options.get("mount").is_none_or(|only| only == place.unwrap_or("none"))
 }
@@ -102,7 +102,7 @@ struct Planned<'a> {
     title: String,
     file: &'a File,
     group: &'a Group,
-    /// How the server is mounted; none: it listens itself.
+    /// Mount of the server; none: it listens itself.
     place: Option<&'a str>,
     attacks: Vec<&'a Attack>,
 }
@@ -116,11 +116,11 @@ impl Planned<'_> {
     }
 }
 
-/// What came of an attack.
+/// Outcome of an attack.
 struct Finding {
     name: String,
     outcome: Outcome,
-    /// Of one that failed: what the server has said.
+    /// Output of the server, for an attack that failed.
     log: Vec<String>,
 }
 
@@ -131,7 +131,7 @@ struct Siege<'a> {
     group: &'a Group,
     mounted: bool,
     captures: Captures,
-    /// What must not be seen.
+    /// Texts that must not be seen.
     secrets: Vec<String>,
     limit: Duration,
 }
@@ -236,7 +236,8 @@ impl<'a> Siege<'a> {
         self.nothing_seen("the answer to a good request", &answer.text)
     }
 
-    /// When the authorization server is well, so is this one; and it ends, and has said nothing that it should not.
+    /// Checks that this server is well when the authorization server is; and that it ends, and has said nothing that it
+    /// should not.
     fn end(mut self) -> Outcome {
         self.authority.be("up");
         let mut attempt = Attempt::new(&self.server.endpoint, self.mounted, self.limit, self.captures.clone());

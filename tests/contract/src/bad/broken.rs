@@ -11,13 +11,13 @@ pub(super) struct Case {
     pub(super) without_body: bool,
 }
 
-/// What has to follow.
+/// Consequence that has to follow.
 pub(super) enum Then {
     /// One of these codes.
     Status(&'static [u16]),
     /// One of these codes, or the connection is closed without an answer.
     StatusOrClosed(&'static [u16]),
-    /// So many good answers on the same connection.
+    /// This many good answers on the same connection.
     Answers(usize),
     /// Nothing: we hang up first.
     HangUp,

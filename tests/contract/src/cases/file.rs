@@ -26,7 +26,7 @@ pub(super) struct Case {
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) command: String,
-    /// What goes to the runner as it stands.
+    /// Arguments that go to the runner as they stand.
     pub(super) arguments: Value,
     pub(super) call: Option<String>,
     pub(super) start: Option<String>,
@@ -35,7 +35,7 @@ pub(super) struct Step {
     pub(super) expected: Expected,
 }
 
-/// What has to come back.
+/// Answer that has to come back.
 #[derive(Clone, Debug)]
 pub(super) enum Expected {
     /// Any success.

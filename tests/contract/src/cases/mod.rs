@@ -45,7 +45,7 @@ pub fn run_cuts(options: &Options, report: &mut Report) -> Outcome {
     meet(options, &format!("{language} server"), ("rust", launch::fixture(language)?), is_cut, report)
 }
 
-/// What stands at a URL for as long as this is kept.
+/// Server at a URL for as long as this is kept.
 pub(crate) trait Site {
     fn url(&self) -> &str;
 }
@@ -133,7 +133,7 @@ struct World<'a> {
     runner: Option<Runner>,
     /// The runner's language.
     client: &'a str,
-    /// What the names in the report begin with.
+    /// Beginning of the names in the report.
     title: &'a str,
     /// The fixture server, over stdio.
     command: Vec<String>,

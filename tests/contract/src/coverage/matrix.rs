@@ -1,4 +1,4 @@
-//! Which rows of the feature matrix there are, and what they want of the requirements.
+//! Rows of the feature matrix, and their demands on the requirements.
 
 use super::sources::Sources;
 use super::{Entry, Side, window};
@@ -30,7 +30,7 @@ enum Level {
     May,
 }
 
-/// So many reasons may stand instead of tests, all rows together.
+/// Most reasons that may stand instead of tests, all rows together.
 const MOST_REASONS: usize = 5;
 
 /// The rows.
@@ -44,7 +44,7 @@ impl Matrix {
         Ok(Self(rows))
     }
 
-    /// What each row says of the requirements, by its name.
+    /// Checks the demands of each row on the requirements, by its name.
     pub(super) fn check(&self, entries: &[Entry]) -> Vec<(String, Outcome)> {
         let mut seen = BTreeSet::new();
         let mut outcomes: Vec<_> = self
@@ -59,7 +59,7 @@ impl Matrix {
         outcomes
     }
 
-    /// How many tests prove each row in each language: for the server, for the client.
+    /// Returns a table of the numbers of tests that prove each row in each language: for the server, for the client.
     pub(super) fn table(&self, entries: &[Entry], sources: &Sources) -> String {
         let mut text = String::from(
             "| row | feature | level | revisions | rust | python | node | swift |\n|---|---|---|---|---|---|---|---|\n",
@@ -146,7 +146,7 @@ mod tests {
     const MUST: &str = "[{id: X1, feature: f, side: both, level: must, since: 2024-11-05, until: 2025-03-26}]";
     const MAY: &str = "[{id: X1, feature: f, side: server, level: may, since: 2025-11-25, until: 2025-11-25}]";
 
-    /// What is wrong, all of it.
+    /// Returns all faults.
     fn wrong(rows: &str, entries: &[String]) -> String {
         let matrix = Matrix(serde_yaml_ng::from_str(rows).unwrap());
         let entries: Vec<Entry> = entries.iter().map(|entry| serde_yaml_ng::from_str(entry).unwrap()).collect();

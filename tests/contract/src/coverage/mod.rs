@@ -39,7 +39,7 @@ impl Entry {
         self.since.as_str() <= revision && self.until.as_deref().is_none_or(|until| revision <= until)
     }
 
-    /// What is said instead of tests.
+    /// Returns the reasons that stand instead of tests.
     fn reasons(&self) -> impl Iterator<Item = &str> {
         self.deferred.iter().chain(self.gaps.values()).map(String::as_str)
     }
@@ -128,7 +128,7 @@ By row; what has no row comes last.
 ";
 
 struct Row {
-    /// Where it stands in the table: the place of its first row.
+    /// Its place in the table: that of its first row.
     at: (u8, u32),
     rows: String,
     side: &'static str,
@@ -178,7 +178,7 @@ fn check(entry: &Entry, sources: &Sources) -> Outcome<Row> {
     })
 }
 
-/// From which revision to which.
+/// Describes a range of revisions.
 fn window(since: &str, until: Option<&str>) -> String {
     match until {
         None => format!("{since} –"),
@@ -226,7 +226,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// What is wrong with a test's name.
+/// Describes the fault of a test's name.
 fn missing(test: &str, what: &str) -> Failure {
     format!("the test `{test}` does not exist: {what}")
 }

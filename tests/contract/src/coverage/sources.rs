@@ -1,4 +1,4 @@
-//! Where tests are, and whether one by a given name is there.
+//! Sources of tests, and a search for one by its name.
 //!
 //! | name | test |
 //! |---|---|
@@ -166,7 +166,7 @@ impl Sources {
         Ok(Self { root: root.to_owned(), transcripts, cases, attacks, unsupported })
     }
 
-    /// Which languages a test proves something in.
+    /// Returns the languages that a test proves something in.
     pub(super) fn languages(&self, test: &str) -> Outcome<Proved> {
         let (kind, rest) = test.split_once(' ').ok_or_else(|| missing(test, "KIND NAME"))?;
         match kind {
@@ -237,7 +237,7 @@ fn failing(text: &str) -> Vec<String> {
     names
 }
 
-/// Of what is the same in every language.
+/// Returns the languages of a test that is the same in all of them.
 fn everywhere(test: &str, is_there: bool) -> Outcome<Proved> {
     if is_there { Ok([true; LANGUAGES.len()]) } else { Err(missing(test, "nothing has that name")) }
 }

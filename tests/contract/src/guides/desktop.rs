@@ -1,4 +1,4 @@
-//! What a desktop has and a server has not: a session bus, and on it a keyring that is unlocked.
+//! Parts of a desktop that a server has not: a session bus, and on it a keyring that is unlocked.
 
 use crate::Outcome;
 use crate::launch;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// How long it may take until the keyring answers.
+/// Longest time until the keyring answers.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// The programs that a desktop consists of here.
@@ -66,7 +66,7 @@ impl Desktop {
         Ok(desktop)
     }
 
-    /// Whether somebody on the bus has a keyring for what is to be kept.
+    /// Returns true if somebody on the bus has a keyring for secrets that are to be kept.
     fn has_keyring(&self) -> bool {
         let mut command = Command::new("dbus-send");
         command.arg(format!("--bus={}", self.address)).args(["--print-reply", "--dest=org.freedesktop.secrets"]);

@@ -26,7 +26,7 @@ pub(crate) struct Client {
     session: Option<String>,
     stream: Option<Exchange>,
     revision: &'static str,
-    /// What came of `initialize`.
+    /// Answer to `initialize`.
     opened: Option<Value>,
     limit: Duration,
     last: u64,
@@ -96,12 +96,12 @@ impl Client {
         Exchange::start(connection, &request, &self.endpoint.authority)
     }
 
-    /// What each request of the session says of its revision: nothing in the oldest.
+    /// Returns the revision that each request of the session names: none in the oldest.
     fn version(&self) -> Option<&'static str> {
         (self.session.is_some() && self.revision >= "2025-06-18").then_some(self.revision)
     }
 
-    /// What the server said of itself when the session was opened.
+    /// Returns the server's answer from the opening of the session.
     pub(crate) fn opened(&self) -> Option<&Value> {
         self.opened.as_ref()
     }
@@ -296,7 +296,7 @@ pub(super) fn apply(server: &Listening, load: Load, limit: Duration, tell: impl 
     Ok(())
 }
 
-/// What was counted is all that was wanted.
+/// Checks that the count is the wanted one.
 fn all(what: &str, counted: &AtomicUsize, wanted: usize) -> Outcome {
     match counted.load(Ordering::Relaxed) {
         counted if counted == wanted => Ok(()),
@@ -372,7 +372,7 @@ fn spread(total: usize, work: impl Fn(usize, bool, usize) -> Outcome + Sync) -> 
     })
 }
 
-/// Whether the server holds nothing of ours any more.
+/// Returns true if the server holds nothing of ours any more.
 pub(super) fn settled(server: &Listening, limit: Duration) -> Outcome<bool> {
     let answer = Client::open(&server.endpoint, true, limit)?.call("test_metrics", json!({}))?;
     nothing_left(&answer)

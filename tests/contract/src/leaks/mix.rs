@@ -1,14 +1,14 @@
-//! What a session with every capability does, over and over: `tests/leaks.json`, the same for every language and
-//! transport. Its rows are requests in order, each with the answer that has to come; `question` is what the server asks
-//! meanwhile, `reply` what it is told; with `cancel` the request is cancelled while the question is open, and the reply
-//! comes too late. `hears` is a notification that has to come, `${NAME}` what was captured, `round` a number.
+//! Actions of a session with every capability, over and over: `tests/leaks.json`, the same for every language and
+//! transport. Its rows are requests in order, each with the answer that has to come; `question` is the server's
+//! question meanwhile, `reply` the answer to it; with `cancel` the request is cancelled while the question is open, and
+//! the reply comes too late. `hears` is a notification that has to come, `${NAME}` a captured value, `round` a number.
 
 use crate::pattern::{self, Captures, Strictness, brief};
 use crate::{Outcome, launch};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What the client declares, so that it can be asked everything.
+/// Returns the capabilities that the client declares, so that it can be asked everything.
 pub(super) fn capabilities() -> Value {
     json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}})
 }
@@ -89,7 +89,7 @@ impl Mix {
     }
 }
 
-/// How many rounds a session has before it is left.
+/// Number of rounds that a session has before it is left.
 pub(super) const SESSION: usize = 8;
 
 impl Row {

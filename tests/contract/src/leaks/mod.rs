@@ -28,13 +28,13 @@ const WARM_UP: usize = 4;
 /// the last one ended. A leak grows each time, a heap that found its size does not.
 const LOADS: usize = 3;
 
-/// How often growth is told while it has not gone yet.
+/// Interval of the reports of growth that has not gone yet.
 const TELL: Duration = Duration::from_secs(5);
 
-/// How long what was left behind may take to disappear.
+/// Longest time for leftovers to disappear.
 const SETTLE: Duration = Duration::from_secs(60);
 
-/// How much of what.
+/// Numbers of the calls, sessions and so on of a load.
 #[derive(Clone, Copy, Debug)]
 struct Load {
     calls: usize,
@@ -157,7 +157,7 @@ fn compare(
     }
 }
 
-/// What is left after at most `settle`, and what of it is growth.
+/// Returns the footprint that is left after at most `settle`, and the growth in it.
 fn comes_back(
     leader: u32,
     before: Footprint,
@@ -221,7 +221,7 @@ const GAUGES: [(&str, u64); 6] = [
     ("/slow/running", 0),
 ];
 
-/// Whether the answer of `test_metrics` says that nothing is left. A gauge that is not there shows nothing.
+/// Returns true if the answer of `test_metrics` says that nothing is left. A gauge that is not there shows nothing.
 fn nothing_left(answer: &serde_json::Value) -> Outcome<bool> {
     let metrics = answer
         .pointer("/result/structuredContent")

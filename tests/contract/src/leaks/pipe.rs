@@ -141,7 +141,7 @@ pub(super) fn apply(client: &mut Client, load: Load, tell: impl Fn(&str)) -> Out
     super::wait_until(&mut || settled(client))
 }
 
-/// Whether the server holds nothing of ours any more.
+/// Returns true if the server holds nothing of ours any more.
 pub(super) fn settled(client: &mut Client) -> Outcome<bool> {
     client.call("metrics", "test_metrics", json!({}), false)?;
     loop {

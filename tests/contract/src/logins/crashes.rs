@@ -6,7 +6,7 @@ use serde_json::json;
 
 /// Two processes find that the token has ended.
 const ROUNDS: usize = 2;
-/// How often one dies in the act of keeping an answer.
+/// Number of processes that die in the act of keeping an answer.
 const DEATHS: usize = 3;
 
 /// Logged in, with a store that survives; the token has ended, and its successor is on the way when the process dies.
@@ -27,14 +27,14 @@ fn dies_before_it_keeps(stage: &mut Stage) -> Outcome {
     stage.is_ada(1)
 }
 
-/// Where the authorization server knows that answers get lost, nobody logs in again.
+/// Scene with an authorization server that knows that answers get lost: nobody logs in again.
 pub(super) fn forgiven(stage: &mut Stage) -> Outcome {
     stage.tell(&json!({"forgives": true}))?;
     dies_before_it_keeps(stage)?;
     stage.seen(&json!({"registered": 0, "grants": ["refresh_token"], "refused": []}))
 }
 
-/// Where it takes that for theft, the login is over; the program says so once and goes on with another.
+/// Scene with one that takes that for theft: the login is over; the program says so once and goes on with another.
 pub(super) fn unforgiven(stage: &mut Stage) -> Outcome {
     dies_before_it_keeps(stage)?;
     let refused = ["refresh_token: invalid_grant"];

@@ -20,10 +20,10 @@ use serde_json::json;
 use stage::{Cast, Stage};
 
 type Scene = fn(&mut Stage) -> Outcome;
-/// By whom the fixture server is protected: its environment.
+/// Protection of the fixture server: its environment.
 type Protection = fn(&Provider) -> (String, String);
 
-/// What is played: a name, by whom the server is protected, and how.
+/// Scenes: the name, the protection of the server, and the play.
 const SCENES: [(&str, Protection, Scene); 18] = [
     ("registers, and logs in", issuer, |stage| scenes::log_in(stage, None)),
     ("logs in, 2025-11-25", issuer, |stage| scenes::log_in(stage, Some("2025-11-25"))),

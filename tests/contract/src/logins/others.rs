@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// What their clients do at our servers.
+/// Scenes of their clients at our servers.
 const CLIENTS: [(&str, Scene); 4] = [
     ("registers, and logs in", |stage| scenes::log_in(stage, None)),
     ("logs in, 2025-11-25", |stage| scenes::log_in(stage, Some("2025-11-25"))),
@@ -20,7 +20,7 @@ const CLIENTS: [(&str, Scene); 4] = [
     ("more is granted on the way", scenes::step_up),
 ];
 
-/// What our clients do at their servers.
+/// Scenes of our clients at their servers.
 const SERVERS: [(&str, Scene); 5] =
     [CLIENTS[0], CLIENTS[1], CLIENTS[2], CLIENTS[3], ("a token for another server is refused", scenes::audience)];
 
@@ -32,7 +32,7 @@ struct Sdk {
     server: Vec<String>,
 }
 
-/// What an SDK cannot do, in the version of which that is known.
+/// Exception for an SDK that cannot play a scene, in the version that this is known of.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Exception {
@@ -152,7 +152,7 @@ fn sdks(root: &Path) -> Outcome<[Sdk; 2]> {
     ])
 }
 
-/// What is installed, by the name of the folder that says so.
+/// Returns the installed version, by the name of the folder that has it.
 fn python_version(interop: &Path) -> Outcome<String> {
     let missing = || -> Failure { "the official Python SDK is not installed".to_owned() };
     let inside = |folder: PathBuf| {

@@ -37,7 +37,7 @@ impl Provider {
         control(&self.process.endpoint, command)
     }
 
-    /// What was asked of it since this was asked last.
+    /// Returns the requests that it got since the last call of this.
     pub(crate) fn seen(&self) -> Outcome<Value> {
         self.control(&json!({"seen": {}}))
     }
@@ -63,7 +63,7 @@ fn control(endpoint: &Endpoint, command: &Value) -> Outcome<Value> {
 pub(crate) struct User {
     denies: Arc<AtomicBool>,
     gone: Arc<AtomicBool>,
-    /// What went wrong in the browser.
+    /// Faults in the browser.
     trouble: Arc<Mutex<Vec<String>>>,
 }
 

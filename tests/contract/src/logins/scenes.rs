@@ -110,7 +110,7 @@ pub(super) fn step_up(stage: &mut Stage) -> Outcome {
     fits(&json!({"structured": {"scopes": {"$contains": ["mcp", "files:read", "files:write"]}}}), &said)
 }
 
-/// Only what is meant for this server is taken.
+/// Scene in which a server takes only tokens that are meant for it.
 pub(super) fn audience(stage: &mut Stage) -> Outcome {
     let elsewhere = stage.server.url.replace("/mcp", "/other");
     let own = stage.server.url.clone();

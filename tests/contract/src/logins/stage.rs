@@ -13,13 +13,13 @@ use std::time::Duration;
 /// Longer than tokens live after [`Stage::live_shortly`]: their end is a whole second.
 const PAST: u64 = 2100;
 
-/// Who takes part.
+/// Parties of a scene.
 pub(super) struct Cast {
     /// The client's program.
     pub(super) client: Vec<String>,
     /// The protected server's.
     pub(super) server: Vec<String>,
-    /// How that is told by whom it is protected, given the provider.
+    /// Variable that tells the server its protection, given the provider.
     pub(super) protection: fn(&Provider) -> (String, String),
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Stage {
     pub(super) provider: Provider,
     pub(super) server: Listening,
     players: Vec<Player>,
-    /// Whose turn it is.
+    /// Number of the player that acts next.
     at: usize,
     scratch: PathBuf,
 }
@@ -53,7 +53,7 @@ impl Stage {
         Ok(stage)
     }
 
-    /// What goes wrong is told with what everybody said.
+    /// Explains a fault with everything that the players said.
     pub(super) fn explained(&self, reason: &str) -> Failure {
         let mut lines = vec![reason.to_owned()];
         for player in &self.players {
@@ -76,7 +76,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Whose turn it is: processes are counted from 0 in the order in which they came.
+    /// Chooses the player that acts next: processes are counted from 0 in the order in which they came.
     pub(super) fn turn(&mut self, player: usize) {
         self.at = player;
     }
@@ -150,7 +150,7 @@ impl Stage {
         self.done(calling(client, name, arguments))
     }
 
-    /// Who the server takes the client for.
+    /// Checks that the server takes the client for ada.
     pub(super) fn is_ada(&mut self, client: u64) -> Outcome {
         let issuer = self.provider.issuer().to_owned();
         let said = self.call(client, "whoami", &json!({}))?;
@@ -165,12 +165,12 @@ impl Stage {
 
     // ---- the authorization server ----------------------------------------------------------------------------------
 
-    /// What it was asked since this was asked last.
+    /// Checks the requests that it got since the last call of this.
     pub(super) fn seen(&self, pattern: &Value) -> Outcome {
         fits(pattern, &self.provider.seen()?).map_err(|reason| format!("the authorization server: {reason}"))
     }
 
-    /// What it was asked until here is no matter.
+    /// Drops the requests that it got until here.
     pub(super) fn forget(&self) -> Outcome {
         self.provider.seen().map(drop)
     }

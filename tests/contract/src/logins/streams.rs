@@ -7,12 +7,13 @@ use std::time::{Duration, Instant};
 
 /// A resource of the fixture server.
 const WATCHED: &str = "test://watched-resource";
-/// So often the stream ends with its token.
+/// Number of times that the stream ends with its token.
 const ENDS: usize = 2;
-/// For what is heard a moment later.
+/// Limit for a message that is heard a moment later.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// What a client of 2026-07-28 listens to: each time it comes again, it is told that it may have missed something.
+/// Scene of a client of 2026-07-28 that listens: each time it comes again, it is told that it may have missed
+/// something.
 pub(super) fn listen(stage: &mut Stage) -> Outcome {
     comes_again(stage, None, ENDS)
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
-/// How long a peer waits for what has to come.
+/// Longest time that a peer waits for a message that has to come.
 const LIMIT: Duration = Duration::from_secs(30);
 
 /// Read a peer's script.

@@ -58,7 +58,7 @@ impl Serving {
         Ok(Self { url, player, stop })
     }
 
-    /// Where.
+    /// Returns its URL.
     pub fn url(&self) -> &str {
         &self.url
     }

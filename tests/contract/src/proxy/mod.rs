@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 /// Connections of one proxy; more are a client that runs wild.
 const MAX_CONNECTIONS: usize = 1000;
 
-/// How long bytes are held for something that does not come.
+/// Longest time that bytes are held for something that does not come.
 const HOLD_LIMIT: Duration = Duration::from_secs(10);
 
 /// A proxy that listens; it ends with all its connections when dropped.
@@ -44,7 +44,7 @@ struct State {
     /// With how often each is still to be applied.
     rules: Vec<Rule>,
     sockets: Vec<TcpStream>,
-    /// What the rules that hold something wait for, from the start: it may pass before there is anything to hold.
+    /// Texts that the holding rules wait for, from the start: one may pass before there is anything to hold.
     awaited: Vec<Awaited>,
     wrong: Option<String>,
 }
@@ -88,7 +88,7 @@ impl Proxy {
         Ok((proxy, url))
     }
 
-    /// Whether every rule was applied as often as it says, and everything held was let go in time.
+    /// Checks that every rule was applied as often as it says, and everything held was let go in time.
     pub fn finish(self) -> Outcome {
         let mut state = self.shared.lock();
         if let Some(wrong) = state.wrong.take() {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The longest request of which every text is found.
 const KEPT: usize = 1 << 20;
 
-/// How much of what has passed may be the beginning of a text that somebody waits for.
+/// Longest part of the bytes before that may be the beginning of a text that somebody waits for.
 const CARRIED: usize = 256;
 
 #[derive(Clone)]
@@ -27,9 +27,9 @@ struct Inner {
 struct Armed {
     number: usize,
     rule: Rule,
-    /// What the server has said since.
+    /// Bytes of the server since then.
     answer: Vec<u8>,
-    /// How much of it has passed.
+    /// Number of them that have passed.
     passed: usize,
 }
 

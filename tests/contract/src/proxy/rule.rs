@@ -1,4 +1,4 @@
-//! What is done to which bytes.
+//! Rules: the bytes that they are for, and the act.
 
 use crate::Outcome;
 use serde_json::Value;
@@ -12,11 +12,11 @@ pub(super) struct Rule {
     pub(super) request: Option<String>,
     pub(super) place: Place,
     pub(super) act: Act,
-    /// How often it is still to be applied.
+    /// Number of times that it is still to be applied.
     pub(super) times: usize,
 }
 
-/// Where in what the server says.
+/// Place in the server's bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// Before anything.
@@ -72,7 +72,7 @@ fn one(rule: &Value) -> Outcome<Rule> {
     Ok(Rule { text: rule.clone(), request: text("request"), place, act, times })
 }
 
-/// Where a text begins, in any case of letters: names of headers have none of their own.
+/// Finds the place where a text begins, in any case of letters: names of headers have none of their own.
 pub(super) fn find(bytes: &[u8], text: &str) -> Option<usize> {
     bytes.windows(text.len().max(1)).position(|window| window.eq_ignore_ascii_case(text.as_bytes()))
 }

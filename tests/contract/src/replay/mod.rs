@@ -76,7 +76,7 @@ pub fn replay(
     Ok(())
 }
 
-/// What the captures hold before the first step.
+/// Returns the captures before the first step.
 fn initial_captures(script: &Script) -> Captures {
     Captures::from([("revision".to_owned(), Value::from(script.revision.clone()))])
 }

@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 /// The `_meta` member that marks a modern request.
 pub const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 
-/// What goes out: the bytes, and the JSON they are when they are JSON.
+/// Message that goes out: the bytes, and the JSON they are when they are JSON.
 #[derive(Clone, Debug)]
 pub struct Outgoing {
     /// The line or body.
@@ -18,7 +18,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// Whether it holds a request, so that an answer is due.
+    /// Returns true if it holds a request, so that an answer is due.
     pub fn asks(&self) -> bool {
         let request = |message: &Value| message.get("method").is_some() && message.get("id").is_some();
         match &self.value {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Every released revision, oldest first.
 pub const REVISIONS: [&str; 5] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", MODERN];
 
-/// Where a script runs.
+/// Transport of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Lines over the standard streams of a child process.
@@ -42,17 +42,17 @@ pub struct Script {
     pub revision: String,
     /// Environment of the server process, from `@env`.
     pub environment: Vec<(String, String)>,
-    /// Whether the legacy handshake precedes the first step.
+    /// True if the legacy handshake precedes the first step.
     pub open: bool,
-    /// Whether the script waits for a clean end (stdio: exit code 0 after EOF).
+    /// True if the script waits for a clean end (stdio: exit code 0 after EOF).
     pub ends: bool,
-    /// Whether a valid call must work after every answer.
+    /// True if a valid call must work after every answer.
     pub alive: bool,
     /// Known gaps: language and reason.
     pub skips: Vec<(String, String)>,
     /// The transport it is limited to.
     pub only: Option<Transport>,
-    /// What happens, in order.
+    /// The steps, in order.
     pub steps: Vec<Step>,
 }
 
@@ -63,11 +63,11 @@ pub struct Step {
     pub line: usize,
     /// The transport the line is limited to.
     pub on: Option<Transport>,
-    /// What to do.
+    /// The action of the line.
     pub action: Action,
 }
 
-/// What a line asks for. `label` names the exchange it belongs to; none is the latest one.
+/// Action of a line. `label` names the exchange it belongs to; none is the latest one.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the line before each variant names its parts")]
 pub enum Action {
@@ -105,7 +105,7 @@ pub enum Action {
     Exit,
 }
 
-/// What is sent.
+/// Text that is sent.
 #[derive(Clone, Debug)]
 #[allow(missing_docs, reason = "the line before each variant names its parts")]
 pub enum Payload {

@@ -10,16 +10,16 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-/// What came of all requests.
+/// Results of all requests.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// How many each process answered, by what the proxy says of it.
+    /// Number of requests that each process answered, by the name that the proxy gives it.
     by: BTreeMap<String, usize>,
     /// Requests that carried answers to questions.
     retries: usize,
     /// Those of them that another process got than the one that had asked.
     elsewhere: usize,
-    /// What the step of `step_once` made, and the process that ran it.
+    /// Reservations that the step of `step_once` made, and the process that ran it.
     reservations: Vec<(String, usize)>,
 }
 
@@ -54,7 +54,8 @@ impl Seen {
         }
     }
 
-    /// What must happen once happened once: the reservations of a process are numbered, and a call knows each of them.
+    /// Checks that a step which must run once ran once: the reservations of a process are numbered, and a call knows
+    /// each of them.
     pub(super) fn once(&self) -> Outcome {
         let mut made: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         for (process, number) in &self.reservations {
@@ -89,9 +90,9 @@ impl fmt::Display for Seen {
 pub(super) struct Asker {
     client: Client,
     limit: Duration,
-    /// Who answered last.
+    /// Process that answered last.
     process: String,
-    /// Where it connects: who answers when there is no proxy.
+    /// Address that it connects to: that of the process when there is no proxy.
     authority: String,
     pub(super) seen: Seen,
 }
@@ -201,7 +202,7 @@ impl Asker {
     }
 }
 
-/// What the client's model says, whatever it is asked.
+/// Answer of the client's model, whatever it is asked.
 const SAID: &str = "Paris";
 
 /// The client's only root.

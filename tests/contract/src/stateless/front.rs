@@ -1,5 +1,5 @@
-//! What stands between clients and processes: nginx with the settings of `docs/load-balancing.md`, or a proxy of our
-//! own where there is no nginx.
+//! Proxy between clients and processes: nginx with the settings of `docs/load-balancing.md`, or one of our own where
+//! there is no nginx.
 
 use super::nginx::{self, Nginx};
 use super::turns::Turns;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// The header in which the proxy says which process answered.
 pub(super) const ANSWERED_BY: &str = "x-answered-by";
 
-/// Which proxy.
+/// Kind of the proxy.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
     Nginx {
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// Why the suite's own proxy stands in.
+    /// Returns the reason why the suite's own proxy stands in.
     pub(super) fn why_not_nginx(&self) -> Option<&str> {
         match self {
             Self::Own(why) => why.as_deref(),
@@ -54,7 +54,7 @@ impl fmt::Display for Kind {
 
 /// A proxy that runs, until it is dropped.
 pub(super) struct Front {
-    /// Where clients connect. At each the processes take turns on their own.
+    /// Addresses that clients connect to. At each the processes take turns on their own.
     pub(super) endpoints: Vec<Endpoint>,
     _running: Running,
 }
@@ -66,7 +66,7 @@ enum Running {
 }
 
 impl Front {
-    /// So many endpoints in front of these processes.
+    /// Starts this many endpoints in front of these processes.
     pub(super) fn start(kind: &Kind, processes: &[&Endpoint; 2], count: usize) -> Outcome<Self> {
         let path = &processes[0].path;
         let (addresses, running) = match kind {

@@ -23,7 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Clients at once.
 const CLIENTS: usize = 4;
 
-/// What both processes are given: the secret, and the name that clients call the proxy by.
+/// Settings of both processes: the secret, and the name that clients call the proxy by.
 const SETTINGS: [(&str, &str); 2] = [
     ("EVERYTHING_REQUEST_STATE_KEY", "a secret of two processes, of thirty-two bytes"),
     ("EVERYTHING_ALLOWED_HOSTS", "127.0.0.1"),

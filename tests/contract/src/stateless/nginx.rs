@@ -13,13 +13,13 @@ use std::time::{Duration, Instant};
 
 const PAGE: &str = "docs/load-balancing.md";
 
-/// How long it may take until it listens.
+/// Longest time until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
 /// Its ports are free ones that somebody else may take first.
 const ATTEMPTS: usize = 3;
 
-/// Where it is and what it calls itself, or why it is not there.
+/// Returns the path and the version of nginx, or the reason why it is not there.
 pub(crate) fn find() -> Outcome<(PathBuf, String)> {
     let ours = launch::root()?.join("target/nginx/usr/sbin/nginx");
     for program in [PathBuf::from("nginx"), PathBuf::from("/usr/sbin/nginx"), ours] {
@@ -38,7 +38,7 @@ pub(crate) fn find() -> Outcome<(PathBuf, String)> {
 pub(crate) struct Nginx {
     child: Child,
     folder: PathBuf,
-    /// What it complains of.
+    /// Its complaints.
     pub(crate) log: Tail,
 }
 
@@ -114,7 +114,8 @@ fn free(count: usize) -> Outcome<Vec<SocketAddr>> {
     listeners.iter().map(|listener| listener.local_addr().map_err(|error| error.to_string())).collect()
 }
 
-/// What is no setting of the page: where nginx may write, and that it stays one process in front.
+/// Returns the settings that are not those of the page: nginx writes to a folder of its own, and stays one process in
+/// front.
 fn settings(folder: &Path, sites: &[String]) -> String {
     let folder = folder.display();
     let kinds = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];

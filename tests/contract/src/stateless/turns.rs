@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// How long either side may say nothing.
+/// Longest silence of either side.
 const SILENCE: Duration = Duration::from_secs(60);
 
 /// The longest head, and the longest body.

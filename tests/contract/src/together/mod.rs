@@ -20,7 +20,7 @@ use serde_json::json;
 use std::sync::Barrier;
 use std::time::Duration;
 
-/// How often each of them asks everything.
+/// Number of times that each of them asks everything.
 const ROUNDS: usize = 10;
 
 /// Run it.
@@ -41,7 +41,7 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
 
 // ---- one port
 
-/// Who comes, in the order in which they leave: a revision, and whether it is on HTTP+SSE.
+/// Visitors, in the order in which they leave: a revision, and true if it is on HTTP+SSE.
 const VISITORS: [(&str, bool); 6] = [
     (REVISIONS[0], true),
     (REVISIONS[0], false),
@@ -110,7 +110,8 @@ impl Visitor<'_> {
         outcome.unwrap_or(Ok(())).map_err(|reason| format!("{revision} on {transport}: {reason}"))
     }
 
-    /// What is done when all are there. Who has failed, or left, comes, too: else the others would wait forever.
+    /// Does a step when all are there. A party that has failed, or left, comes, too: else the others would wait
+    /// forever.
     fn step(&self, party: &mut Outcome<Box<dyn Party>>, act: impl FnOnce(&mut dyn Party) -> Outcome) {
         self.all_there.wait();
         if let Ok(there) = party

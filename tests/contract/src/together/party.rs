@@ -79,7 +79,7 @@ impl Party for Streamable {
 pub(super) struct Pair {
     stream: Exchange,
     endpoint: Endpoint,
-    /// Where to post.
+    /// Address to post to.
     target: String,
     limit: Duration,
     last: u64,

@@ -1,11 +1,11 @@
-//! What is asked in each revision, and what tells its answers from those of the others.
+//! Questions of each revision, and the marks that tell its answers from those of the others.
 
 use crate::Outcome;
 use crate::pattern::{self, Captures, MODERN, Strictness};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// How long the call takes that is under way while everything else is asked, in milliseconds.
+/// Time of the call that is under way while everything else is asked, in milliseconds.
 const SLOW: u64 = 100;
 
 /// A request, and what its answer has to be like.
@@ -27,7 +27,7 @@ fn result(revision: &str, mut members: Value) -> Value {
     json!({"result": members})
 }
 
-/// What a session is opened with, or, where there is none, asked for instead.
+/// Returns the request that opens a session, or, where there is none, the one that is sent instead.
 pub(super) fn opening(revision: &str) -> Question {
     let since = |first: &str| revision >= first;
     if revision == MODERN {
@@ -48,7 +48,7 @@ pub(super) fn opening(revision: &str) -> Question {
     Question { method: "initialize", params, answer: result(revision, members) }
 }
 
-/// What tells revisions from each other.
+/// Returns the questions that tell revisions from each other.
 pub(super) fn questions(revision: &str, number: usize) -> Vec<Question> {
     let since = |first: &str| revision >= first;
     let (modern, wrapped) = (revision == MODERN, since("2025-06-18") && revision != MODERN);

@@ -10,7 +10,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::{Duration, Instant};
 
-/// Where a server listens.
+/// Address that a server listens on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// `127.0.0.1:8000`, also the `Host` header.
@@ -108,7 +108,7 @@ impl Connection {
         Ok(Self { stream, buffer: Vec::new(), open: true })
     }
 
-    /// Whether the other side has not hung up, as far as we know.
+    /// Returns true if the other side has not hung up, as far as we know.
     pub fn usable(&self) -> bool {
         self.open
     }

@@ -92,16 +92,16 @@ impl Tail {
         }
     }
 
-    /// What is kept.
+    /// Returns the lines that are kept.
     pub fn lines(&self) -> Vec<String> {
         self.0.lock().map(|lines| lines.iter().cloned().collect()).unwrap_or_default()
     }
 }
 
-/// How a stdio server ended.
+/// End of a stdio server.
 #[derive(Debug)]
 pub struct Ended {
-    /// What it said and nobody took.
+    /// Messages of the server that nobody took.
     pub unread: Vec<Value>,
     /// Its exit status.
     pub status: ExitStatus,

@@ -16,7 +16,7 @@ WAIT = 10
 
 
 class Heard:
-    """What the server said by itself."""
+    """Messages that the server sent by itself."""
 
     def __init__(self) -> None:
         self.uris: list[str] = []
@@ -42,7 +42,7 @@ class Heard:
 
 
 class Changes:
-    """What is listened to, and what came."""
+    """Subscriptions, and the changes that came."""
 
     listening: AsyncListening
 

@@ -1,4 +1,4 @@
-//! What is kept of an earlier login: whose it is, when it counts, and what a strange answer does to it.
+//! Tests of stored logins: their owner, their validity, and the effect of a strange answer on them.
 
 use super::*;
 
@@ -75,7 +75,7 @@ fn what_could_not_be_kept_is_newer_than_what_is() {
     let (outcome, _) = world.run(used(Auth::new(), &["Bearer"], own));
     assert_eq!(token_of(&outcome.expect("a session")), "new");
     assert!(world.last().contains("refresh_token=r1"), "{:?}", world.asked);
-    // What was kept, and is not any more, somebody has taken away.
+    // A stored login that is gone was taken away by somebody.
     let mut world = World::usual();
     let own = Session { since: 900, ..session("https://as", Some("r1")) };
     let (outcome, _) = world.run(used(Auth::new(), &["Bearer"], own));

@@ -5,7 +5,7 @@ use super::*;
 const OPENID: &str = "https://as/.well-known/openid-configuration";
 const ORIGIN: &str = "https://h/.well-known/oauth-authorization-server";
 
-/// A server whose metadata does not say who lets in.
+/// A server whose metadata names no authorization server.
 fn nameless() -> World {
     World::usual()
         .with(PRM, 200, json!({"resource": SERVER}))

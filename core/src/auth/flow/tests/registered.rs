@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// What a first answer of the token endpoint does to a login that was kept.
+/// Runs a stored login against a first answer of the token endpoint.
 fn after(refusal: Value, auth: Auth, challenges: &[&str], stored: Session) -> (World, Result<Session, Error>, Flow) {
     let mut world = World::usual();
     world.answers.insert("https://as/token".into(), VecDeque::new());

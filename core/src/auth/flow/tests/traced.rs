@@ -1,4 +1,4 @@
-//! What the trace says, which people read when a login fails.
+//! Tests of the trace, which people read when a login fails.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What is refused or said because the program was told something else than the server says.
+//! Tests of refusals and warnings where the program was told something else than the server says.
 
 use super::*;
 

@@ -18,12 +18,12 @@ pub(super) const AS: &str = "https://as/.well-known/oauth-authorization-server";
 /// A status, headers, a body.
 pub(super) type Scripted = (u16, Vec<(String, String)>, Value);
 
-/// What is out there, and what was asked of it.
+/// The world around a login, and the requests that it got.
 pub(super) struct World {
     /// By URL: what is answered, one after the other; the last one stays.
     pub(super) answers: BTreeMap<String, VecDeque<Scripted>>,
     pub(super) asked: Vec<String>,
-    /// What the browser comes back with, besides the state.
+    /// Query of the browser's return, besides the state.
     pub(super) callback: String,
     pub(super) opened: Vec<String>,
     pub(super) kept: Option<Session>,
@@ -68,7 +68,7 @@ impl World {
             .unwrap_or((0, Vec::new(), Value::Null));
         match status {
             0 => Err("no connection".to_owned().into()),
-            // What somebody answers, and is none.
+            // An answer of somebody that is none.
             1 => Err(Unfetched::answered("a redirect that leads nowhere".into())),
             status => {
                 // A text is a page.

@@ -93,7 +93,7 @@ async fn only_the_owner_reads() {
     assert!(dir.store().load(&key()).await.expect("loaded").is_some());
     assert_eq!(mode(&file), 0o600);
 
-    // What somebody else has left under the name of a new file is not written into.
+    // A file that somebody else has left under the name of a new one is not written into.
     let new = file.with_extension("new");
     fs::write(&new, "x").expect("written");
     set(&new, 0o666);
@@ -280,7 +280,7 @@ async fn who_goes_away_while_it_saves_leaves_the_lock_to_the_work() {
 /// An authorization server that rotates: token `n` gets token `n + 1`, and is used up.
 struct Rotating {
     port: u16,
-    /// What it did, a word for each request.
+    /// Its actions, a word for each request.
     done: Receiver<&'static str>,
 }
 

@@ -37,7 +37,7 @@ fn ask() -> Result<[u8; 32], NoKey> {
         Ok(secret) => key_of(secret),
         Err(Error::NoEntry) => {
             entry.set_secret(&new_key()?).map_err(NoKey::refused)?;
-            // What counts is what is there: a process with another directory may have been faster.
+            // The stored key counts: a process with another directory may have been faster.
             key_of(entry.get_secret().map_err(NoKey::refused)?)
         }
         Err(error) => Err(NoKey::refused(error)),

@@ -46,7 +46,7 @@ async fn ask(bus: Option<&str>) -> Result<[u8; 32], NoKey> {
     }
     let key = new_key()?;
     collection.create_item(LABEL, attributes(), &key, true, "application/octet-stream").await.map_err(said)?;
-    // What counts is what is there: a process with another directory may have been faster.
+    // The stored key counts: a process with another directory may have been faster.
     let secret = find(&service).await.map_err(said)?;
     secret.map_or_else(|| Err(NoKey::refused("it does not keep what it is given")), key_of)
 }

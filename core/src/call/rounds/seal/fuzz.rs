@@ -1,4 +1,4 @@
-//! What has to hold of `requestState` whatever comes: for the tests, and for `core/fuzz`.
+//! Properties of `requestState` that hold for any input: for the tests, and for `core/fuzz`.
 
 use std::sync::LazyLock;
 

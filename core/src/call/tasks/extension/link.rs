@@ -24,7 +24,7 @@ pub(crate) struct Detachable {
     phase: Mutex<Phase>,
 }
 
-/// Whose an answer is.
+/// Owner of an answer.
 enum Phase {
     /// The request's.
     Attached,

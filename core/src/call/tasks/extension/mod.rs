@@ -1,9 +1,10 @@
 //! Tasks of the extension `io.modelcontextprotocol/tasks` (revision 2026-07-28). The server decides: a request of a
-//! client that declares the extension is answered with a task when its tool says so, or when its handler does. What the
-//! handler asks from then on waits in the task (`inputRequests`) until the client brings the answers (`tasks/update`).
+//! client that declares the extension is answered with a task when its tool says so, or when its handler does. The
+//! handler's questions from then on wait in the task (`inputRequests`) until the client brings the answers
+//! (`tasks/update`).
 //!
-//! Nothing of it belongs to a connection where requests come without: over HTTP a task is its principal's, or, where
-//! nobody says who he is, whoever's knows its id.
+//! Nothing of it belongs to a connection where requests come without: over HTTP a task belongs to its principal, or,
+//! where there is none, to every client that knows its id.
 
 mod link;
 mod questions;
@@ -32,15 +33,15 @@ use crate::store::{Kept, Outcome, Owner};
 /// Hears how a task is: its id, the number of what is told, which grows, and the parameters of `notifications/tasks`.
 pub(super) type Heard = Box<dyn Fn(&str, u64, RawJson) + Send + Sync>;
 
-/// True if the request may be answered with a task.
+/// Returns true if the request may be answered with a task.
 pub(crate) fn may_be_task(request: &RequestContext) -> bool {
     request.revision.rules().tasks_extension && request.peer.capabilities.has_extension(TASKS_EXTENSION)
 }
 
-/// Whose the task of this id is that the sender of the request may have.
+/// Returns the owner of the task of this id that the sender of the request may have.
 ///
 /// # Errors
-/// −32603 when what names its principal fails.
+/// −32603 when the function that names its principal fails.
 fn owner(context: &Context, id: &str) -> Result<Owner> {
     if context.request().transport.kind != "http" {
         return Ok(owner_here(&**context.link()));
@@ -52,7 +53,7 @@ fn owner(context: &Context, id: &str) -> Result<Owner> {
     Ok(Owner(format!("task {id}").into()))
 }
 
-/// Whose the tasks are that end with a connection. Those of 2025-11-25 are others.
+/// Returns the owner of tasks that end with a connection. Those of 2025-11-25 have another.
 pub(super) fn owner_here(link: &dyn Link) -> Owner {
     Owner(format!("{}, extension", owner_of(link).0).into())
 }
@@ -70,7 +71,7 @@ impl Handler for Nobody {
     }
 }
 
-/// The tasks that somebody listens to, and whose they are.
+/// Tasks that somebody listens to, with their owners.
 pub(crate) type Listened = Vec<(Owner, String)>;
 
 /// A task as `tasks/get` and `notifications/tasks` tell it, or as the answer to the request that became it.
@@ -131,12 +132,12 @@ impl<'a> DetailedTask<'a> {
     }
 }
 
-/// What those are told who listen to a task that is not finished.
+/// Returns the notification to those that listen to a task that is not finished.
 pub(super) fn told(task: &Task, questions: &Questions) -> RawJson {
     DetailedTask::of(task).asking(questions).text()
 }
 
-/// What those are told who listen to a task that is finished.
+/// Returns the notification to those that listen to a task that is finished.
 pub(super) fn told_end(task: &Task, outcome: Option<&Outcome>) -> RawJson {
     let told = DetailedTask::of(task);
     match outcome {
@@ -146,7 +147,7 @@ pub(super) fn told_end(task: &Task, outcome: Option<&Outcome>) -> RawJson {
 }
 
 impl Tasks {
-    /// Who is told how tasks of the extension are.
+    /// Sets the receiver of the states of the extension's tasks.
     pub(crate) fn heard_by(&self, heard: impl Fn(&str, u64, RawJson) + Send + Sync + 'static) {
         let _ = self.heard.set(Box::new(heard));
     }
@@ -246,7 +247,8 @@ impl Tasks {
         taken
     }
 
-    /// The client brings answers. What is no answer is asked again, as another question: a client answers each once.
+    /// The client brings answers. A question whose answer is none is asked again, as another question: a client answers
+    /// each once.
     fn answered(&self, link: &Arc<dyn Link>, id: &str, responses: &Map<String, Value>) {
         let mut answered: Vec<Answered> = Vec::new();
         self.change(link, id, |running, task, _| {
@@ -260,7 +262,7 @@ impl Tasks {
         }
     }
 
-    /// What an answer of a handler makes of its task.
+    /// Returns the end of a task whose handler has answered.
     fn ended_with(&self, rules: &Rules, answer: Result<Payload>) -> (TaskStatus, Option<String>, Outcome) {
         let failed = |error: Error| {
             let message = shortened(error.message(), MAX_MESSAGE).into_owned();
@@ -304,7 +306,7 @@ impl Tasks {
 
     fn end_by_request(&self, owner: &Owner, id: &str) -> Result<RawJson> {
         self.find(owner, id)?;
-        // What is finished stays as it is.
+        // A finished task stays as it is.
         if let Ok((running, task)) = self.cancelled(owner, id) {
             self.hear(id, u64::MAX, told_end(&task, None));
             if let Some(running) = running {
@@ -325,7 +327,7 @@ impl Tasks {
         Ok(RawJson::empty_object())
     }
 
-    /// Of what a client wants to listen to, the tasks that are its own.
+    /// Narrows the tasks that a client wants to listen to down to its own.
     ///
     /// # Errors
     /// As [`owner`].
@@ -344,7 +346,7 @@ impl Tasks {
         Ok(all)
     }
 
-    /// How a task is now, for who begins to listen to it.
+    /// Returns the state of a task, for a client that begins to listen to it.
     pub(crate) fn tell_now(&self, owner: &Owner, id: &str) -> Option<(u64, RawJson)> {
         self.detailed(owner, id).ok()
     }

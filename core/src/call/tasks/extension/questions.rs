@@ -1,4 +1,4 @@
-//! What a task waits for.
+//! Questions that a task waits for.
 
 use serde_json::{Map, Value, json};
 
@@ -16,12 +16,12 @@ pub(super) struct Question {
     pub(super) method: &'static str,
     pub(super) params: RawJson,
     pub(super) rules: &'static Rules,
-    /// What a form's answer holds, somebody else judges.
+    /// Somebody else judges a form's answer.
     pub(super) judged: bool,
     pub(super) done: Done,
 }
 
-/// Whoever waited, and what he gets.
+/// Waiting function of a question, and its answer.
 pub(super) type Answered = (Done, RawJson);
 
 /// The questions of one task. A key is never used twice.
@@ -77,7 +77,7 @@ impl Questions {
         changed
     }
 
-    /// What the task is doing.
+    /// Returns the status of the task.
     pub(super) fn status(&self) -> TaskStatus {
         if self.open.is_empty() { TaskStatus::Working } else { TaskStatus::InputRequired }
     }

@@ -109,7 +109,7 @@ impl It {
         self.run();
     }
 
-    /// What was sent: the methods, and which were cancelled.
+    /// Returns the methods that were sent, and true for those that were cancelled.
     fn sent(&self) -> Vec<(String, bool)> {
         self.peer.0.lock().expect("lock").iter().map(|asked| (asked.method.clone(), asked.cancelled)).collect()
     }

@@ -35,7 +35,7 @@ async fn clients_share_what_is_for_all_and_what_is_under_the_same_authorization(
     assert_eq!(bob.look(TOOLS, json!({})).await, None);
     assert_eq!(bob.look(PROMPTS, json!({})).await, Some(public.clone()));
     assert_eq!(It::with(CacheOptions::new(), &shelf, "other", "ada").look(PROMPTS, json!({})).await, None);
-    // What was public is private now: nobody else is given the public one any more.
+    // A public answer is private now: nobody else is given the public one any more.
     let Searched::Ask(again) = bob.look_as(PROMPTS, json!({}), CacheMode::Refresh).await else { panic!("refreshed") };
     let now_private = result("private", "bob's");
     again.settle(Ok(RawJson::from_value(&now_private))).await.expect("given");
@@ -218,7 +218,7 @@ async fn whoever_closes_the_client_waits_for_no_store() {
     let answer = result("public", "a");
     tokio::join!(ada.fill(TOOLS, json!({}), &answer), closes);
     assert_eq!(began.elapsed(), Duration::ZERO);
-    // What is left to be told is given a moment, and no more.
+    // Marks that are left to be told are given a moment, and no more.
     ada.cache.heard("notifications/tools/list_changed", None);
     ada.cache.part().await;
     assert!(began.elapsed() <= PATIENCE);
@@ -270,7 +270,7 @@ async fn what_nobody_has_kept_is_not_given() {
         assert_eq!(ada.look(TOOLS, json!({})).await, None, "{text}");
     }
     assert_eq!(ada.failures(), failures);
-    // What is too long is not kept either, nor what was there before.
+    // An answer that is too long is not kept either, nor is the one that was there before.
     shelf.put(name, good);
     assert!(ada.look(TOOLS, json!({})).await.is_some());
     for long in [result("public", &"x".repeat(2000)), json!({"tools": [], "ttlMs": 0, "cacheScope": "public"})] {
@@ -292,7 +292,7 @@ async fn for_what_never_keeps_nothing_is_written() {
         ada.fill(READ, json!({"uri": format!("a://{n}")}), &unsaid).await;
     }
     assert_eq!(shelf.kept().len(), first);
-    // Of another method nothing is known yet.
+    // Nothing is known yet of another method.
     ada.fill(TOOLS, json!({}), &result("public", "a")).await;
     assert!(ada.look(TOOLS, json!({})).await.is_some());
     // It keeps after all: known with the next.
@@ -317,7 +317,7 @@ async fn who_logs_in_sees_nothing_of_those_before_and_changes_nothing_for_others
     assert_eq!(alone.look(TOOLS, json!({})).await, None);
     assert!(alone.look(PROMPTS, json!({})).await.is_some());
     assert_eq!(shelf.kept(), before);
-    // Whose scope is their own have one login, and what is another for one is for all.
+    // Clients with a scope of their own have one login, and a change for one is for all.
     let (ada, bob) = (It::of(&shelf, "ours"), It::of(&shelf, "ours"));
     ada.fill(TOOLS, json!({}), &result("private", "ours")).await;
     assert!(bob.look(TOOLS, json!({})).await.is_some());

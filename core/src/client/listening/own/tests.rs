@@ -140,7 +140,7 @@ struct It {
 }
 
 impl It {
-    /// Which hears of tools.
+    /// Makes one that hears of tools.
     fn new() -> Self {
         Self::with(&CacheOptions::off())
     }
@@ -240,7 +240,7 @@ fn a_way_that_is_long_in_coming_back_is_tried_for_as_long_as_there_is_a_connecti
     assert!(matches!(&said[..], [one] if one.contains("are not heard of: no way")), "once: {said:?}");
     it.acknowledge();
     assert_eq!(it.heard(), [TOOLS], "what may have been missed");
-    // What goes on is no reason to say it again.
+    // A stream that goes on is no reason to say it again.
     let done = it.wish(Wish::Subscribe("a://1".into()));
     it.acknowledge();
     assert!(done.lock().expect("lock").take().expect("done").is_ok());
@@ -307,7 +307,7 @@ fn what_is_told_of_no_longer_is_said_once() {
     }
     // It is still asked for, and may be told of again.
     assert_eq!(it.subscribed(), ["a://1"]);
-    // What is not wanted any more is not missed.
+    // Changes that are not wanted any more are not missed.
     it.end(lost());
     it.wait();
     it.acknowledge();

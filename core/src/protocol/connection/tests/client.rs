@@ -116,7 +116,7 @@ fn a_modern_request_whose_answer_is_lost_is_sent_once_more_when_it_may_be() {
             "{error}"
         );
     }
-    // What never went out is not lost.
+    // A request that never went out is not lost.
     let request = ask(&mut c, "tools/list", false);
     assert_eq!(resolved(&undelivered(&mut c, &request, gone())), Some((1, Err(ErrorKind::Transport))));
     assert_eq!(c.awaited(), 0);

@@ -30,7 +30,7 @@ fn resolved(actions: &[Action]) -> Vec<(u64, Option<ErrorKind>)> {
 #[test]
 fn a_question_waits_for_initialized() {
     let mut c = early();
-    // What the client asks shows that it is there, and not that it is ready to be asked.
+    // A question of the client shows that it is there, and not that it is ready to be asked.
     dispatched(feed(&mut c, call(1)));
     assert!(c.handle(at(1), question(1, "roots/list")).is_empty());
     assert!(c.is_due_sooner());

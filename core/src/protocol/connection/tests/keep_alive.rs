@@ -118,7 +118,7 @@ fn a_ping_that_is_not_delivered_is_sent_again_for_as_long_as_an_answer_would_be_
     assert_eq!(ended.as_deref(), Some("Transport: the server did not answer a ping: connection refused"));
     assert!(c.is_lost() && c.next_tick().is_none());
 
-    // What follows is given the rest of the time.
+    // The next try is given the rest of the time.
     let mut c = pinging(Role::Client);
     let ping = one(&tick(&mut c, 10));
     assert_eq!(refused(&mut c, 22, &ping), None);

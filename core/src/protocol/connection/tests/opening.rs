@@ -1,4 +1,4 @@
-//! What a client asks first, and what it makes of the answer.
+//! Tests of a client's first requests, and of its reading of the answers.
 
 use super::*;
 
@@ -274,7 +274,7 @@ fn a_malformed_answer_to_the_probe_means_initialize() {
         let actions = c.handle(START, Input::Invalid(error));
         let asked = one(&actions);
         assert_eq!(asked["method"], "initialize", "{member}");
-        // What is wrong with the answer to `initialize` is wrong.
+        // A fault of the answer to `initialize` is a fault.
         let text = json!({"jsonrpc": "2.0", "id": asked["id"], "result": null}).to_string();
         let error = jsonrpc::decode(&Bytes::from(text), &jsonrpc::Limits::default()).expect_err("bad");
         assert_eq!(closed(&c.handle(START, Input::Invalid(error))), Some((ErrorKind::PeerMisbehaved, false)));

@@ -125,7 +125,7 @@ fn waiting_for_a_process_has_an_end() {
     assert_eq!(c.next_tick(), Some(Duration::from_secs(5)));
     let actions = c.handle(Duration::from_secs(5), Input::Tick);
     assert!(matches!(errors(&actions)[..], [(1, ErrorKind::Timeout, _)]), "{actions:?}");
-    // Who gave up is not asked for, and the server hears nothing of it.
+    // A request that was given up is not sent, and the server hears nothing of it.
     assert!(c.handle(START, Input::Cancel(CallId(2), None)).is_empty());
     assert!(met(&mut c).is_empty());
 }

@@ -101,8 +101,8 @@ pub(super) fn adapt_prompt(rules: &Rules, object: &RawJson) -> Option<RawJson> {
     Some(RawJson::from_value(&result))
 }
 
-/// True if there are blocks that `rules` cannot carry, or members of them. Others that are newer pass: blocks are open
-/// objects.
+/// Returns true if there are blocks that `rules` cannot carry, or members of them. Others that are newer pass: blocks
+/// are open objects.
 fn needs_blocks(rules: &Rules, text: &str) -> bool {
     (!rules.audio && has(text, "\"audio\""))
         || (!rules.structured

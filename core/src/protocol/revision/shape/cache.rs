@@ -1,4 +1,4 @@
-//! How long a result keeps and for whom: `ttlMs` and `cacheScope`, which only complete results have.
+//! Lifetime and scope of a result: `ttlMs` and `cacheScope`, which only complete results have.
 
 use std::borrow::Cow;
 
@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 
 use super::{has, push_member};
 
-/// True if these members may be in a result, somewhere.
+/// Returns true if these members may be in a result, somewhere.
 pub(super) fn is_in(text: &str) -> bool {
     has(text, "\"ttlMs\"") || has(text, "\"cacheScope\"")
 }
 
-/// True if a result ends with both, as this side writes them. What looks like that inside of a string has its quotes
-/// escaped, so these are members of the result itself.
+/// Returns true if a result ends with both, as this side writes them. Text that looks like that inside of a string has
+/// its quotes escaped, so these are members of the result itself.
 pub(super) fn is_at_end(text: &str) -> bool {
     let rest = ["\"public\"}", "\"private\"}"].iter().find_map(|end| text.strip_suffix(end));
     let rest = rest.and_then(|text| text.strip_suffix(",\"cacheScope\":"));

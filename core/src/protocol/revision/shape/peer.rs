@@ -1,4 +1,4 @@
-//! What one side says to the other of itself and of what it asks, as a revision can carry it.
+//! Facts that one side tells the other of itself and of its requests, as a revision can carry them.
 
 use std::borrow::Cow;
 

@@ -40,7 +40,7 @@ const LAST: Duration = Duration::from_secs(15);
 
 const DPOP: HeaderName = HeaderName::from_static("dpop");
 
-/// What one request shows.
+/// Token and proof of one request.
 #[derive(Clone)]
 pub(super) struct Access {
     token: Arc<str>,
@@ -76,7 +76,7 @@ impl Access {
     }
 }
 
-/// Why there has to be another token.
+/// Reason for getting another token.
 #[derive(Clone)]
 enum Why {
     /// There is none, or it is about to end.
@@ -109,7 +109,7 @@ struct State {
 }
 
 impl State {
-    /// True if there is a refresh token that nobody has refused.
+    /// Returns true if there is a refresh token that nobody has refused.
     fn may_refresh(&self) -> bool {
         let refresh_token = self.session.as_ref().and_then(Session::refresh_token);
         refresh_token.is_some_and(|token| self.spent.as_deref() != Some(token))
@@ -129,7 +129,7 @@ struct Flight {
 struct Flying {
     /// It is one ahead of the token's end, and was begun by somebody else.
     ahead: bool,
-    /// Who waits has begun it.
+    /// The waiting request has begun it.
     own: bool,
     told: watch::Receiver<Option<Result<()>>>,
 }
@@ -145,7 +145,7 @@ pub(super) struct Authorizer {
     /// See [`Given`](crate::auth::flow::Given).
     needs_metadata: bool,
     state: Mutex<State>,
-    /// What is kept has been looked at.
+    /// The stored login has been looked at.
     looked: tokio::sync::OnceCell<()>,
     /// Told of every token.
     news: watch::Sender<()>,
@@ -208,10 +208,10 @@ impl Authorizer {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the next request shows, if there is anything. A token that is about to end is renewed first.
+    /// Returns the token for the next request, if there is one. A token that is about to end is renewed first.
     ///
     /// # Errors
-    /// Why it could not be renewed.
+    /// The reason why it could not be renewed.
     pub(super) async fn access(self: &Arc<Self>) -> Result<Option<Access>> {
         self.looked.get_or_init(|| self.look()).await;
         let (stale, ended, generation) = {
@@ -280,12 +280,12 @@ impl Authorizer {
         self.news.send_replace(());
     }
 
-    /// True if nobody but a user can get a token that has no refresh token.
+    /// Returns true if nobody but a user can get a token that has no refresh token.
     fn needs_user(&self) -> bool {
         self.auth.tokens.is_none() && self.auth.granted() == Grant::AuthorizationCode
     }
 
-    /// Where only a user can get another token: what waits for one that comes from now on.
+    /// Returns a future that waits for the next token, where only a user can get one.
     pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         let mut news = self.needs_user().then(|| self.news.subscribe())?;
         Some(async move {
@@ -335,7 +335,7 @@ impl Authorizer {
         Some(Flying { ahead: false, own: true, told })
     }
 
-    /// True if a login is on its way.
+    /// Returns true if a login is on its way.
     pub(super) fn is_busy(&self) -> bool {
         self.lock().flight.is_some()
     }

@@ -19,9 +19,9 @@ use crate::protocol::revision::{Era, Revision, modern, shape};
 
 /// The most pages of `tools/list` that a refused call is worth.
 const MAX_PAGES: usize = 100;
-/// Of what the server says instead of an answer, as much as is worth reading.
+/// Longest part of a server's text in place of an answer that is read.
 const MAX_DETAIL: usize = 1000;
-/// Of a body that is no message, as much as an error message can show.
+/// Longest part of a body that is no message in an error message.
 const MAX_SHOWN: usize = 200;
 
 /// A request on its way.
@@ -67,11 +67,11 @@ impl Post {
     }
 }
 
-/// Why a request has no answer.
+/// Reason why a request has no answer.
 pub(super) enum Fault {
     /// HTTP refused it with a JSON-RPC error.
     Refused(ErrorObject),
-    /// The server does not know the session. Whether it had taken the request before.
+    /// The server does not know the session. True if it had taken the request before.
     SessionLost {
         taken: bool,
     },
@@ -81,7 +81,8 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    /// True if a refusal is that of a server which was started again, and knows no session: many say so with 400.
+    /// Returns true if a refusal is that of a server which was started again, and knows no session: many say so with
+    /// 400.
     fn is_about_session(&self) -> bool {
         let said = match self {
             Self::Refused(error) => error.message.to_ascii_lowercase(),
@@ -105,7 +106,7 @@ impl Fault {
         said.contains("not initialized") || (said.contains("session") && is_missing())
     }
 
-    /// What the connection is told.
+    /// Turns it into the connection's input.
     pub(super) fn into_input(self, post: &Post) -> Input {
         let id = post.id.clone();
         match self {
@@ -202,8 +203,8 @@ fn feed(shared: &Shared, post: &Post, decoded: Decoded) -> bool {
     }
 }
 
-/// What an answer is called that comes in answer to a request: many a server makes a text of a number, and an error that names
-/// nothing is about what was asked.
+/// Addresses a message that comes in answer to a request: many a server makes a text of a number, and an error that
+/// names nothing is about this request.
 fn addressed(post: &Post, mut decoded: Decoded) -> Decoded {
     match &mut decoded {
         Decoded::One(Message::Response { id, .. } | Message::Error { id: Some(id), .. })
@@ -323,7 +324,7 @@ fn no_answer(post: &Post, message: String) -> Fault {
     Error::new(kind, message).into()
 }
 
-/// True if only a modern server refuses in this way.
+/// Returns true if only a modern server refuses in this way.
 fn is_modern(fault: &Fault) -> bool {
     matches!(fault, Fault::Refused(error) if is_modern_code(error.code))
 }
@@ -332,7 +333,7 @@ fn is_modern_code(code: i64) -> bool {
     [modern::HEADER_MISMATCH, modern::MISSING_CLIENT_CAPABILITY, modern::UNSUPPORTED_VERSION].contains(&code)
 }
 
-/// What a status other than success means for the request.
+/// Returns the consequence of a status other than success for the request.
 /// `post`: none when a stream was asked for.
 pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer) -> Fault {
     let status = answer.head.status;
@@ -405,14 +406,14 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
     if failed_there { error.failed_there() } else { error }.into()
 }
 
-/// True if a refusal speaks of the name by which the server was asked.
+/// Returns true if a refusal speaks of the name by which the server was asked.
 fn is_about_host(detail: &str) -> bool {
     let detail = detail.to_ascii_lowercase();
     ["host", "origin", "rebinding"].iter().any(|word| detail.contains(word))
 }
 
-/// What a server that is overloaded or broken says, in contrast to what one says that does not know a method. With a
-/// status that passes it is no word on the era.
+/// Returns true for the error of a server that is overloaded or broken, in contrast to that of one that does not know a
+/// method. With a status that passes it is no word on the era.
 fn may_pass(error: &ErrorObject) -> bool {
     use crate::jsonrpc::code::{INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND};
     ![METHOD_NOT_FOUND, INVALID_PARAMS, INVALID_REQUEST].contains(&error.code) && !is_modern_code(error.code)
@@ -443,7 +444,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
     envelope.push('}');
     let (envelope, mut cursor) = (RawJson::trusted(envelope), None);
     let before = shared.tools.of(&name);
-    // What was kept of the list has led to the wrong headers.
+    // The cached list has led to the wrong headers.
     if let Some(peer) = shared.peer.upgrade() {
         peer.outdated("tools/list");
     }
@@ -484,7 +485,7 @@ async fn learn(shared: &Arc<Shared>, call: &Post, learnt: u64) -> bool {
     false
 }
 
-/// True if a tool is on this page.
+/// Returns true if a tool is on this page.
 fn lists(result: &RawJson, name: &str) -> bool {
     #[derive(serde::Deserialize)]
     struct Page<'a> {

@@ -5,7 +5,7 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION, WWW_AUTHENTIC
 
 use super::headers::SESSION;
 
-/// What kind of body an answer says that it has.
+/// Media type of a body, as an answer announces it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Media {
     Unsaid,

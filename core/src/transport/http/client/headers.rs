@@ -1,4 +1,4 @@
-//! What an HTTP request says beside its body: era, session, and the members of the body that intermediaries may read.
+//! Headers of an HTTP request beside its body: era, session, and the members of the body that intermediaries may read.
 
 use std::borrow::Cow;
 
@@ -40,8 +40,8 @@ pub(super) fn is_reserved(name: &HeaderName) -> bool {
     FRAMING.contains(&name) || name.starts_with("mcp-")
 }
 
-/// A text as a header's value. What is not plain printable ASCII, or could be taken for the encoded form, is encoded:
-/// `=?base64?…?=`.
+/// A text as a header's value. Text that is not plain printable ASCII, or could be taken for the encoded form, is
+/// encoded: `=?base64?…?=`.
 pub(crate) fn encode(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
     let plain = bytes.iter().all(|b| matches!(b, b' '..=b'~'))
@@ -59,7 +59,7 @@ fn wrap(text: &str) -> String {
     out
 }
 
-/// What every request of a legacy session carries, and what the standalone stream and its end carry.
+/// Adds the headers of every request of a legacy session, and those of the standalone stream and its end.
 pub(super) fn put_session(out: &mut HeaderMap, revision: Option<Revision>, session: Option<&HeaderValue>) {
     if let Some(revision) = revision.filter(|r| r.rules().version_header) {
         out.insert(VERSION.clone(), HeaderValue::from_static(revision.as_str()));
@@ -69,7 +69,7 @@ pub(super) fn put_session(out: &mut HeaderMap, revision: Option<Revision>, sessi
     }
 }
 
-/// What a request carries: a legacy one its session, a modern one what its body says.
+/// Adds the headers of a request: a legacy one carries its session, a modern one members of its body.
 pub(super) fn put_request(
     out: &mut HeaderMap,
     revision: Revision,
@@ -102,7 +102,7 @@ pub(super) fn put_request(
     }
 }
 
-/// The value of a member of an object. What follows it is not read: a tool's arguments may be long, and its name
+/// The value of a member of an object. The text after it is not read: a tool's arguments may be long, and its name
 /// usually comes before them.
 fn first<'a>(object: &'a RawJson, member: &str) -> Option<&'a RawValue> {
     struct Search<'m, 'a>(&'m str, &'m mut Option<&'a RawValue>);
@@ -130,7 +130,7 @@ fn first<'a>(object: &'a RawJson, member: &str) -> Option<&'a RawValue> {
     found
 }
 
-/// What a notification or a response of ours carries.
+/// Adds the headers of a notification or a response of ours.
 pub(super) fn put_message(
     out: &mut HeaderMap,
     revision: Option<Revision>,

@@ -92,8 +92,8 @@ impl Link {
 
     /// Sends a request and waits for the head of its answer. A server may answer before it has read everything.
     ///
-    /// What happened to a connection at rest is seen here: it reads before it takes the request, which is given back
-    /// when the connection has ended.
+    /// The end of a connection at rest is seen here: it reads before it takes the request, which is given back when the
+    /// connection has ended.
     pub(super) async fn send(&mut self, request: Outgoing) -> Result<Response<Incoming>, TrySendError<Outgoing>> {
         let mut response = pin!(self.sender.try_send_request(request));
         let response = std::future::poll_fn(|cx| {
@@ -124,8 +124,8 @@ impl Link {
         }
     }
 
-    /// True if the next request may use it, now that the answer is read: the server keeps it open, and has taken all
-    /// of the request.
+    /// Returns true if the next request may use it, now that the answer is read: the server keeps it open, and has
+    /// taken all of the request.
     pub(super) fn is_reusable(&mut self, cx: &mut Context<'_>) -> bool {
         if !self.sender.is_ready() {
             drive(&mut self.connection, cx);
@@ -149,7 +149,7 @@ pub(super) fn poll_data(body: &mut Incoming, cx: &mut Context<'_>) -> Poll<Optio
     }
 }
 
-/// Lets the connection read and write what it can. Why it ended, whoever waits on it hears from hyper.
+/// Lets the connection read and write what it can. Whoever waits on it hears the reason for its end from hyper.
 fn drive(connection: &mut Option<Connection<Io, Full<Bytes>>>, cx: &mut Context<'_>) {
     if connection.as_mut().is_some_and(|connection| Pin::new(connection).poll(cx).is_ready()) {
         *connection = None;

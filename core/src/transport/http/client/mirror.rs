@@ -22,7 +22,7 @@ const MAX_TOOLS: usize = 4096;
 pub(super) fn value<'a>(mirror: &Mirror, arguments: &'a RawValue) -> Option<Cow<'a, str>> {
     let mut at = arguments;
     for name in &mirror.path {
-        // Of a duplicate member the last one counts, as it does for most readers.
+        // The last one of a duplicate member counts, as it does for most readers.
         at = members(at.get()).into_iter().rev().find(|(key, _)| key == name)?.1;
     }
     let text = at.get();
@@ -60,7 +60,7 @@ impl Tools {
         self.marked.lock().unwrap_or_else(PoisonError::into_inner).get(tool).cloned()
     }
 
-    /// How many lists were learnt from.
+    /// Returns the number of lists that were learnt from.
     pub(super) fn learnt(&self) -> u64 {
         self.learnt.load(Ordering::Relaxed)
     }

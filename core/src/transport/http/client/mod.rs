@@ -56,7 +56,7 @@ use crate::transport::http::network::Network;
 /// The longest that one notification or response of ours may hold up the next.
 const MESSAGE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// So often an answer to the server is sent, with a pause in between, when it does not arrive.
+/// Attempts to send an answer to the server, with a pause in between, when it does not arrive.
 const ANSWER_TRIES: usize = 3;
 const ANSWER_PAUSE: Duration = Duration::from_millis(500);
 /// Notifications and responses that wait to be sent.
@@ -159,7 +159,7 @@ impl Drop for HttpSink {
     }
 }
 
-/// What the exchanges of one connection share.
+/// State that the exchanges of one connection share.
 struct Shared {
     peer: Weak<Peer>,
     /// Sockets belong to the runtime that they were opened on.
@@ -179,7 +179,7 @@ struct State {
     session: Option<HeaderValue>,
     /// The negotiated revision.
     revision: Option<Revision>,
-    /// Where requests go; a permanent redirect changes it.
+    /// Address of requests; a permanent redirect changes it.
     path: Uri,
     /// The oldest transport is spoken, and messages go there once the server has said where.
     pair: Option<Option<Uri>>,
@@ -196,7 +196,7 @@ struct State {
 /// A notification or response that waits.
 struct Queued {
     frame: Bytes,
-    /// What it belongs to.
+    /// Session that it belongs to.
     session: Option<HeaderValue>,
     revision: Option<Revision>,
     /// Set for `initialized`.
@@ -214,7 +214,7 @@ impl Shared {
         }
     }
 
-    /// Gives the peer a message that answers nothing in particular. What is no message is passed over: there is no
+    /// Gives the peer a message that answers nothing in particular. Text that is no message is passed over: there is no
     /// request to fail, and over HTTP no way to say so.
     fn feed(&self, frame: &Bytes) {
         match jsonrpc::decode_leniently(frame, &self.limits) {
@@ -230,7 +230,7 @@ impl Shared {
                 answered.into_iter().for_each(|waiting| waiting.abort());
             }
             Ok(Decoded::Batch(parts)) => self.handle(Input::Batch(parts)),
-            // Of the oldest transport all answers come in this way.
+            // All answers of the oldest transport come in this way.
             Err(error) if error.answers.is_some() => self.handle(Input::Invalid(error)),
             Err(_) => {}
         }
@@ -257,12 +257,12 @@ impl Shared {
 
     // ---- the oldest transport ---------------------------------------------------------------------------------
 
-    /// True if the server was found to speak the oldest transport.
+    /// Returns true if the server was found to speak the oldest transport.
     fn is_pair(&self) -> bool {
         matches!(self.lock().pair, Some(Some(_)))
     }
 
-    /// True if the server is said to speak it.
+    /// Returns true if the server is said to speak it.
     fn begins_with_pair(&self) -> bool {
         matches!(self.lock().pair, Some(None))
     }
@@ -317,7 +317,7 @@ impl Shared {
         state.running.insert(id, task.abort_handle());
     }
 
-    /// Opens the standalone stream of a legacy session. What is returned ends when the server has answered.
+    /// Opens the standalone stream of a legacy session. The receiver ends when the server has answered.
     fn listen(self: &Arc<Self>) -> oneshot::Receiver<()> {
         let (settled, settling) = oneshot::channel();
         let (revision, session) = {

@@ -20,7 +20,7 @@ use crate::driver::runtime;
 /// A server that says nothing for so long while it is waited for is asked for a sign of life, and has as long again.
 const PING: Duration = Duration::from_secs(20);
 
-/// So many exchanges share a connection. Servers allow a hundred and more; what is above that would wait without a word.
+/// Most exchanges that share a connection. Servers allow a hundred and more; any above that would wait without a word.
 const MOST: usize = 50;
 
 /// The way to send requests on one connection. The connection is driven by a task of its own, which ends with the last of
@@ -36,7 +36,7 @@ pub(super) struct Stream(Arc<Open>);
 
 /// One for each exchange of a connection, and one of the pool's.
 struct Open {
-    /// When one of them has begun or ended.
+    /// Time at which one of them has last begun or ended.
     used: Mutex<Instant>,
 }
 
@@ -53,7 +53,7 @@ impl Drop for Stream {
 }
 
 impl Multiplexed {
-    /// True if the server has chosen HTTP/2 in the TLS handshake.
+    /// Returns true if the server has chosen HTTP/2 in the TLS handshake.
     pub(super) fn is_spoken(io: &Io) -> bool {
         match io {
             Io::Tcp(io) => io.connected().is_negotiated_h2(),
@@ -86,7 +86,7 @@ impl Multiplexed {
         if let Some(host) = host.and_then(|host| Authority::try_from(host.as_bytes()).ok()) {
             whole.authority = Some(host);
         }
-        // Of the same parts as before.
+        // It has the same parts as before.
         if let Ok(whole) = Uri::from_parts(whole) {
             *request.uri_mut() = whole;
         }
@@ -98,7 +98,7 @@ impl Multiplexed {
     }
 }
 
-/// True if the server says that it has not begun to work on a request.
+/// Returns true if the server says that it has not begun to work on a request.
 pub(super) fn is_refused(error: &hyper::Error) -> bool {
     let Some(error) = std::error::Error::source(error).and_then(|source| source.downcast_ref::<h2::Error>()) else {
         return false;

@@ -15,7 +15,7 @@ type Answer = (StatusCode, HeaderMap, HttpBody);
 /// read.
 ///
 /// # Errors
-/// Why there was no answer.
+/// The reason why there was no answer.
 pub(in crate::transport::http) async fn once<S>(connector: S, place: Uri, request: Outgoing) -> Result<Answer, String>
 where
     S: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,
@@ -26,7 +26,7 @@ where
 
 async fn exchanged(io: Io, mut request: Outgoing) -> Result<Answer, String> {
     let uri = std::mem::take(request.uri_mut());
-    // Of a URL without a path the query alone is left, which no text can be read as.
+    // The query alone is left of a URL without a path, which no text can be read as.
     if let Some(path) = uri.path_and_query() {
         *request.uri_mut() = Uri::from(path.clone());
     }

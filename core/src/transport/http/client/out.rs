@@ -57,7 +57,7 @@ impl Shared {
         self.exchange_once(&verb, |out, _| headers(out), body, repeatable).await
     }
 
-    /// Where only a user can get another token: what waits for one that comes from now on.
+    /// Returns a future that waits for the next token, where only a user can get one.
     #[cfg(feature = "auth")]
     pub(super) fn renewal(&self) -> Option<impl Future<Output = ()> + Send + use<>> {
         self.authorizer.as_ref()?.renewal()

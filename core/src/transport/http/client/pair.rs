@@ -19,7 +19,7 @@ use crate::protocol::Input;
 /// Opens the stream. Once it has said where to post, everything is sent there, and the peer gets what it brings.
 ///
 /// # Errors
-/// Why there is no such stream.
+/// The reason why there is no such stream.
 pub(super) async fn open(shared: &Arc<Shared>) -> Result<()> {
     let answer = stream::open(shared, None, None, &Cursor::default(), false).await?;
     let status = answer.head.status;
@@ -64,7 +64,7 @@ async fn listen(shared: Arc<Shared>, answer: Answer, tell: oneshot::Sender<Resul
     }
 }
 
-/// Where to post, as the first event says.
+/// Returns the address to post to, as the first event names it.
 fn endpoint(shared: &Shared, event: &Sse) -> Result<Uri> {
     let data = event.data.as_deref().unwrap_or_default();
     if event.event.as_deref() != Some("endpoint") {
@@ -77,7 +77,7 @@ fn endpoint(shared: &Shared, event: &Sse) -> Result<Uri> {
     })
 }
 
-/// Posts a request; the answer comes on the stream. What is returned says why there will be none.
+/// Posts a request; the answer comes on the stream. The returned error says why there will be none.
 pub(super) async fn send(shared: &Arc<Shared>, post: &Post) -> Option<Input> {
     let settled = (!post.is_initialize()).then_some(post.revision);
     let headers = |out: &mut HeaderMap| headers::put_session(out, settled, None);

@@ -105,7 +105,7 @@ impl Connector {
         }
     }
 
-    /// True if what is connected to is not the server.
+    /// Returns true if what is connected to is not the server.
     #[cfg(feature = "auth")]
     fn is_proxied(&self) -> bool {
         !matches!(self, Self::Direct(_))
@@ -133,7 +133,7 @@ where
     }
 }
 
-/// Why a connection through a proxy failed, in words that say more than those of whoever made it.
+/// Words the failure of a connection through a proxy, with more than the words of whoever made it.
 pub(in crate::transport::http) fn through(why: &str, proxy: &str) -> String {
     let why = if why.contains("proxy authorization required") {
         "it wants a password, or another one (407): http://user:password@host:port".to_owned()
@@ -188,7 +188,7 @@ pub(super) struct Pool {
     connecting: tokio::sync::Mutex<()>,
     sweeping: AtomicBool,
     closed: AtomicBool,
-    /// From where what it has connected to can be reached, each kind once.
+    /// Kinds of the addresses that it has connected to, each once.
     #[cfg(feature = "auth")]
     reached: Mutex<Vec<Reach>>,
 }
@@ -335,7 +335,7 @@ impl Pool {
         if let Connector::Forward(_, forward) = &self.connector {
             let mut whole = self.origin.clone().into_parts();
             whole.path_and_query = request.uri().path_and_query().cloned();
-            // Of the same parts as before.
+            // It has the same parts as before.
             if let Ok(whole) = Uri::from_parts(whole) {
                 *request.uri_mut() = whole;
             }
@@ -346,8 +346,8 @@ impl Pool {
         request
     }
 
-    /// True if whoever is connected to keeps the connection. A proxy for requests in the clear may pass on the words of the
-    /// server, and close its own: it has to say that it does not.
+    /// Returns true if whoever is connected to keeps the connection. A proxy for requests in the clear may pass on the
+    /// words of the server, and close its own: it has to say that it does not.
     fn is_kept(&self, head: &Head) -> bool {
         let says = |name: &str| {
             let values = head.headers.get_all(name).iter();
@@ -549,7 +549,7 @@ enum Source {
 #[derive(Clone)]
 #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "there are none"))]
 pub(super) struct Shown {
-    /// Which of the connection's tokens it is.
+    /// Its number among the connection's tokens.
     pub(super) number: u64,
     pub(super) token: Arc<str>,
 }

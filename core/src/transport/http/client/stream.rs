@@ -43,12 +43,12 @@ const LINGER: Duration = Duration::from_millis(500);
 /// The ids that are remembered of a stream.
 const MAX_SEEN: usize = 1024;
 
-/// Where a stream can be taken up again.
+/// Place at which a stream can be taken up again.
 #[derive(Debug, Default)]
 pub(crate) struct Cursor {
     last_id: Option<HeaderValue>,
     retry: Option<Duration>,
-    /// How often it was taken up.
+    /// Number of times that it was taken up.
     resumed: u32,
     /// The ids of its events, hashed, each with the connection it came on.
     seen: VecDeque<(u64, u32)>,
@@ -85,7 +85,7 @@ impl Cursor {
     }
 }
 
-/// How reading a stream went.
+/// End of reading a stream.
 pub(super) enum End {
     /// The reader has what it wanted.
     Satisfied,
@@ -123,7 +123,7 @@ enum Within {
 }
 
 impl Comments {
-    /// How many bytes of the comments that end in this piece came in it and before.
+    /// Returns the number of bytes of the comments that end in this piece, with those that came before it.
     fn ended_in(&mut self, piece: &[u8]) -> usize {
         let (mut rest, mut ended) = (piece, 0);
         while let [first, ..] = rest {
@@ -288,7 +288,7 @@ fn is_worth_another(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::REQUEST_TIMEOUT || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// True if a stream that has brought nothing was open for as long as it could be.
+/// Returns true if a stream that has brought nothing was open for as long as it could be.
 fn has_stayed(lasted: Duration, renewed: bool) -> bool {
     lasted >= if renewed { OF_A_TOKEN } else { LASTING }
 }
@@ -296,7 +296,7 @@ fn has_stayed(lasted: Duration, renewed: bool) -> bool {
 /// Takes up an answer's stream until the answer is there.
 ///
 /// # Errors
-/// Why the rest could not be had.
+/// The reason why the rest could not be had.
 pub(super) async fn resume(
     shared: &Arc<Shared>,
     revision: Revision,
@@ -399,7 +399,7 @@ pub(super) async fn listen(
             }
             // Not offered.
             Ok(answer) if !cursor.is_resumable() || answer.head.status == StatusCode::NOT_FOUND => return,
-            // What was to follow is not kept any more: what comes now is better than nothing.
+            // The events that were to follow are not kept any more: those that come now are better than nothing.
             Ok(_) => {
                 cursor.last_id = None;
                 futile += 1;

@@ -1,4 +1,4 @@
-//! Where requests go, and what they all carry.
+//! Target of requests, and the headers that they all carry.
 
 use std::borrow::Cow;
 use std::path::PathBuf;
@@ -77,7 +77,7 @@ impl Target {
         Ok(Self { origin: origin.map_err(|e| bad(&e.to_string()))?, path, socket, headers, posted })
     }
 
-    /// What each request of this kind carries.
+    /// Returns the headers of each request of this kind.
     pub(super) fn headers(&self, verb: &Method) -> &HeaderMap {
         if verb == Method::POST { &self.posted } else { &self.headers }
     }

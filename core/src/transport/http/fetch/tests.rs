@@ -100,7 +100,7 @@ impl Rebinding {
 const METADATA: &str = "169.254.169.254";
 const HERE: &str = "127.0.0.1";
 
-/// Listens, and gives these answers, one on each connection. How many are left is told.
+/// Listens, and gives these answers, one on each connection. The number of those left is told.
 fn serve(answers: Vec<String>) -> (u16, Arc<AtomicUsize>) {
     let listener = std::net::TcpListener::bind((HERE, 0)).expect("a port");
     let port = listener.local_addr().expect("an address").port();
@@ -169,7 +169,7 @@ async fn a_server_is_where_it_was_connected_to_whatever_its_name_says_now() {
     assert!(refused.why.contains("127.0.0.1 is a loopback address"), "{refused}");
     let refused = fetch(&Fetch::get(format!("http://as.localhost:{port}/")), &own).await.expect_err("an address here");
     assert!(refused.why.contains("127.0.0.1 is a loopback address"), "{refused}");
-    // Of two addresses the one is left that is where the server is.
+    // The one of two addresses is left that is where the server is.
     let addresses = own.addresses(&Parts::of(&url).expect("a URL")).await.expect("an address");
     assert_eq!(addresses, ["8.8.8.8:0".parse().expect("an address")]);
     assert_eq!((names.asked().len(), left.load(Ordering::SeqCst)), (3, 1));

@@ -1,4 +1,5 @@
-//! What the program itself carries out in place of this crate: [`Auth::fetch_with`](crate::server::Auth::fetch_with).
+//! Requests that the program itself carries out in place of this crate:
+//! [`Auth::fetch_with`](crate::server::Auth::fetch_with).
 
 use bytes::Bytes;
 use http::header::CONTENT_TYPE;
@@ -12,7 +13,7 @@ use crate::jsonrpc::heavier_than;
 const MAX_BODY: usize = 1 << 20;
 
 /// # Errors
-/// Why there is no answer, for people.
+/// The reason why there is no answer, for people.
 pub(super) async fn carried_out(fetcher: &Fetcher, fetch: &Fetch) -> Result<Fetched, String> {
     let mut request = http::Request::builder().method(fetch.method()).uri(&fetch.url);
     for (name, value) in &fetch.headers {

@@ -15,7 +15,7 @@ use crate::model::Principal;
 const INACTIVE: &str = "the token is not active";
 
 impl Guard {
-    /// Whose a token is; `key` stands for it, and for what it is good for.
+    /// Returns the principal of a token; `key` stands for the token, and for everything that it is good for.
     pub(super) async fn introspected(
         &self,
         key: [u8; 32],

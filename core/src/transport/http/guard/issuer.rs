@@ -71,7 +71,7 @@ impl Guard {
     }
 
     /// Fetches the keys, unless that is being done or has just been. It goes on whoever hangs up, because others wait,
-    /// and who comes and goes quickly would not let it end.
+    /// and clients that come and go quickly would not let it end.
     fn start_fetch(self: &Arc<Self>, lacking: Option<&Arc<KeySet>>) -> Option<tokio::task::JoinHandle<()>> {
         let turn = self.fetching.clone().try_lock_owned().ok()?;
         if !matches!(lock(&self.keys).look(now(), lacking), Look::Fetch | Look::Renew(_)) {
@@ -115,7 +115,7 @@ impl Guard {
         }
     }
 
-    /// Where an issuer's keys are, by its metadata (RFC 8414; OpenID Connect Discovery).
+    /// Returns the address of an issuer's keys, by its metadata (RFC 8414; OpenID Connect Discovery).
     async fn discovered(&self, issuer: &str) -> Result<String, String> {
         let mut tried = Vec::new();
         for url in well_known(issuer) {

@@ -25,7 +25,7 @@ fn request(text: &'static str, route: Route) -> Outbound {
     outbound(text, Some(route), sent)
 }
 
-/// What a reader gets, with ids where there are some.
+/// Returns the events that a reader gets, with ids where there are some.
 fn events(outlet: &Outlet) -> Vec<String> {
     let text = |next| {
         let (id, text) = match next {
@@ -66,7 +66,7 @@ fn messages_without_a_stream_wait_for_one_and_are_not_repeated() {
         lanes.send(vec![notification("changed"), notification("changed")]);
         let (_, other) = lanes.open_stream().expect("room");
         assert_eq!((read(&stream), read(&other)), (vec!["changed".to_owned()], vec![]), "one stream, once");
-        // What a stream's reader left behind is the next one's.
+        // Messages that a stream's reader left behind are the next one's.
         lanes.send(vec![notification("left")]);
         lanes.close_stream(key, &stream);
         assert_eq!(read(&other), ["left"]);

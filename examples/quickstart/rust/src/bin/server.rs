@@ -5,14 +5,14 @@ use tricorn::prelude::*;
 
 #[derive(Deserialize, JsonSchema)]
 struct Add {
-    a: i32,
-    b: i32,
+    a: i64,
+    b: i64,
 }
 
 #[tokio::main]
 async fn main() -> tricorn::Result<ExitCode> {
     Server::new("demo")
-        .tool("add", "Add two numbers", |Add { a, b }: Add, _: Context| async move { Ok(i64::from(a) + i64::from(b)) })
+        .tool("add", "Add two numbers", |Add { a, b }: Add, _: Context| async move { Ok(a + b) })
         .run()
         .await
 }

@@ -134,7 +134,7 @@ fn failure(error: &Error) -> Value {
     facts
 }
 
-/// What there is of the connection, without what there is not.
+/// Returns the facts of the connection; missing ones are left out.
 fn info(client: &Client, heard: &Heard) -> Value {
     let revision = client.revision();
     let mut facts = json!({

@@ -58,7 +58,7 @@ impl Arrival {
         self.answer(status, Vec::new(), None, Vec::new());
     }
 
-    /// Whether the client hung up before the end of the answer.
+    /// Returns true if the client hung up before the end of the answer.
     pub(super) fn gone(&self) -> bool {
         self.gone.load(Ordering::Acquire)
     }

@@ -10,7 +10,7 @@ guard CommandLine.arguments.count > 1 else { throw TricornError.misuse("usage: i
 let plan = try JSONValue(parsing: CommandLine.arguments[1])
 let answers = plan["answers"] ?? [:]
 
-/// What the server said by itself.
+/// Messages that the server sent by itself.
 actor Heard {
     private var lists: [String: [JSONValue]] = [:]
     private var waiting: [(String, Int, CheckedContinuation<Void, any Error>)] = []
@@ -44,7 +44,7 @@ actor Heard {
 
 let heard = Heard()
 
-/// What is listened to; what comes is heard as `changes`.
+/// Subscriptions; what comes is heard as `changes`.
 actor Streams {
     private var open: Listening?
 

@@ -18,16 +18,16 @@ use crate::transport::http::fetch::fetch;
 
 /// The longest that a login waits for another process that changes what is kept.
 const RESERVE: Duration = Duration::from_secs(60);
-/// So many steps no login has.
+/// Number of steps that no login has.
 const MAX_STEPS: usize = 64;
 
-/// Who waits for the browser.
+/// Receiver that waits for the browser.
 enum Waiting {
     Own(Own),
     Given(BoxFuture<Result<String>>),
 }
 
-/// How carrying out has ended, if not with an error.
+/// End of carrying out a login, if not with an error.
 enum Ended {
     LoggedIn,
     /// Somebody else has had the user log in: it begins anew, with what is kept now.
@@ -122,14 +122,14 @@ impl Authorizer {
         outcome
     }
 
-    /// What was kept of the server's answers was for another token.
+    /// Forgets the cached answers of the server, which were for another token.
     fn forget(&self) {
         if let Some(peer) = self.peer.upgrade() {
             peer.logged_in();
         }
     }
 
-    /// A client whose registration the server may have forgotten is not used for another login. What it has got stays.
+    /// A client whose registration the server may have forgotten is not used for another login. Its tokens stay.
     async fn forget_client(&self, issuer: &str, client_id: &str) {
         let key = TokenKey::new(issuer, &self.server_url);
         let forgotten = async {
@@ -296,8 +296,8 @@ impl Authorizer {
         Ok((session, kept))
     }
 
-    /// True if there is something that would be lost without the store: a refresh token that is known, or one that
-    /// somebody else is changing.
+    /// Returns true if there is something that would be lost without the store: a refresh token that is known, or one
+    /// that somebody else is changing.
     fn needs_store(&self, error: &Error) -> bool {
         let known = self.lock().session.as_ref().is_some_and(|session| session.refresh_token().is_some());
         known || (error.kind() == ErrorKind::Timeout && self.auth.granted() == Grant::AuthorizationCode)
@@ -374,7 +374,7 @@ impl Authorizer {
             };
             let before = match reservation.load().await {
                 Ok(before) => before,
-                // What is damaged is put aside, and its error comes once; anything else is not written over.
+                // A damaged login is put aside, and its error comes once; anything else is not written over.
                 Err(error) => {
                     let before = reservation.load().await?;
                     self.warn(error.message());

@@ -1,4 +1,4 @@
-//! What a refused request means for the token that it has shown, and what is tried for one request.
+//! Consequences of a refused request for its token, and the attempts for one request.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ use crate::auth::token::mask;
 use crate::error::{Error, ErrorKind, Result, shortened, shown_url};
 use crate::transport::http::client::head::Head;
 
-/// So often the scopes of a token are widened for one request.
+/// Most times that the scopes of a token are widened for one request.
 const MAX_STEP_UPS: usize = 2;
 
-/// So often one request waits for the logins of others that want other scopes.
+/// Most times that one request waits for the logins of others that want other scopes.
 const MAX_JOINED: usize = 100;
 
 /// The most sets of scopes of which it is remembered that they were not granted.
 const MAX_DECLINED: usize = 100;
 
-/// What was tried for one request.
+/// Attempts for one request.
 #[derive(Default)]
 pub(in super::super) struct Trial {
     /// Nobody waits for it, so no user is asked.
@@ -44,10 +44,10 @@ impl Trial {
 }
 
 impl Authorizer {
-    /// What an answer means for the token that its request has shown. `true`: the request is worth another attempt.
+    /// Draws the consequences of an answer for the token of its request. `true`: the request is worth another attempt.
     ///
     /// # Errors
-    /// Why there is no token that would do.
+    /// The reason why there is no token that would do.
     pub(in super::super) async fn is_refused(
         self: &Arc<Self>,
         head: &Head,
@@ -94,7 +94,7 @@ impl Authorizer {
             let state = self.lock();
             let is = |token: u64| token == state.generation;
             match trial {
-                // What somebody else has got is not what this one was given.
+                // A token that somebody else has got is not the one that this request was given.
                 _ if is(state.taken_over) && trial.taken_over == 0 => trial.taken_over += 1,
                 _ if is(state.refreshed) && trial.refreshes == 0 => trial.refreshes += 1,
                 _ => trial.logins += 1,
@@ -130,7 +130,7 @@ impl Authorizer {
         }
         let wanted = wanted.to_owned();
         if !self.fly(Why::Insufficient(challenges), generation).await? {
-            // What this one wants was not asked for.
+            // The scopes that this one wants were not asked for.
             trial.joined += 1;
             return Ok(true);
         }

@@ -129,7 +129,7 @@ async fn a_connection_is_kept_when_the_server_keeps_it_and_says_nothing_else() {
         ),
         (&["HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 1\r\n\r\n1"], 200, "1", false),
         (&["HTTP/1.0 200 OK\r\ncontent-length: 1\r\n\r\n1"], 200, "1", false),
-        // What follows an answer belongs to no request.
+        // Bytes that follow an answer belong to no request.
         (&["HTTP/1.1 200 OK\r\ncontent-length: 1\r\n\r\n1HTTP/1.1 200 OK\r\n\r\n"], 200, "1", false),
     ] {
         let (pool, listener) = plain().await;
