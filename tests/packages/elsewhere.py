@@ -258,6 +258,9 @@ def musl_python(work: Path) -> Path:
             "CC": str(compiler),
             "AR": f"{ZIG} -m ziglang ar",
             "PKG_CONFIG": "/bin/false",
+            # Zig's musl has them, and Debian's may not.
+            "ac_cv_func_preadv2": "no",
+            "ac_cv_func_pwritev2": "no",
             "ZLIB_CFLAGS": f"-I{zlib}",
             "ZLIB_LIBS": f"-L{zlib} -lz",
             # Zig refuses the time of a build, and checks for undefined behaviour unless told otherwise.
@@ -300,10 +303,10 @@ def qemu_program(work: Path) -> str:
     if found:
         return found
     place = work / "qemu"
-    program = place / "root/usr/bin/qemu-aarch64"
+    program = place / "root/usr/bin/qemu-aarch64-static"
     if not made(place, "1"):
         architecture = run(["dpkg", "--print-architecture"]).strip()
-        Apt(place / "apt", architecture).unpack(place / "root", "qemu-user")
+        Apt(place / "apt", architecture).unpack(place / "root", "qemu-user-static")
         (place / "ready").write_text("1")
     return str(program)
 

@@ -101,9 +101,11 @@ impl Inventory {
 
     /// Each text of terms once, after the crates that it is of.
     pub(super) fn licences(&self) -> String {
-        let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        let mut all =
-            String::from("This package contains code of the crates below, under the terms named and printed here.\n\n");
+        let mut texts: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
+        let mut all = String::from(
+            "This package contains code of the crates below, under the terms named here.\n\
+             Where there is a choice with MIT among it, the terms of MIT are printed.\n\n",
+        );
         for one in self.others() {
             let licence = one.license.as_deref().unwrap_or("see its file");
             let _ = writeln!(all, "{} {}: {licence}", one.name, one.version);
@@ -174,7 +176,8 @@ fn terms(manifest: &Path, licence: &str) -> Vec<String> {
     };
     let mut files: Vec<_> = files.map(|entry| entry.path()).filter(is_terms).collect();
     files.sort();
-    let is_mit = |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().to_lowercase().contains("mit"));
+    let is_mit =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().to_lowercase().contains("mit"));
     if [" OR ", "/"].iter().any(|or| licence.contains(or)) && licence.contains("MIT") && files.iter().any(is_mit) {
         files.retain(is_mit);
     }

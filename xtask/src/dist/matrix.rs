@@ -46,6 +46,7 @@ struct Platform {
     glibc: Option<String>,
     by: By,
     tried: Option<Tried>,
+    module: Option<u64>,
 }
 
 enum Tools {
@@ -61,6 +62,8 @@ pub(super) struct Plan {
     /// Rust's name of what is built.
     pub(super) target: &'static str,
     pub(super) tried: Option<Tried>,
+    /// The most bytes that the native module may have.
+    pub(super) module: Option<u64>,
     wheel: Option<String>,
     glibc: Option<String>,
     quick: bool,
@@ -123,6 +126,7 @@ impl Plan {
             name,
             target,
             tried: platform.tried,
+            module: platform.module.filter(|_| !quick),
             wheel: platform.wheel.clone(),
             glibc: platform.glibc.clone(),
             quick,

@@ -3,7 +3,7 @@
 use super::matrix::Plan;
 use super::{PACK, dist};
 use crate::{place, process, tool};
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -23,7 +23,7 @@ fn objcopy() -> Command {
     command
 }
 
-/// Takes the symbols out of a module. Those of Apple's are signed with them, and keep them.
+/// Takes the symbols out of a module, and compares what is left with the most that it may have. Those of Apple's are signed with them, and keep them.
 pub(super) fn split(module: &Path, plan: &Plan) -> Result<()> {
     if plan.target.contains("-apple-") {
         return Ok(());
@@ -42,5 +42,12 @@ pub(super) fn split(module: &Path, plan: &Plan) -> Result<()> {
         strip.arg(link);
     }
     strip.arg(module);
-    process::must("objcopy --strip-all", strip, PACK, &log).map(drop)
+    process::must("objcopy --strip-all", strip, PACK, &log)?;
+    let bytes = std::fs::metadata(module)?.len();
+    match plan.module {
+        Some(most) if bytes > most => {
+            bail!("{name} for {} has {bytes} bytes, more than the {most} of dist.toml", plan.name)
+        }
+        _ => Ok(()),
+    }
 }
