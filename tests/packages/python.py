@@ -68,7 +68,9 @@ IN_WHEEL = ("py.typed", "licenses/LICENSE-APACHE", "licenses/LICENSE-MIT", "sbom
 def path_without_rust() -> str:
     """The directories of PATH in which there is no cargo."""
     places = os.environ.get("PATH", "").split(os.pathsep)
-    return os.pathsep.join(place for place in places if not any(Path(place, name).exists() for name in ("cargo", "rustc")))
+    return os.pathsep.join(
+        place for place in places if not any(Path(place, name).exists() for name in ("cargo", "rustc"))
+    )
 
 
 def index(wheel: Path, place: Path) -> None:
@@ -113,7 +115,12 @@ def main() -> None:
         index(wheel, work / "simple")
         home = work / "home"
         home.mkdir()
-        env = {"HOME": str(home), "PATH": path_without_rust(), "PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_CONFIG_FILE": os.devnull}
+        env = {
+            "HOME": str(home),
+            "PATH": path_without_rust(),
+            "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+            "PIP_CONFIG_FILE": os.devnull,
+        }
         (work / "server.py").write_text(SERVER)
         (work / "call.py").write_text(CALL)
         python = str(work / "venv" / "bin" / "python")
