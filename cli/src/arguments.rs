@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 
 use crate::failure::{Failure, MISUSE, Outcome};
@@ -90,9 +91,9 @@ pub(crate) enum Command {
     /// Lists, follows or cancels the tasks of a server.
     #[command(after_help = help("tricorn tasks https://example.com/mcp\n  tricorn tasks https://example.com/mcp 786f --result"))]
     Tasks(Tasks),
-    /// Serves a target over standard streams or HTTP.
+    /// Starts a server, on standard streams or HTTP.
     #[command(after_help = help(
-        "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
+        "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run mcp.json#weather"
     ))]
     Run(Run),
     /// Writes a completion script for a shell.
@@ -369,15 +370,33 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
             }
             Ok(Some(found))
         }
-        Err(error) if error.use_stderr() => {
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             screen.styled_error(&error.render());
             Err(Failure::silent(MISUSE))
         }
+        Err(error) if error.use_stderr() => Err(Failure::misuse(on_one_line(&error, launcher))),
         Err(error) => {
             screen.styled(&error.render());
             Ok(None)
         }
     }
+}
+
+/// What clap says on several lines.
+fn on_one_line(error: &clap::Error, launcher: &Launcher) -> String {
+    let text = error.to_string();
+    let said = text.strip_prefix("error: ").unwrap_or(&text);
+    let said = said.split("\n\nUsage:").next().unwrap_or(said).split("\n\nFor more").next().unwrap_or(said);
+    let said: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = said.join(" ").replace(" tip: ", "; ");
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    // `Usage: tricorn call [OPTIONS]`
+    let command = usage.split_whitespace().nth(2).filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+    let command = command.map(|command| format!(" {command}")).unwrap_or_default();
+    format!("{said}; {}{command} --help tells more", launcher.name())
 }
 
 /// Prints the help of one command.

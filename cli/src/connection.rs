@@ -1,8 +1,13 @@
 //! A client for as long as a command takes.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
-use tricorn::client::{Client, ClientOptions, Events, Handlers, Stderr, Target};
+use tokio::sync::Notify;
+use tricorn::client::{Client, ClientOptions, Events, Handlers, Target};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::LogLevel;
 use tricorn::{CallOptions, Error, TaskOptions};
@@ -15,6 +20,10 @@ use crate::output::{Screen, one_line, shown};
 use crate::questions;
 use crate::target::{self, Found, Way};
 
+/// Lines that are kept of a server until it is connected.
+const OPENING: usize = 200;
+/// How long a server that failed is listened to after its last line.
+const QUIET: Duration = Duration::from_millis(50);
 /// The longest wait for a server that has not shown yet which era it speaks, in seconds.
 const PROBE: f64 = 5.0;
 
@@ -53,13 +62,7 @@ pub(crate) fn run(
     work: impl AsyncFnOnce(&Session) -> Outcome<u8>,
 ) -> Outcome<u8> {
     let level = log_level(&connection.log_level)?;
-    let mut found = target::find(text, connection, &Way::Streams, launcher, screen)?;
-    if hears == Hears::Nothing
-        && let Target::Command { stderr, .. } = &mut found.target
-        && *stderr == Stderr::Event
-    {
-        *stderr = Stderr::Inherit;
-    }
+    let found = target::find(text, connection, &Way::Streams, launcher, screen)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let interrupts = Interrupts::new();
@@ -92,13 +95,22 @@ pub(crate) fn run(
 
 async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &Screen) -> Outcome<Session> {
     let options = options(connection);
-    let handlers = match hears {
-        Hears::Nothing => Handlers::new(),
-        Hears::All => questions::handlers(connection.sampler.as_deref(), screen, &Handle::current())?
-            .events(Heard { screen: screen.clone() }),
+    let heard = Arc::new(Heard::new(screen, connection.log_level == "debug"));
+    let handlers = match (hears, &found.target) {
+        (Hears::All, _) => questions::handlers(connection.sampler.as_deref(), screen, &Handle::current())?,
+        _ => Handlers::new(),
     };
-    let client = Client::connect_with(&found.target, &options, &handlers).await;
-    let client = client.map_err(|error| Failure::connecting(&found.name, &error))?;
+    // Hearing of changes costs a request.
+    let is_heard = hears == Hears::All || matches!(found.target, Target::Command { .. });
+    let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
+    let client = match Client::connect_with(&found.target, &options, &handlers).await {
+        Ok(client) => client,
+        Err(error) => {
+            heard.failed().await;
+            return Err(Failure::connecting(&found.name, &error));
+        }
+    };
+    heard.connected();
     let waits = screen.can_ask() && connection.timeout.is_none();
     Ok(Session { client, name: found.name, screen: screen.clone(), waits })
 }
@@ -134,7 +146,7 @@ impl Session {
     /// The options of a request that may take long.
     pub(crate) fn patient(&self) -> CallOptions {
         let options = CallOptions::new();
-        if self.waits { options.timeout(std::time::Duration::ZERO) } else { options }
+        if self.waits { options.timeout(Duration::ZERO) } else { options }
     }
 
     /// Sends a request and gives its result as it came.
@@ -172,6 +184,31 @@ impl Session {
 /// Writes on standard error what is heard of a server.
 struct Heard {
     screen: Screen,
+    /// The last lines that it wrote before it was connected: they are about the question for its era, which older servers
+    /// do not know, or say why it could not start.
+    opening: Mutex<Option<VecDeque<String>>>,
+    told: Notify,
+}
+
+impl Heard {
+    fn new(screen: &Screen, all: bool) -> Self {
+        let opening = if all { None } else { Some(VecDeque::new()) };
+        Self { screen: screen.clone(), opening: Mutex::new(opening), told: Notify::new() }
+    }
+
+    fn take(&self) -> Option<VecDeque<String>> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn connected(&self) {
+        drop(self.take());
+    }
+
+    /// Shows the lines, when no more come.
+    async fn failed(&self) {
+        while tokio::time::timeout(QUIET, self.told.notified()).await.is_ok() {}
+        self.take().into_iter().flatten().for_each(|line| self.screen.line(&line));
+    }
 }
 
 impl Events for Heard {
@@ -197,7 +234,18 @@ impl Events for Heard {
     }
 
     fn stderr(&self, line: &str) {
-        self.screen.line(&shown(line));
+        let line = shown(line);
+        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(lines) = opening.as_mut() else {
+            drop(opening);
+            return self.screen.line(&line);
+        };
+        if lines.len() >= OPENING {
+            lines.pop_front();
+        }
+        lines.push_back(line.into_owned());
+        drop(opening);
+        self.told.notify_one();
     }
 
     fn warning(&self, message: &str) {

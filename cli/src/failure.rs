@@ -44,7 +44,10 @@ impl Failure {
             ErrorKind::Misuse => Self::misuse(message),
             ErrorKind::Auth => Self::login(target, message),
             ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {message}")),
-            _ => Self::new(UNREACHABLE, format!("cannot connect to {target}: {message}")),
+            _ => {
+                let hint = if message.contains("Connection refused") { "; is the server running?" } else { "" };
+                Self::new(UNREACHABLE, format!("cannot connect to {target}: {}{hint}", without_program(message)))
+            }
         }
     }
 
@@ -70,6 +73,11 @@ impl Failure {
         let hint = "give a token with --header \"Authorization: Bearer TOKEN\"";
         Self::new(LOGIN, format!("{what}: a login is needed: {message}; {hint}"))
     }
+}
+
+/// What went wrong, without the command line, which whoever called has given or does not know.
+fn without_program(message: &str) -> &str {
+    message.split_once("; it is \"").map_or(message, |(why, _)| why)
 }
 
 /// Finds the known name that was most probably meant.

@@ -16,14 +16,16 @@ use crate::target::{self, Found, Kind, Way};
 pub(super) fn run(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
     let way = run.http.clone().map_or(Way::Streams, Way::Http);
     let found = target::find(&run.target, &run.connection, &way, launcher, screen)?;
-    let is_served_as_it_is = match found.kind {
-        Kind::File => true,
-        // It speaks over its standard streams, which are these.
-        Kind::Command => run.http.is_none(),
-        Kind::Configuration => run.http.is_none() && matches!(found.target, Target::Command { .. }),
-        Kind::Url => false,
-    };
-    if is_served_as_it_is { start(found, screen) } else { Err(Failure::misuse("not yet")) }
+    let name = &found.name;
+    match (&found.target, found.kind) {
+        (Target::Command { .. }, Kind::File) => start(found, screen),
+        (Target::Command { .. }, _) if run.http.is_none() => start(found, screen),
+        (Target::Command { .. }, _) => {
+            let hint = "--http is for files, whose server listens itself: give this program's own option for HTTP";
+            Err(Failure::misuse(format!("{name} speaks over its standard streams; {hint}")))
+        }
+        _ => Err(Failure::misuse(format!("{name} is served already: run starts files, command lines and programs of mcp.json"))),
+    }
 }
 
 /// Starts the program with the standard streams of this one.

@@ -37,7 +37,8 @@ async fn list(session: &Session, tasks: &Tasks) -> Outcome<u8> {
     }
     let mut table = Table::new(screen);
     for task in &all {
-        table.row([&task.task_id, &status(task), &task.created_at, task.status_message.as_deref().unwrap_or_default()]);
+        let message = task.status_message.as_deref().unwrap_or_default();
+        table.row([&task.task_id, &status(task), &format!("{} {message}", task.created_at)]);
     }
     screen.print(&if table.is_empty() { "no tasks".to_owned() } else { table.text() });
     Ok(0)

@@ -1,53 +1,82 @@
 //! Lists for people.
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Width};
 use unicode_width::UnicodeWidthStr;
 
 use super::screen::Screen;
-use super::text::shown;
+use super::text::{Style, shown};
 
-/// A table without lines: the first columns as wide as they need, the last one wrapped.
+/// Blanks between two columns, and before the first.
+const GAP: usize = 2;
+
+/// Rows of a name, notes and a description that is wrapped. Where a name is too long for its column, the rest of the row
+/// begins on the next line.
 pub(crate) struct Table {
-    rows: Vec<Vec<String>>,
+    rows: Vec<[String; 3]>,
     columns: usize,
+    style: Style,
 }
 
 impl Table {
     pub(crate) fn new(screen: &Screen) -> Self {
-        Self { rows: Vec::new(), columns: screen.columns() }
+        Self { rows: Vec::new(), columns: screen.columns(), style: screen.style() }
     }
 
     /// Adds a row of what a server says.
-    pub(crate) fn row<const N: usize>(&mut self, cells: [&str; N]) {
-        self.rows.push(cells.map(|cell| shown(cell).into_owned()).into());
+    pub(crate) fn row(&mut self, cells: [&str; 3]) {
+        self.rows.push(cells.map(|cell| shown(cell).split_whitespace().collect::<Vec<_>>().join(" ")));
     }
 
     pub(crate) fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// The table, indented by two.
+    /// The rows, indented.
     pub(crate) fn text(&self) -> String {
-        let count = self.rows.iter().map(Vec::len).max().unwrap_or_default();
-        let mut table = comfy_table::Table::new();
-        table.load_style(comfy_table::TableStyle::new());
-        table.set_content_arrangement(ContentArrangement::Dynamic);
-        let width = self.columns.saturating_sub(2).max(20);
-        table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+        let (names, notes) = (self.width(0, self.columns * 2 / 5), self.width(1, self.columns / 4));
+        let mut text = String::new();
         for row in &self.rows {
-            table.add_row(row);
+            self.write(&mut text, row, names, notes);
         }
-        // A column before the last may take so much of the width.
-        let most = width / count.max(1);
-        for (at, column) in table.column_iter_mut().enumerate() {
-            column.set_padding((0, if at + 1 < count { 2 } else { 0 }));
-            let needed = self.rows.iter().filter_map(|row| row.get(at)).map(|cell| cell.width()).max().unwrap_or(0);
-            if at + 1 < count && needed <= most {
-                let needed = u16::try_from(needed + 2).unwrap_or(u16::MAX);
-                column.set_constraint(ColumnConstraint::Absolute(Width::Fixed(needed)));
+        text
+    }
+
+    /// The width of a column: as wide as its widest cell that is not wider than this.
+    fn width(&self, at: usize, most: usize) -> usize {
+        let widths = self.rows.iter().map(|row| row[at].width());
+        widths.filter(|width| *width <= most).max().unwrap_or_default()
+    }
+
+    fn write(&self, text: &mut String, [name, notes, description]: &[String; 3], names: usize, noted: usize) {
+        let gap = |width: usize| if width == 0 { 0 } else { width + GAP };
+        let (first, second) = (GAP, GAP + gap(names));
+        let third = second + gap(noted);
+        let mut at = first;
+        text.push_str(&" ".repeat(first));
+        text.push_str(&self.style.name(name));
+        at += name.width();
+        for (cell, column, is_last) in [(notes, second, false), (description, third, true)] {
+            if cell.is_empty() {
+                continue;
+            }
+            if at + GAP > column {
+                text.push('\n');
+                at = 0;
+            }
+            text.push_str(&" ".repeat(column - at));
+            let width = if is_last { self.columns } else { self.columns.max(column + noted) };
+            let room = width.saturating_sub(column).max(20);
+            // Notes without a description have all of the line.
+            let lines = textwrap::wrap(cell, room);
+            for (line, wrapped) in lines.iter().enumerate() {
+                if line > 0 {
+                    text.push_str(&format!("\n{}", " ".repeat(column)));
+                }
+                let shown = if is_last { wrapped.to_string() } else { self.style.dim(wrapped) };
+                text.push_str(&shown);
+                at = column + wrapped.width();
             }
         }
-        table.lines().map(|line| format!("  {}\n", line.trim_end()).replace("  \n", "\n")).collect()
+        text.push('\n');
     }
 }
 
@@ -57,4 +86,18 @@ pub(crate) fn wrapped(screen: &Screen, text: &str, indent: &str) -> String {
     let safe = shown(text);
     let lines = safe.trim().lines().map(|line| textwrap::fill(line.trim_end(), &options));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptions_are_wrapped_and_long_names_stand_alone() {
+        let rows = [["add", "a b", "Add two numbers, however long they are"], ["日本語", "", "wide"], ["a_name_that_is_too_long", "x", "more"]];
+        let rows = rows.map(|row| row.map(str::to_owned)).to_vec();
+        let table = Table { rows, columns: 40, style: Style { colours: false } };
+        let expected = "  add     a b  Add two numbers, however\n               long they are\n  日本語       wide\n  a_name_that_is_too_long\n          x    more\n";
+        assert_eq!(table.text(), expected);
+    }
 }
