@@ -16,15 +16,16 @@ const AFTER_DASHES: &str = "\u{1}";
 
 const TARGETS: &str = "\
 A target is one of
-  https://example.com/mcp           a URL
-  server.py, server.py:app          a Python file, with the name of its server
-  server.mjs, server.ts             a JavaScript or TypeScript file
-  folder, folder/Cargo.toml         a package of Rust or Swift (Package.swift), which is built first
-  mcp.json, mcp.json#weather        a configuration file, with the name of one of its servers
-  … -- program argument …           a command line, after everything else";
+  https://example.com/mcp      a URL
+  server.py, server.py:app     a Python file, with the name of its server
+  server.mjs, server.ts        a JavaScript or TypeScript file
+  folder, folder/Cargo.toml    a package of Rust or Swift, which is built first
+  mcp.json, mcp.json#weather   a configuration file, with the name of a server
+  … -- program argument …      a command line, after everything else";
 
 const CODES: &str = "\
-Exit status: 0 done, 1 the tool or the server said no, 2 misuse, 3 no connection, 4 a login is needed, 130 Ctrl-C";
+Exit status: 0 done, 1 the tool or the server said no, 2 misuse,
+3 no connection, 4 a login is needed, 130 Ctrl-C";
 
 /// Lists, calls and runs servers of the Model Context Protocol.
 #[derive(Debug, Parser)]
@@ -404,7 +405,7 @@ pub(crate) fn print_help(name: &str, launcher: &Launcher, screen: &Screen) {
     let mut all = definition(launcher);
     all.build();
     if let Some(command) = all.find_subcommand_mut(name) {
-        screen.styled(&command.render_long_help());
+        screen.styled(&command.render_help());
     }
 }
 

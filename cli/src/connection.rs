@@ -117,7 +117,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
 
 /// The client's options as the command line has them.
 pub(crate) fn options(connection: &Connection) -> ClientOptions {
-    let mut options = ClientOptions::new().tasks(TaskOptions::new());
+    let mut options = ClientOptions::new().tasks(TaskOptions::new()).restart(false);
     if let Some(timeout) = connection.timeout {
         let seconds = timeout.as_secs_f64();
         options = options.request_timeout(seconds);

@@ -203,6 +203,10 @@ impl Screen {
     /// Gives the terminal back as it was.
     pub(crate) fn finish(&self) {
         self.set_bar(None);
+        if self.is_held() {
+            // The form's last line has no end.
+            write_line("");
+        }
         drop(Held(self.clone()));
         #[cfg(unix)]
         if let Some(modes) = &self.0.modes {
