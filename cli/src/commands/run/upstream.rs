@@ -1,0 +1,315 @@
+//! The connections of a bridge to the server behind it: one for each session, so that what the server asks finds the one
+//! who called.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tricorn::client::{Client, ClientOptions, Events, Handlers};
+use tricorn::jsonrpc::RawJson;
+use tricorn::protocol::{Kind, LogLevel};
+use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Server};
+
+use super::front::internal;
+use crate::output::{Screen, shown};
+use crate::target::Found;
+
+/// How long a connection stays that nobody uses: as long as a session does.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// Calls of one session at a time whose contexts are kept.
+const AT_WORK: usize = 1024;
+
+/// The connection of one session.
+pub(super) struct Upstream {
+    pub(super) client: Client,
+    callers: Arc<Callers>,
+}
+
+/// Those who called in one session.
+#[derive(Default)]
+struct Callers(Mutex<Calling>);
+
+#[derive(Default)]
+struct Calling {
+    count: u64,
+    /// Those whose calls go on, by number, the last one last.
+    at_work: Vec<(u64, Context)>,
+    /// Who called last.
+    last: Option<Context>,
+    /// The connection has ended.
+    is_over: bool,
+}
+
+impl Callers {
+    fn lock(&self) -> MutexGuard<'_, Calling> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who can be asked and told.
+    fn last(&self) -> Option<Context> {
+        let state = self.lock();
+        state.at_work.last().map(|(_, context)| context.clone()).or_else(|| state.last.clone())
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+    }
+
+    fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+}
+
+/// A call goes on while it lives.
+pub(super) struct AtWork(Arc<Callers>, u64);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.lock().at_work.retain(|(number, _)| *number != self.1);
+    }
+}
+
+impl Upstream {
+    /// Remembers who called, for as long as what is returned lives.
+    pub(super) fn works_for(&self, context: &Context) -> AtWork {
+        let mut state = self.callers.lock();
+        state.count += 1;
+        let number = state.count;
+        if state.at_work.len() < AT_WORK {
+            state.at_work.push((number, context.clone()));
+        }
+        state.last = Some(context.clone());
+        AtWork(self.callers.clone(), number)
+    }
+
+    fn is_at_work(&self) -> bool {
+        !self.callers.lock().at_work.is_empty()
+    }
+}
+
+/// Where a session's connection is, or is being made.
+type Slot = Arc<tokio::sync::Mutex<Option<Arc<Upstream>>>>;
+
+/// A session, and when it was used last. Whoever comes while it is being connected waits for that.
+struct Entry {
+    session: Option<Arc<str>>,
+    used: Instant,
+    place: Slot,
+}
+
+/// All of them.
+pub(super) struct Upstreams {
+    found: Found,
+    options: ClientOptions,
+    screen: Screen,
+    most: usize,
+    runtime: Handle,
+    server: OnceLock<Server>,
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Upstreams {
+    /// Must be called within a runtime.
+    pub(super) fn new(found: Found, options: ClientOptions, screen: Screen, most: usize) -> Self {
+        let (runtime, server) = (Handle::current(), OnceLock::new());
+        Self { found, options, screen, most, runtime, server, entries: Mutex::default() }
+    }
+
+    /// Tells who hears of changes.
+    pub(super) fn serves(&self, server: &Server) {
+        let _ = self.server.set(server.clone());
+    }
+
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(work));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection of the session that a request came in.
+    pub(super) async fn of(self: &Arc<Self>, context: &Context) -> Result<Arc<Upstream>> {
+        let session = context.request().transport.session_id.clone();
+        let (place, gone) = self.place(session);
+        for place in gone {
+            self.spawn(async move {
+                if let Some(upstream) = place.lock().await.take() {
+                    upstream.client.close().await;
+                }
+            });
+        }
+        let mut place = place.lock().await;
+        if let Some(upstream) = place.as_ref().filter(|upstream| !upstream.callers.is_over()) {
+            return Ok(upstream.clone());
+        }
+        let upstream = Arc::new(self.connect(context).await?);
+        *place = Some(upstream.clone());
+        Ok(upstream)
+    }
+
+    /// The place of a session, and those that nobody has used for long or that there are too many of.
+    fn place(&self, session: Option<Arc<str>>) -> (Slot, Vec<Slot>) {
+        let (mut entries, now) = (self.lock(), Instant::now());
+        if let Some(entry) = entries.iter_mut().find(|entry| entry.session == session) {
+            entry.used = now;
+            return (entry.place.clone(), Vec::new());
+        }
+        let is_busy = |entry: &Entry| match entry.place.try_lock() {
+            Ok(place) => place.as_ref().is_some_and(|upstream| upstream.is_at_work()),
+            Err(_) => true,
+        };
+        let mut gone = Vec::new();
+        entries.retain(|entry| {
+            let stays = now.duration_since(entry.used) < IDLE || is_busy(entry);
+            if !stays {
+                gone.push(entry.place.clone());
+            }
+            stays
+        });
+        if entries.len() >= self.most {
+            let oldest = entries.iter().enumerate().filter(|(_, entry)| !is_busy(entry)).min_by_key(|(_, entry)| entry.used);
+            if let Some(at) = oldest.map(|(at, _)| at) {
+                gone.push(entries.remove(at).place);
+            }
+        }
+        let place = Arc::new(tokio::sync::Mutex::new(None));
+        entries.push(Entry { session, used: now, place: place.clone() });
+        (place, gone)
+    }
+
+    /// Connects for a client, with the capabilities that it has.
+    async fn connect(&self, context: &Context) -> Result<Upstream> {
+        let callers = Arc::<Callers>::default();
+        callers.lock().last = Some(context.clone());
+        let capabilities = &context.request().peer.capabilities;
+        let declared: Value = capabilities.raw().to().unwrap_or_default();
+        let told = Told {
+            server: self.server.get().cloned(),
+            callers: callers.clone(),
+            screen: self.screen.clone(),
+            name: self.found.name.clone(),
+        };
+        let mut handlers = Handlers::new().events(told);
+        for (capability, method) in
+            [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")]
+        {
+            if capabilities.has(capability) {
+                let passed = Asked { method, callers: callers.clone(), runtime: self.runtime.clone() };
+                let value = declared.get(capability).cloned().unwrap_or_else(|| json!({}));
+                handlers = handlers.answer(method, Arc::new(passed), value);
+            }
+        }
+        let client = Client::connect_with(&self.found.target, &self.options, &handlers).await?;
+        if client.capabilities().has("logging") {
+            // Who does not want all of it is not told all of it.
+            #[expect(deprecated, reason = "servers that log in this way are there")]
+            let _ = client.set_log_level(LogLevel::Debug).await;
+        }
+        Ok(Upstream { client, callers })
+    }
+
+    /// Ends all connections.
+    pub(super) async fn close(&self) {
+        let entries = std::mem::take(&mut *self.lock());
+        let mut closing = tokio::task::JoinSet::new();
+        for entry in entries {
+            closing.spawn(async move {
+                if let Some(upstream) = entry.place.lock().await.take() {
+                    upstream.client.close().await;
+                }
+            });
+        }
+        while closing.join_next().await.is_some() {}
+    }
+}
+
+/// Passes a question of the server on.
+struct Asked {
+    method: &'static str,
+    callers: Arc<Callers>,
+    runtime: Handle,
+}
+
+impl Handler for Asked {
+    fn call(&self, context: Context, params: RawJson, reply: Reply) {
+        let (method, caller) = (self.method, self.callers.last());
+        self.runtime.spawn(async move {
+            let Some(caller) = caller else { return reply.error(internal("nobody is there to be asked")) };
+            let options = CallOptions::new().timeout(Duration::ZERO);
+            let outcome = tokio::select! {
+                outcome = caller.ask(method, Some(params), &options) => outcome,
+                () = context.cancelled() => return,
+            };
+            match outcome {
+                Ok(result) => reply.result(result),
+                Err(error) => reply.error(answered(&error)),
+            }
+        });
+    }
+}
+
+/// An error of the one side in the words of the other.
+pub(super) fn answered(error: &Error) -> Error {
+    let made = match (error.kind(), error.code()) {
+        (ErrorKind::Rpc, Some(code)) => Error::rpc(code, error.message()),
+        (ErrorKind::Unsupported, _) => Error::rpc(-32601, error.message()),
+        _ => internal(error.message()),
+    };
+    match error.data() {
+        Some(data) => made.with_data(data.clone()),
+        None => made,
+    }
+}
+
+/// Passes on what the server tells.
+struct Told {
+    server: Option<Server>,
+    callers: Arc<Callers>,
+    screen: Screen,
+    name: String,
+}
+
+impl Events for Told {
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        let Some(server) = &self.server else { return };
+        match method {
+            "notifications/tools/list_changed" => server.list_changed(Kind::Tool),
+            "notifications/prompts/list_changed" => server.list_changed(Kind::Prompt),
+            "notifications/resources/list_changed" => server.list_changed(Kind::Resource),
+            "notifications/resources/updated" => {
+                let told: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
+                told["uri"].as_str().into_iter().for_each(|uri| server.resource_updated(uri));
+            }
+            "notifications/elicitation/complete" => {
+                let told: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
+                told["elicitationId"].as_str().into_iter().for_each(|id| server.elicitation_complete(id));
+            }
+            "notifications/message" => self.log(params),
+            _ => {}
+        }
+    }
+
+    fn stderr(&self, line: &str) {
+        self.screen.line(&shown(line));
+    }
+
+    fn warning(&self, message: &str) {
+        self.screen.warn(&format!("{}: {message}", self.name));
+    }
+
+    fn closed(&self, _reason: &Error) {
+        self.callers.end();
+    }
+}
+
+impl Told {
+    fn log(&self, params: Option<&RawJson>) {
+        let (Some(caller), Some(Ok(told))) = (self.callers.last(), params.map(RawJson::to::<Value>)) else { return };
+        let level = told["level"].as_str().and_then(|level| level.parse().ok()).unwrap_or(LogLevel::Info);
+        #[expect(deprecated, reason = "servers that log in this way are there")]
+        caller.log(level, told["logger"].as_str(), &told["data"]);
+    }
+}
