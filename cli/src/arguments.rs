@@ -44,8 +44,10 @@ struct Line {
     command: Command,
 }
 
-const STYLES: Styles =
-    Styles::styled().header(AnsiColor::Yellow.on_default()).usage(AnsiColor::Yellow.on_default()).literal(AnsiColor::Green.on_default());
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Yellow.on_default())
+    .usage(AnsiColor::Yellow.on_default())
+    .literal(AnsiColor::Green.on_default());
 
 const AFTER: &str = "\
 A target is a URL, a file (server.py, server.py:app, server.mjs, Cargo.toml, mcp.json#name) or a command line after --

@@ -28,7 +28,10 @@ pub(super) async fn read(session: &Session, read: &Read) -> Outcome<u8> {
         }
         (Some(_), several) => {
             let count = several.len();
-            return Err(Failure::new(FAILED, format!("{what}: it has {count} parts, and --output takes one: use --json")));
+            return Err(Failure::new(
+                FAILED,
+                format!("{what}: it has {count} parts, and --output takes one: use --json"),
+            ));
         }
         // For another program it is what it is.
         (None, [only]) if !screen.is_terminal() => {

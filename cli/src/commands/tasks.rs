@@ -45,7 +45,7 @@ async fn list(session: &Session, tasks: &Tasks) -> Outcome<u8> {
 }
 
 fn status(task: &Task) -> String {
-    let status = serde_json::to_value(&task.status).unwrap_or_default();
+    let status = serde_json::to_value(task.status).unwrap_or_default();
     status.as_str().unwrap_or_default().replace('_', " ")
 }
 

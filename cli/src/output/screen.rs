@@ -102,7 +102,8 @@ impl Screen {
         let end = if text.ends_with('\n') { "" } else { "\n" };
         self.without_bar(|| {
             let mut out = std::io::stdout().lock();
-            let _ = out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes())).and_then(|()| out.flush());
+            let _ =
+                out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes())).and_then(|()| out.flush());
         });
     }
 

@@ -94,7 +94,11 @@ mod tests {
 
     #[test]
     fn descriptions_are_wrapped_and_long_names_stand_alone() {
-        let rows = [["add", "a b", "Add two numbers, however long they are"], ["日本語", "", "wide"], ["a_name_that_is_too_long", "x", "more"]];
+        let rows = [
+            ["add", "a b", "Add two numbers, however long they are"],
+            ["日本語", "", "wide"],
+            ["a_name_that_is_too_long", "x", "more"],
+        ];
         let rows = rows.map(|row| row.map(str::to_owned)).to_vec();
         let table = Table { rows, columns: 40, style: Style { colours: false } };
         let expected = "  add     a b  Add two numbers, however\n               long they are\n  日本語       wide\n  a_name_that_is_too_long\n          x    more\n";

@@ -28,7 +28,8 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
 }
 
 fn is_harmful(character: char) -> bool {
-    let turns = matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
+    let turns =
+        matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
     (character.is_control() && character != '\n' && character != '\t') || turns || character == '\u{feff}'
 }
 

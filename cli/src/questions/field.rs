@@ -183,7 +183,8 @@ fn choices(schema: &Value) -> Vec<Choice> {
 }
 
 fn is_email(text: &str) -> bool {
-    let plain = |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c == '@' || c.is_control());
+    let plain =
+        |part: &str| !part.is_empty() && !part.contains(|c: char| c.is_whitespace() || c == '@' || c.is_control());
     text.split_once('@').is_some_and(|(name, host)| plain(name) && plain(host))
 }
 
@@ -202,7 +203,9 @@ fn is_date(text: &str) -> bool {
         let is_plain = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
         if is_plain { text.parse::<u32>().ok() } else { None }
     };
-    let (Some(year), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2)) else { return false };
+    let (Some(year), Some(month), Some(day)) = (number(year, 4), number(month, 2), number(day, 2)) else {
+        return false;
+    };
     let is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
     let days = match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
@@ -222,10 +225,14 @@ fn is_date_time(text: &str) -> bool {
     let pair = |text: &str, most: u32| text.len() == 2 && text.parse::<u32>().is_ok_and(|number| number <= most);
     let (clock, fraction) = clock.split_once('.').map_or((clock, None), |(clock, rest)| (clock, Some(rest)));
     let parts: Vec<_> = clock.split(':').collect();
-    let is_clock = matches!(parts.as_slice(), [hour, minute, second] if pair(hour, 23) && pair(minute, 59) && pair(second, 60));
+    let is_clock =
+        matches!(parts.as_slice(), [hour, minute, second] if pair(hour, 23) && pair(minute, 59) && pair(second, 60));
     let is_fraction = fraction.is_none_or(|rest| !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()));
     let is_zone = zone.eq_ignore_ascii_case("z")
-        || zone.get(1..).and_then(|zone| zone.split_once(':')).is_some_and(|(hour, minute)| pair(hour, 23) && pair(minute, 59));
+        || zone
+            .get(1..)
+            .and_then(|zone| zone.split_once(':'))
+            .is_some_and(|(hour, minute)| pair(hour, 23) && pair(minute, 59));
     is_date(date) && is_clock && is_fraction && is_zone
 }
 
@@ -260,7 +267,12 @@ mod tests {
         for (day, good) in [("2026-02-28", true), ("2026-02-29", false), ("2024-02-29", true), ("26-1-1", false)] {
             assert_eq!(field("day").value(day).is_ok(), good, "{day}");
         }
-        for (time, good) in [("2026-07-28T12:00:00Z", true), ("2026-07-28T12:00:00.25+02:00", true), ("2026-07-28", false), ("2026-07-28T25:00:00Z", false)] {
+        for (time, good) in [
+            ("2026-07-28T12:00:00Z", true),
+            ("2026-07-28T12:00:00.25+02:00", true),
+            ("2026-07-28", false),
+            ("2026-07-28T25:00:00Z", false),
+        ] {
             assert_eq!(field("time").value(time).is_ok(), good, "{time}");
         }
         assert!(matches!(&field("colour").kind, Kind::One(choices) if choices[1].title == "green"));

@@ -76,7 +76,11 @@ fn many(term: &Term, theme: &dyn Theme, field: &Field, choices: &[Choice]) -> di
         let chosen = select.interact_on(term)?;
         match field.check_count(chosen.len()) {
             Ok(()) => {
-                return Ok(chosen.into_iter().filter_map(|at| choices.get(at)).map(|choice| choice.value.clone()).collect());
+                return Ok(chosen
+                    .into_iter()
+                    .filter_map(|at| choices.get(at))
+                    .map(|choice| choice.value.clone())
+                    .collect());
             }
             Err(why) => term.write_line(&why)?,
         }

@@ -20,7 +20,11 @@ pub(super) fn ask(screen: &Screen, message: &str, url: &str) -> dialoguer::Resul
     let term = Term::stderr();
     let style = screen.error_style();
     let text = wrapped(screen, message, "  ");
-    term.write_line(&format!("{}\n{text}\n  {}", style.bold("The server asks to visit a page:"), style.name(&one_line(url))))?;
+    term.write_line(&format!(
+        "{}\n{text}\n  {}",
+        style.bold("The server asks to visit a page:"),
+        style.name(&one_line(url))
+    ))?;
     let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or(url);
     // What stands before an @ is no host.
     let host = one_line(host.rsplit('@').next().unwrap_or(host));
@@ -40,7 +44,9 @@ pub(crate) async fn visit(screen: &Screen, error: &Error) {
     }
     let Some(Ok(data)) = error.data().map(RawJson::to::<Value>) else { return };
     for page in data["elicitations"].as_array().into_iter().flatten() {
-        let (Some(url), message) = (page["url"].as_str(), page["message"].as_str().unwrap_or_default()) else { continue };
+        let (Some(url), message) = (page["url"].as_str(), page["message"].as_str().unwrap_or_default()) else {
+            continue;
+        };
         if !url.starts_with("https://") && !url.starts_with("http://") {
             continue;
         }

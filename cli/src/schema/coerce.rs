@@ -38,7 +38,7 @@ fn items(schema: Schema<'_>, depth: usize) -> Option<Schema<'_>> {
     const ANYTHING: &Value = &Value::Bool(true);
     let schema = schema.resolved();
     if schema.types().contains(&"array") || schema.get("items").is_some() {
-        return Some(schema.get("items").map_or(schema.of(ANYTHING), |items| schema.of(items).resolved()));
+        return Some(schema.get("items").map_or_else(|| schema.of(ANYTHING), |items| schema.of(items).resolved()));
     }
     if depth > DEPTH {
         return None;
@@ -53,7 +53,8 @@ fn one(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
     }
     if let Some(values) = schema.values() {
         let parsed: Option<Value> = serde_json::from_str(text).ok();
-        let same = |value: &&&Value| value.as_str() == Some(text) || (!value.is_string() && Some(**value) == parsed.as_ref());
+        let same =
+            |value: &&&Value| value.as_str() == Some(text) || (!value.is_string() && Some(**value) == parsed.as_ref());
         return values.iter().find(same).map(|value| (*value).clone());
     }
     let types = schema.types();
@@ -65,10 +66,14 @@ fn one(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
     }
     let mut alternatives = schema.alternatives();
     if !alternatives.is_empty() {
-        alternatives.sort_by_key(|schema| schema.types().iter().map(|name| rank(name)).max().unwrap_or(usize::from(schema.values().is_none()) * 5));
+        alternatives.sort_by_key(|schema| {
+            schema.types().iter().map(|name| rank(name)).max().unwrap_or_else(|| usize::from(schema.values().is_none()) * 5)
+        });
         return alternatives.into_iter().find_map(|schema| one(schema, text, depth + 1));
     }
-    if let Some(part) = schema.list("allOf").into_iter().find(|part| !part.types().is_empty() || part.values().is_some()) {
+    if let Some(part) =
+        schema.list("allOf").into_iter().find(|part| !part.types().is_empty() || part.values().is_some())
+    {
         return one(part, text, depth + 1);
     }
     if schema.get("properties").is_some() {

@@ -37,7 +37,9 @@ fn words(schema: Schema<'_>, depth: usize, plural: bool) -> String {
         named.dedup();
         return named.join(" or ");
     }
-    if let Some(part) = schema.list("allOf").into_iter().find(|part| !part.types().is_empty() || part.values().is_some()) {
+    if let Some(part) =
+        schema.list("allOf").into_iter().find(|part| !part.types().is_empty() || part.values().is_some())
+    {
         return words(part, depth + 1, plural);
     }
     if schema.get("properties").is_some() {

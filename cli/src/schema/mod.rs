@@ -77,8 +77,7 @@ impl<'a> Schema<'a> {
     /// The properties of an object, in their order, those of `allOf` included.
     pub(crate) fn properties(self) -> Vec<(&'a str, Self)> {
         let own = self.resolved().get("properties").and_then(Value::as_object);
-        let mut all: Vec<_> =
-            own.into_iter().flatten().map(|(name, at)| (name.as_str(), self.of(at))).collect();
+        let mut all: Vec<_> = own.into_iter().flatten().map(|(name, at)| (name.as_str(), self.of(at))).collect();
         for part in self.resolved().list("allOf") {
             for (name, schema) in part.properties() {
                 if all.iter().all(|(known, _)| *known != name) {
@@ -128,7 +127,9 @@ pub(crate) fn arguments(what: &str, schema: &Value, given: Given) -> Outcome<Map
     for (name, texts) in given.texts {
         let property = properties.iter().find(|(known, _)| *known == name).map(|(_, schema)| *schema);
         let value = match property {
-            Some(property) => coerce(property, &texts).map_err(|why| Failure::misuse(format!("{what}: {name}: {why}")))?,
+            Some(property) => {
+                coerce(property, &texts).map_err(|why| Failure::misuse(format!("{what}: {name}: {why}")))?
+            }
             None => texts.into_iter().next_back().map_or(Value::Null, Value::String),
         };
         arguments.insert(name, value);

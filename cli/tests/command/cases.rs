@@ -1,13 +1,14 @@
 //! The cases of `tests/cli/*.toml`: arguments, and what is printed.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 
+use crate::http::Http;
 use crate::place::{command, everything, python, root};
 
 #[derive(Deserialize, Serialize)]
@@ -20,7 +21,8 @@ struct Suite {
 #[serde(deny_unknown_fields)]
 struct Case {
     name: String,
-    /// `{everything}`, `{url}`, `{python}` and `{dir}` stand for what differs from machine to machine.
+    /// `{everything}`, `{command}`, `{url}`, `{protected}` (of a server that wants a login), `{python}` and `{dir}` stand for
+    /// what differs from machine to machine.
     args: Vec<String>,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     stdin: String,
@@ -43,34 +45,6 @@ struct Case {
     leaves: BTreeMap<String, String>,
 }
 
-/// The fixture server on a port.
-struct Http {
-    child: Child,
-    url: String,
-}
-
-impl Http {
-    fn start() -> Self {
-        let mut child = Command::new(everything())
-            .args(["--http", "127.0.0.1:0"])
-            .stdin(Stdio::null())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
-        let url = lines.by_ref().map(Result::unwrap).find_map(|line| line.strip_prefix("ready ").map(str::to_owned));
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, url: url.expect("ready URL") }
-    }
-}
-
-impl Drop for Http {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 /// What was printed, without what differs each time.
 struct Masks {
     texts: Vec<(String, &'static str)>,
@@ -78,12 +52,15 @@ struct Masks {
 }
 
 impl Masks {
-    fn new(dir: &Path, url: &str) -> Self {
+    fn new(dir: &Path, url: &str, protected: &str) -> Self {
         let real = dir.canonicalize().unwrap();
         let mut texts = vec![
             (real.to_str().unwrap().to_owned(), "{dir}"),
             (dir.to_str().unwrap().to_owned(), "{dir}"),
             (url.to_owned(), "{url}"),
+            (protected.to_owned(), "{protected}"),
+            (command().join(" "), "{command}"),
+            (command()[0].clone(), "{command}"),
             (everything(), "{everything}"),
         ];
         texts.extend(python().map(|path| (path, "{python}")));
@@ -108,22 +85,29 @@ impl Masks {
     }
 }
 
-fn run(case: &mut Case, url: &str) -> Vec<String> {
+fn run(case: &mut Case, url: &str, protected: &str) -> Vec<String> {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in &case.files {
         let path = dir.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text.replace("{everything}", &everything())).unwrap();
     }
-    let masks = Masks::new(dir.path(), url);
+    let masks = Masks::new(dir.path(), url, protected);
     let filled = |text: &str| {
-        let text = text.replace("{everything}", &everything()).replace("{url}", url);
+        let text = text.replace("{everything}", &everything()).replace("{url}", url).replace("{protected}", protected);
         let text = text.replace("{dir}", dir.path().to_str().unwrap());
         text.replace("{python}", &python().unwrap_or_default())
     };
     let words = command();
     let mut program = Command::new(&words[0]);
-    program.args(&words[1..]).args(case.args.iter().map(|word| filled(word))).current_dir(dir.path());
+    program.args(&words[1..]).current_dir(dir.path());
+    for word in &case.args {
+        if word == "{command}" {
+            program.args(&words)
+        } else {
+            program.arg(filled(word))
+        };
+    }
     program.env("COLUMNS", "80").env_remove("VIRTUAL_ENV").env_remove("NO_COLOR");
     if let Some(python) = python() {
         program.env("VIRTUAL_ENV", Path::new(&python).parent().unwrap().parent().unwrap());
@@ -162,33 +146,39 @@ fn has(needed: &str) -> bool {
     match needed {
         "" => true,
         "python" => python().is_some(),
-        other => Command::new(other).arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()),
+        other => {
+            Command::new(other).arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
+        }
     }
 }
 
 #[test]
 fn each_case_prints_what_it_says() {
-    let http = Http::start();
+    let http = Http::start(&[]);
+    let auth = r#"{"issuer": "http://127.0.0.1:9", "resource": "http://127.0.0.1/mcp"}"#;
+    let protected = Http::start(&[("EVERYTHING_AUTH", auth)]);
     let mut wrong = Vec::new();
     let mut count = 0;
-    let mut paths: Vec<_> = std::fs::read_dir(root().join("tests/cli")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        std::fs::read_dir(root().join("tests/cli")).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
+    let lines = Regex::new(r"\[\n((?:    .*,\n)+)\]\n").unwrap();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|ending| ending == "toml")) {
         let text = std::fs::read_to_string(path).unwrap();
         let mut suite: Suite = toml::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         for case in suite.case.iter_mut() {
             if has(&case.needs) {
-                wrong.extend(run(case, &http.url));
+                wrong.extend(run(case, &http.url, &protected.url));
                 count += 1;
             } else {
                 eprintln!("{}: left out, there is no {}", case.name, case.needs);
             }
         }
         if std::env::var_os("TRICORN_BLESS").is_some() {
-            let head: String = text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
+            let head: String =
+                text.lines().take_while(|line| line.starts_with('#')).map(|line| format!("{line}\n")).collect();
             let written = toml::to_string_pretty(&suite).unwrap();
             // Arguments on one line.
-            let lines = Regex::new(r"\[\n((?:    .*,\n)+)\]\n").unwrap();
             let written = lines.replace_all(&written, |found: &regex::Captures<'_>| {
                 let words: Vec<_> = found[1].lines().map(|line| line.trim().trim_end_matches(',')).collect();
                 format!("[{}]\n", words.join(", "))

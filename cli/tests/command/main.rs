@@ -7,5 +7,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cases;
+mod conversations;
+mod http;
 mod place;
 mod terminal;

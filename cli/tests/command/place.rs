@@ -22,7 +22,8 @@ pub(crate) fn everything() -> String {
     }
     let name = format!("example-everything{}", std::env::consts::EXE_SUFFIX);
     let own = Path::new(env!("CARGO_BIN_EXE_tricorn")).parent().unwrap();
-    let places = [own.join(&name), own.with_file_name("release").join(&name), root().join("target/release").join(&name)];
+    let places =
+        [own.join(&name), own.with_file_name("release").join(&name), root().join("target/release").join(&name)];
     let found = places.iter().find(|path| path.is_file());
     let found = found.expect("the fixture server: cargo build -p example-everything, or TRICORN_EVERYTHING");
     found.to_str().unwrap().to_owned()

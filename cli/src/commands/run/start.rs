@@ -33,9 +33,9 @@ pub(super) fn start(found: Found, screen: &Screen) -> Outcome<u8> {
     }
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let mut child = program.spawn().map_err(|error| {
-            Failure::new(UNREACHABLE, format!("{}: cannot start {command:?}: {error}", found.name))
-        })?;
+        let mut child = program
+            .spawn()
+            .map_err(|error| Failure::new(UNREACHABLE, format!("{}: cannot start {command:?}: {error}", found.name)))?;
         // The terminal's Ctrl-C reaches it, too; SIGTERM is passed on.
         let mut signals = Signals::new();
         loop {

@@ -16,7 +16,7 @@ use super::front::internal;
 use crate::output::{Screen, shown};
 use crate::target::Found;
 
-/// How long a connection stays that nobody uses: as long as a session does.
+/// How long a connection stays that nobody uses, whatever has become of its session.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Calls of one session at a time whose contexts are kept.
 const AT_WORK: usize = 1024;
@@ -147,7 +147,24 @@ impl Upstreams {
         }
         let upstream = Arc::new(self.connect(context).await?);
         *place = Some(upstream.clone());
+        self.ends_with(context, &upstream);
         Ok(upstream)
+    }
+
+    /// Ends a connection when the session that it is for has ended.
+    fn ends_with(self: &Arc<Self>, context: &Context, upstream: &Arc<Upstream>) {
+        let Ok(session) = context.session() else { return };
+        let (upstreams, upstream) = (Arc::downgrade(self), Arc::downgrade(upstream));
+        let id = context.request().transport.session_id.clone();
+        self.spawn(async move {
+            session.ended().await;
+            if let Some(upstreams) = upstreams.upgrade() {
+                upstreams.lock().retain(|entry| entry.session != id);
+            }
+            if let Some(upstream) = upstream.upgrade() {
+                upstream.client.close().await;
+            }
+        });
     }
 
     /// The place of a session, and those that nobody has used for long or that there are too many of.
@@ -170,7 +187,8 @@ impl Upstreams {
             stays
         });
         if entries.len() >= self.most {
-            let oldest = entries.iter().enumerate().filter(|(_, entry)| !is_busy(entry)).min_by_key(|(_, entry)| entry.used);
+            let oldest =
+                entries.iter().enumerate().filter(|(_, entry)| !is_busy(entry)).min_by_key(|(_, entry)| entry.used);
             if let Some(at) = oldest.map(|(at, _)| at) {
                 gone.push(entries.remove(at).place);
             }
