@@ -13,12 +13,13 @@ use tricorn::protocol::LogLevel;
 use tricorn::{CallOptions, Error, TaskOptions};
 
 use crate::arguments::Connection;
+use crate::bridge::Bridge;
 use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
 use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
 use crate::output::{Screen, one_line, shown};
 use crate::questions;
-use crate::target::{self, Found, Way};
+use crate::target::{self, Found, Reach, Way};
 
 /// Lines that are kept of a server until it is connected.
 const OPENING: usize = 200;
@@ -35,6 +36,8 @@ pub(crate) struct Session {
     pub(crate) screen: Screen,
     /// True if whoever calls can be asked: then requests take as long as they take.
     waits: bool,
+    /// What is between, when the target is many servers.
+    bridge: Option<Bridge>,
 }
 
 /// What of the server is heard while the command runs.
@@ -83,7 +86,7 @@ pub(crate) fn run(
         if outcome.is_none() {
             screen.line("cancelled (Ctrl-C again quits at once)");
         }
-        if interrupts.second(session.client.close()).await.is_none() {
+        if interrupts.second(session.close()).await.is_none() {
             return Err(Failure::silent(INTERRUPTED));
         }
         outcome.unwrap_or_else(|| Err(Failure::silent(INTERRUPTED)))
@@ -96,23 +99,32 @@ pub(crate) fn run(
 async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &Screen) -> Outcome<Session> {
     let options = options(connection);
     let heard = Arc::new(Heard::new(screen, connection.log_level == "debug"));
-    let handlers = match (hears, &found.target) {
-        (Hears::All, _) => questions::handlers(connection.sampler.as_deref(), screen, &Handle::current())?,
-        _ => Handlers::new(),
+    let handlers = match hears {
+        Hears::All => questions::handlers(connection.sampler.as_deref(), screen, &Handle::current())?,
+        Hears::Nothing => Handlers::new(),
     };
     // Hearing of changes costs a request.
-    let is_heard = hears == Hears::All || matches!(found.target, Target::Command { .. });
+    let is_heard = hears == Hears::All || matches!(found.reach, Reach::One(Target::Command { .. }));
     let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
-    let client = match Client::connect_with(&found.target, &options, &handlers).await {
+    let name = found.name.clone();
+    let (connected, bridge) = match &found.reach {
+        Reach::One(target) => (Client::connect_with(target, &options, &handlers).await, None),
+        Reach::Many(_) => {
+            let own = options.clone();
+            let bridge = Bridge::new(found, options, screen, 1).await?;
+            (Client::in_memory_with(&bridge.server, &own, &handlers).await, Some(bridge))
+        }
+    };
+    let client = match connected {
         Ok(client) => client,
         Err(error) => {
             heard.failed().await;
-            return Err(Failure::connecting(&found.name, &error));
+            return Err(Failure::connecting(&name, &error));
         }
     };
     heard.connected();
     let waits = screen.can_ask() && connection.timeout.is_none();
-    Ok(Session { client, name: found.name, screen: screen.clone(), waits })
+    Ok(Session { client, name, screen: screen.clone(), waits, bridge })
 }
 
 /// The client's options as the command line has them.
@@ -143,6 +155,13 @@ fn log_level(name: &str) -> Outcome<Option<LogLevel>> {
 }
 
 impl Session {
+    async fn close(&self) {
+        self.client.close().await;
+        if let Some(bridge) = &self.bridge {
+            bridge.close().await;
+        }
+    }
+
     /// The options of a request that may take long.
     pub(crate) fn patient(&self) -> CallOptions {
         let options = CallOptions::new();

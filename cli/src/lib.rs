@@ -4,6 +4,7 @@
 //! same command. It reads neither the process's arguments nor its name, and ends no process: that is its caller's.
 
 mod arguments;
+mod bridge;
 mod commands;
 mod connection;
 mod failure;

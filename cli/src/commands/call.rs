@@ -114,7 +114,7 @@ fn help(screen: &Screen, tool: &Entry) -> String {
     let mut table = Table::new(screen);
     for (argument, property) in &properties {
         let mut notes = describe(*property);
-        if let Some(default) = property.default() {
+        if let Some(default) = property.default().filter(|default| !default.is_null()) {
             notes.push_str(&format!(", default {default}"));
         }
         let optional = if required.contains(argument) { "" } else { "(optional) " };

@@ -32,7 +32,7 @@ impl Table {
 
     /// The rows, indented.
     pub(crate) fn text(&self) -> String {
-        let (names, notes) = (self.width(0, self.columns * 2 / 5), self.width(1, self.columns / 4));
+        let (names, notes) = (self.width(0, self.columns * 2 / 5), self.width(1, self.columns * 3 / 10));
         let mut text = String::new();
         for row in &self.rows {
             self.write(&mut text, row, names, notes);

@@ -17,6 +17,10 @@ const REQUIRED: i64 = -32042;
 /// # Errors
 /// The terminal is gone, or the user cancels.
 pub(super) fn ask(screen: &Screen, message: &str, url: &str) -> dialoguer::Result<bool> {
+    // Nothing but a page is opened, whatever else the system has programs for.
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return Ok(false);
+    }
     let term = Term::stderr();
     let style = screen.error_style();
     let text = wrapped(screen, message, "  ");
@@ -47,9 +51,6 @@ pub(crate) async fn visit(screen: &Screen, error: &Error) {
         let (Some(url), message) = (page["url"].as_str(), page["message"].as_str().unwrap_or_default()) else {
             continue;
         };
-        if !url.starts_with("https://") && !url.starts_with("http://") {
-            continue;
-        }
         if !screen.can_ask() {
             screen.line(&format!("visit this page, then try again: {}", one_line(url)));
             continue;

@@ -27,14 +27,19 @@ fn cells(count: u16) -> std::num::NonZero<u16> {
 }
 
 impl Terminal {
+    /// Starts it with the fixture server.
     fn start(columns: u16, env: &[(&str, &str)], args: &[&str]) -> Self {
+        let everything = everything();
+        Self::start_with(columns, env, &[args, &["--", &everything, "--stdio"]].concat())
+    }
+
+    fn start_with(columns: u16, env: &[(&str, &str)], args: &[&str]) -> Self {
         let size = PtySize { rows: 24, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let words = command();
         let mut program = CommandBuilder::new(&words[0]);
         program.args(&words[1..]);
         program.args(args);
-        program.args(["--", &everything(), "--stdio"]);
         program.env("TERM", "xterm-256color");
         program.env_remove("NO_COLOR");
         program.env_remove("KITTY_WINDOW_ID");
@@ -189,4 +194,32 @@ fn control_characters_of_a_server_do_not_reach_the_terminal() {
     let mut terminal = Terminal::start(80, &[("NO_COLOR", "1")], &["call", "echo", "text:=\"a\\u001b[31mb\""]);
     assert_eq!(terminal.end(), 0);
     assert!(terminal.text().contains("a\\u{1b}[31mb"), "{}", terminal.text());
+}
+
+#[test]
+fn images_are_shown_where_the_terminal_can() {
+    for (name, value, sequence) in
+        [("KITTY_WINDOW_ID", "1", "\u{1b}_Ga=T,f=100,"), ("TERM_PROGRAM", "iTerm.app", "\u{1b}]1337;File=inline=1;")]
+    {
+        let mut terminal = Terminal::start(80, &[(name, value), ("TMUX", "")], &["call", "test_image_content"]);
+        assert_eq!(terminal.end(), 0);
+        assert!(String::from_utf8_lossy(&terminal.bytes).contains(sequence), "{name}");
+        assert!(terminal.text().contains("image/png (70 bytes): "), "{}", terminal.text());
+    }
+    let mut terminal = Terminal::start(80, &[], &["call", "test_image_content"]);
+    assert_eq!(terminal.end(), 0);
+    assert!(!String::from_utf8_lossy(&terminal.bytes).contains("1337"));
+}
+
+#[test]
+fn the_second_ctrl_c_quits_at_once() {
+    // A program that does not end by itself when it is let go.
+    let script = format!("trap '' INT TERM; {} --stdio; sleep 600", everything());
+    let args = ["call", "slow", "ms=60000", "--", "sh", "-c", &script];
+    let mut terminal = Terminal::start_with(80, &[], &args);
+    terminal.until("0/60000 started");
+    terminal.types("\u{3}");
+    terminal.until("cancelled");
+    terminal.types("\u{3}");
+    assert_eq!(terminal.end(), 130);
 }

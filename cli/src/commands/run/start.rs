@@ -8,13 +8,13 @@ use tricorn::client::{Stderr, Target};
 use crate::connection::runtime;
 use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
 use crate::output::Screen;
-use crate::target::Found;
+use crate::target::{Found, Reach};
 
 use super::signals::{Signals, pass};
 
 /// Starts the program with the standard streams of this one.
 pub(super) fn start(found: Found, screen: &Screen) -> Outcome<u8> {
-    let Target::Command { command, args, env, cwd, stderr } = found.target else {
+    let Reach::One(Target::Command { command, args, env, cwd, stderr }) = found.reach else {
         return Err(Failure::misuse(format!("{} is no program", found.name)));
     };
     let mut program = Command::new(&command);

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use tricorn::client::Client;
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::Kind;
 use tricorn::{CallOptions, Context, Error, Handler, Reply, Server};
 
+use super::behind::Facts;
 use super::upstream::{Upstreams, answered};
 
 /// Members of `_meta` that belong to one connection.
@@ -15,18 +15,14 @@ const OWN_META: &str = "io.modelcontextprotocol/";
 
 /// Makes a server of what the one behind says of itself. It speaks the revisions with sessions: what that one asks goes to
 /// whoever called it, while the call goes on.
-pub(super) fn server(scout: &Client, upstreams: &Arc<Upstreams>) -> Server {
-    let info: Value = scout.server_info().and_then(|info| info.to().ok()).unwrap_or_default();
-    let text = |name: &str| info[name].as_str().filter(|text| !text.is_empty());
-    let mut server = Server::new(text("name").unwrap_or("bridge")).revision("legacy");
-    server = server.version(text("version").unwrap_or("0.0.0"));
-    if let Some(title) = text("title") {
+pub(super) fn server(facts: &Facts, upstreams: &Arc<Upstreams>) -> Server {
+    let mut server = Server::new(&facts.name).revision("legacy").version(&facts.version);
+    if let Some(title) = &facts.title {
         server = server.title(title);
     }
-    if let Some(instructions) = scout.instructions() {
+    if let Some(instructions) = &facts.instructions {
         server = server.instructions(instructions);
     }
-    let capabilities = scout.capabilities();
     let ask = |method: &'static str| -> Option<Arc<dyn Handler>> {
         Some(Arc::new(Forward { method, upstreams: upstreams.clone() }))
     };
@@ -37,15 +33,15 @@ pub(super) fn server(scout: &Client, upstreams: &Arc<Upstreams>) -> Server {
         ("prompts", Kind::Prompt, "prompts/list", "prompts/get"),
     ];
     for (capability, kind, list, get) in sources {
-        if capabilities.has(capability) {
+        if (facts.has)(capability) {
             let get = (kind != Kind::ResourceTemplate).then(|| ask(get)).flatten();
             server.set_source(kind, ask(list), get);
         }
     }
-    if capabilities.has("completions") {
+    if (facts.has)("completions") {
         ask("completion/complete").into_iter().for_each(|handler| server.set_completion(handler));
     }
-    if capabilities.has("resources.subscribe") {
+    if (facts.has)("resources.subscribe") {
         server.set_subscription(Arc::new(Subscribe(upstreams.clone())));
     }
     server.set_roots_changed(Arc::new(RootsChanged(upstreams.clone())));
@@ -93,7 +89,7 @@ async fn forwarded(
             context.progress(progress, told["total"].as_f64(), told["message"].as_str());
         });
     }
-    upstream.client.request(method, Some(carried(params)), &options).await
+    upstream.behind.request(method, carried(params), &options).await
 }
 
 /// The parameters without what belongs to the connection that they came by.
@@ -130,10 +126,7 @@ impl Handler for Subscribe {
             let outcome = async {
                 let upstream = upstreams.of(&context).await?;
                 let _at_work = upstream.works_for(&context);
-                match asked["subscribed"] == true {
-                    true => upstream.client.subscribe(uri).await,
-                    false => upstream.client.unsubscribe(uri).await,
-                }
+                upstream.behind.subscribe(uri, asked["subscribed"] == true).await
             };
             match outcome.await {
                 Ok(()) => reply.value(RawJson::from_value(&json!(null))),
@@ -151,7 +144,7 @@ impl Handler for RootsChanged {
         let upstreams = self.0.clone();
         upstreams.clone().spawn(async move {
             if let Ok(upstream) = upstreams.of(&context).await {
-                let _ = upstream.client.notify("notifications/roots/list_changed", None);
+                upstream.behind.roots_changed();
             }
             reply.value(RawJson::from_value(&json!(null)));
         });

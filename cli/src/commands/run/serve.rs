@@ -1,13 +1,9 @@
 //! A server of one transport, served over the other.
 
-use std::sync::Arc;
-
-use tricorn::client::Client;
 use tricorn::http::HttpOptions;
 
-use super::front;
-use super::upstream::Upstreams;
 use crate::arguments::Run;
+use crate::bridge::Bridge;
 use crate::connection::{options, runtime};
 use crate::failure::{Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
 use crate::output::Screen;
@@ -17,18 +13,12 @@ use crate::target::Found;
 const SESSIONS: usize = 256;
 
 /// Serves `found` over HTTP at this address, over standard streams without one.
-pub(super) fn bridge(found: Found, http: Option<&str>, run: &Run, screen: &Screen) -> Outcome<u8> {
+pub(super) fn serve(found: Found, http: Option<&str>, run: &Run, screen: &Screen) -> Outcome<u8> {
     let address = http.map(address).transpose()?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let options = options(&run.connection);
-        // What it says of itself is asked first, so that a server that is not there is said before anybody connects.
-        let scout = Client::connect(&found.target, &options).await;
-        let scout = scout.map_err(|error| Failure::connecting(&found.name, &error))?;
-        let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), SESSIONS));
-        let server = front::server(&scout, &upstreams);
-        upstreams.serves(&server);
-        scout.close().await;
+        let bridge = Bridge::new(found, options(&run.connection), screen, SESSIONS).await?;
+        let server = &bridge.server;
         let mut ending = Ending::new();
         let status = match address {
             None => tokio::select! {
@@ -49,9 +39,8 @@ pub(super) fn bridge(found: Found, http: Option<&str>, run: &Run, screen: &Scree
                 Ok(status)
             }
         };
-        server.close();
         tokio::select! {
-            () = upstreams.close() => {}
+            () = bridge.close() => {}
             _ = ending.next() => {}
         }
         status

@@ -5,13 +5,14 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::Handle;
-use tricorn::client::{Client, ClientOptions, Events, Handlers};
+use tricorn::client::{ClientOptions, Events, Handlers};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Server};
 
+use super::behind::Behind;
 use super::front::internal;
 use crate::output::{Screen, shown};
 use crate::target::Found;
@@ -21,9 +22,13 @@ const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Calls of one session at a time whose contexts are kept.
 const AT_WORK: usize = 1024;
 
+/// What servers ask, and the capability that lets them.
+const QUESTIONS: [(&str, &str); 3] =
+    [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")];
+
 /// The connection of one session.
 pub(super) struct Upstream {
-    pub(super) client: Client,
+    pub(super) behind: Behind,
     callers: Arc<Callers>,
 }
 
@@ -122,6 +127,11 @@ impl Upstreams {
         let _ = self.server.set(server.clone());
     }
 
+    /// The target's name for people.
+    pub(super) fn name(&self) -> &str {
+        &self.found.name
+    }
+
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
         drop(self.runtime.spawn(work));
     }
@@ -137,7 +147,7 @@ impl Upstreams {
         for place in gone {
             self.spawn(async move {
                 if let Some(upstream) = place.lock().await.take() {
-                    upstream.client.close().await;
+                    upstream.behind.close().await;
                 }
             });
         }
@@ -162,7 +172,7 @@ impl Upstreams {
                 upstreams.lock().retain(|entry| entry.session != id);
             }
             if let Some(upstream) = upstream.upgrade() {
-                upstream.client.close().await;
+                upstream.behind.close().await;
             }
         });
     }
@@ -202,31 +212,27 @@ impl Upstreams {
     async fn connect(&self, context: &Context) -> Result<Upstream> {
         let callers = Arc::<Callers>::default();
         callers.lock().last = Some(context.clone());
-        let capabilities = &context.request().peer.capabilities;
-        let declared: Value = capabilities.raw().to().unwrap_or_default();
-        let told = Told {
-            server: self.server.get().cloned(),
-            callers: callers.clone(),
-            screen: self.screen.clone(),
-            name: self.found.name.clone(),
-        };
-        let mut handlers = Handlers::new().events(told);
-        for (capability, method) in
-            [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")]
-        {
-            if capabilities.has(capability) {
-                let passed = Asked { method, callers: callers.clone(), runtime: self.runtime.clone() };
-                let value = declared.get(capability).cloned().unwrap_or_else(|| json!({}));
-                handlers = handlers.answer(method, Arc::new(passed), value);
+        let (peer, calling) = (context.request().peer.clone(), callers.clone());
+        let (server, runtime) = (self.server.get().cloned(), self.runtime.clone());
+        let (screen, name) = (self.screen.clone(), self.found.name.clone());
+        let handlers = move |member: &str| {
+            let is_alone = member.is_empty();
+            let name = if is_alone { name.clone() } else { member.to_owned() };
+            let (server, callers, screen) = (server.clone(), calling.clone(), screen.clone());
+            let told = Told { server, callers, screen, name, is_alone };
+            let declared: Value = peer.capabilities.raw().to().unwrap_or_default();
+            let mut handlers = Handlers::new().events(told);
+            for (capability, method) in QUESTIONS {
+                if let Some(value) = declared.get(capability) {
+                    let passed = Asked { method, callers: calling.clone(), runtime: runtime.clone() };
+                    handlers = handlers.answer(method, Arc::new(passed), value.clone());
+                }
             }
-        }
-        let client = Client::connect_with(&self.found.target, &self.options, &handlers).await?;
-        if client.capabilities().has("logging") {
-            // Who does not want all of it is not told all of it.
-            #[expect(deprecated, reason = "servers that log in this way are there")]
-            let _ = client.set_log_level(LogLevel::Debug).await;
-        }
-        Ok(Upstream { client, callers })
+            handlers
+        };
+        let behind = Behind::connect(&self.found.reach, &self.options, handlers).await?;
+        behind.log_all().await;
+        Ok(Upstream { behind, callers })
     }
 
     /// Ends all connections.
@@ -236,7 +242,7 @@ impl Upstreams {
         for entry in entries {
             closing.spawn(async move {
                 if let Some(upstream) = entry.place.lock().await.take() {
-                    upstream.client.close().await;
+                    upstream.behind.close().await;
                 }
             });
         }
@@ -288,6 +294,8 @@ struct Told {
     callers: Arc<Callers>,
     screen: Screen,
     name: String,
+    /// There is no other server behind the bridge.
+    is_alone: bool,
 }
 
 impl Events for Told {
@@ -319,7 +327,9 @@ impl Events for Told {
     }
 
     fn closed(&self, _reason: &Error) {
-        self.callers.end();
+        if self.is_alone {
+            self.callers.end();
+        }
     }
 }
 
