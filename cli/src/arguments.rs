@@ -94,9 +94,9 @@ pub(crate) enum Command {
     /// Lists, follows or cancels the tasks of a server.
     #[command(after_help = help("tricorn tasks https://example.com/mcp\n  tricorn tasks https://example.com/mcp 786f --result"))]
     Tasks(Tasks),
-    /// Starts a server, on standard streams or HTTP.
+    /// Serves a target over standard streams or HTTP.
     #[command(after_help = help(
-        "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run mcp.json#weather"
+        "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
     ))]
     Run(Run),
     /// Writes a completion script for a shell.

@@ -152,7 +152,9 @@ async fn asked(group: &ClientGroup, method: &str, params: &RawJson, options: &Ca
         "prompts/get" => {
             RawJson::from_value(&group.get_prompt_with(text("name"), arguments(), options).await.map_err(invalid)?)
         }
-        "resources/read" => RawJson::from_value(&group.read_resource_with(text("uri"), options).await.map_err(invalid)?),
+        "resources/read" => {
+            RawJson::from_value(&group.read_resource_with(text("uri"), options).await.map_err(invalid)?)
+        }
         "completion/complete" => {
             let (reference, argument) = (&params["ref"], &params["argument"]);
             let (kind, name) = match reference["uri"].as_str() {

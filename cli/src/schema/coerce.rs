@@ -67,7 +67,12 @@ fn one(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
     let mut alternatives = schema.alternatives();
     if !alternatives.is_empty() {
         alternatives.sort_by_key(|schema| {
-            schema.types().iter().map(|name| rank(name)).max().unwrap_or_else(|| usize::from(schema.values().is_none()) * 5)
+            schema
+                .types()
+                .iter()
+                .map(|name| rank(name))
+                .max()
+                .unwrap_or_else(|| usize::from(schema.values().is_none()) * 5)
         });
         return alternatives.into_iter().find_map(|schema| one(schema, text, depth + 1));
     }
