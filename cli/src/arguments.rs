@@ -387,6 +387,12 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
 
 /// What clap says on several lines.
 fn on_one_line(error: &clap::Error, launcher: &Launcher) -> String {
+    if let (ErrorKind::ValueValidation, Some(ContextValue::String(option)), Some(why)) =
+        (error.kind(), error.get(ContextKind::InvalidArg), std::error::Error::source(error))
+    {
+        // The value may be a secret.
+        return format!("{option}: {why}");
+    }
     let text = error.to_string();
     let said = text.strip_prefix("error: ").unwrap_or(&text);
     let said = said.split("\n\nUsage:").next().unwrap_or(said).split("\n\nFor more").next().unwrap_or(said);

@@ -118,7 +118,9 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     let client = match connected {
         Ok(client) => client,
         Err(error) => {
-            heard.failed().await;
+            if is_heard {
+                heard.failed().await;
+            }
             return Err(Failure::connecting(&name, &error));
         }
     };

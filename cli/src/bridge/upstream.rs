@@ -101,7 +101,7 @@ type Slot = Arc<tokio::sync::Mutex<Option<Arc<Upstream>>>>;
 struct Entry {
     session: Option<Arc<str>>,
     used: Instant,
-    place: Slot,
+    slot: Slot,
 }
 
 /// All of them.
@@ -143,48 +143,43 @@ impl Upstreams {
     /// The connection of the session that a request came in.
     pub(super) async fn of(self: &Arc<Self>, context: &Context) -> Result<Arc<Upstream>> {
         let session = context.request().transport.session_id.clone();
-        let (place, gone) = self.place(session);
-        for place in gone {
-            self.spawn(async move {
-                if let Some(upstream) = place.lock().await.take() {
-                    upstream.behind.close().await;
-                }
-            });
+        let (slot, is_new, gone) = self.slot(session);
+        for slot in gone {
+            self.spawn(async move { end(&slot).await });
         }
-        let mut place = place.lock().await;
+        if is_new {
+            self.ends_with_session(context, &slot);
+        }
+        let mut place = slot.lock().await;
         if let Some(upstream) = place.as_ref().filter(|upstream| !upstream.callers.is_over()) {
             return Ok(upstream.clone());
         }
         let upstream = Arc::new(self.connect(context).await?);
         *place = Some(upstream.clone());
-        self.ends_with(context, &upstream);
         Ok(upstream)
     }
 
     /// Ends a connection when the session that it is for has ended.
-    fn ends_with(self: &Arc<Self>, context: &Context, upstream: &Arc<Upstream>) {
+    fn ends_with_session(self: &Arc<Self>, context: &Context, slot: &Slot) {
         let Ok(session) = context.session() else { return };
-        let (upstreams, upstream) = (Arc::downgrade(self), Arc::downgrade(upstream));
-        let id = context.request().transport.session_id.clone();
+        let (upstreams, slot) = (Arc::downgrade(self), slot.clone());
         self.spawn(async move {
             session.ended().await;
             if let Some(upstreams) = upstreams.upgrade() {
-                upstreams.lock().retain(|entry| entry.session != id);
+                upstreams.lock().retain(|entry| !Arc::ptr_eq(&entry.slot, &slot));
             }
-            if let Some(upstream) = upstream.upgrade() {
-                upstream.behind.close().await;
-            }
+            end(&slot).await;
         });
     }
 
-    /// The place of a session, and those that nobody has used for long or that there are too many of.
-    fn place(&self, session: Option<Arc<str>>) -> (Slot, Vec<Slot>) {
+    /// The slot of a session, true if it is new, and those that nobody has used for long or that there are too many of.
+    fn slot(&self, session: Option<Arc<str>>) -> (Slot, bool, Vec<Slot>) {
         let (mut entries, now) = (self.lock(), Instant::now());
         if let Some(entry) = entries.iter_mut().find(|entry| entry.session == session) {
             entry.used = now;
-            return (entry.place.clone(), Vec::new());
+            return (entry.slot.clone(), false, Vec::new());
         }
-        let is_busy = |entry: &Entry| match entry.place.try_lock() {
+        let is_busy = |entry: &Entry| match entry.slot.try_lock() {
             Ok(place) => place.as_ref().is_some_and(|upstream| upstream.is_at_work()),
             Err(_) => true,
         };
@@ -192,7 +187,7 @@ impl Upstreams {
         entries.retain(|entry| {
             let stays = now.duration_since(entry.used) < IDLE || is_busy(entry);
             if !stays {
-                gone.push(entry.place.clone());
+                gone.push(entry.slot.clone());
             }
             stays
         });
@@ -200,12 +195,12 @@ impl Upstreams {
             let oldest =
                 entries.iter().enumerate().filter(|(_, entry)| !is_busy(entry)).min_by_key(|(_, entry)| entry.used);
             if let Some(at) = oldest.map(|(at, _)| at) {
-                gone.push(entries.remove(at).place);
+                gone.push(entries.remove(at).slot);
             }
         }
-        let place = Arc::new(tokio::sync::Mutex::new(None));
-        entries.push(Entry { session, used: now, place: place.clone() });
-        (place, gone)
+        let slot = Arc::new(tokio::sync::Mutex::new(None));
+        entries.push(Entry { session, used: now, slot: slot.clone() });
+        (slot, true, gone)
     }
 
     /// Connects for a client, with the capabilities that it has.
@@ -240,13 +235,17 @@ impl Upstreams {
         let entries = std::mem::take(&mut *self.lock());
         let mut closing = tokio::task::JoinSet::new();
         for entry in entries {
-            closing.spawn(async move {
-                if let Some(upstream) = entry.place.lock().await.take() {
-                    upstream.behind.close().await;
-                }
-            });
+            closing.spawn(async move { end(&entry.slot).await });
         }
         while closing.join_next().await.is_some() {}
+    }
+}
+
+/// Ends the connection that is there.
+async fn end(slot: &Slot) {
+    let upstream = slot.lock().await.take();
+    if let Some(upstream) = upstream {
+        upstream.behind.close().await;
     }
 }
 

@@ -6,7 +6,7 @@ use dialoguer::{Input, MultiSelect, Select};
 use serde_json::{Map, Value};
 
 use super::field::{Choice, Field, Kind};
-use crate::output::{Screen, wrapped};
+use crate::output::{Screen, one_line, wrapped};
 
 /// Lets the user fill in a form; `None` when he declines.
 ///
@@ -49,8 +49,10 @@ fn ask(term: &Term, theme: &dyn Theme, field: &Field) -> dialoguer::Result<Optio
 
 fn text(term: &Term, theme: &dyn Theme, field: &Field) -> dialoguer::Result<Option<Value>> {
     let mut input = Input::<String>::with_theme(theme).with_prompt(field.prompt()).allow_empty(!field.is_required);
-    if let Some(default) = &field.default {
-        input = input.with_initial_text(default.as_str().map_or_else(|| default.to_string(), str::to_owned));
+    let default = field.default.as_ref().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned));
+    // What cannot be shown as it is is no default.
+    if let Some(default) = default.filter(|text| one_line(text) == *text) {
+        input = input.with_initial_text(default);
     }
     let given = input.validate_with(|text: &String| field.value(text).map(drop)).interact_text_on(term)?;
     Ok(field.value(&given).ok().flatten())

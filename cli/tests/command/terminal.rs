@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use portable_pty::{Child, CommandBuilder, MasterPty, PtySize, native_pty_system};
 
+use crate::http::Http;
 use crate::place::{command, everything};
 
 /// The longest that anything takes.
@@ -125,6 +126,28 @@ fn a_form_is_filled_in_and_each_field_is_checked() {
         assert!(text.contains("action=accept"), "{text}");
         assert!(terminal.has_colours());
     }
+}
+
+#[test]
+fn a_form_and_progress_come_through_a_bridge() {
+    let http = Http::start(&[]);
+    let behind: Vec<_> = command().into_iter().chain(["run".to_owned(), http.url.clone()]).collect();
+    let behind: Vec<_> = behind.iter().map(String::as_str).collect();
+    let mut terminal = Terminal::start_with(80, &[], &[&["call", "two_questions", "--"], &behind[..]].concat());
+    for (field, answer) in [("left", "one"), ("right", "two")] {
+        terminal.until("Decline");
+        terminal.types("\r");
+        terminal.until(&format!("{field} ›"));
+        terminal.types(&format!("{answer}\r"));
+        terminal.until(&format!("{field} · {answer}"));
+        // The next question has a screen of its own.
+        terminal.screen = vt100::Parser::new(cells(24), cells(80), 200);
+    }
+    assert_eq!(terminal.end(), 0);
+    assert!(terminal.text().contains("one two"), "{}", terminal.text());
+    let mut terminal = Terminal::start_with(80, &[], &[&["call", "slow", "ms=1000", "--"], &behind[..]].concat());
+    terminal.until("0/1000 started");
+    assert_eq!(terminal.end(), 0);
 }
 
 #[test]
