@@ -78,6 +78,25 @@ fn a_program_is_served_over_http() {
     assert!(String::from_utf8_lossy(&failed.stderr).contains("error 4242: custom refusal"), "{failed:?}");
 }
 
+#[cfg(unix)]
+#[test]
+fn a_program_behind_a_bridge_ends_with_its_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let ended = dir.path().join("ended");
+    let script = format!("{} --stdio; echo ended >> '{}'", everything(), ended.display());
+    let bridge = Http::of(made(&["run", "--http", "127.0.0.1:0", "--", "sh", "-c", &script]));
+    let lines = || std::fs::read_to_string(&ended).unwrap_or_default().lines().count();
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(30);
+    // The one that was asked what it is has ended before.
+    for count in 2..4 {
+        assert_eq!(stdout(&["call", &bridge.url, "add", "a=1", "b=2", "--revision", "legacy"]), "3");
+        while lines() < count {
+            assert!(std::time::Instant::now() < end, "{} have ended, not {count}", lines());
+            std::thread::yield_now();
+        }
+    }
+}
+
 #[test]
 fn each_shell_has_its_completions() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
