@@ -39,7 +39,7 @@ impl Failure {
 
     /// Makes a failure of why there is no connection to `target`.
     pub(crate) fn connecting(target: &str, error: &Error) -> Self {
-        let message = error.message();
+        let message = &in_options(error.message());
         match error.kind() {
             ErrorKind::Misuse => Self::misuse(message),
             ErrorKind::Auth => Self::login(target, message),
@@ -73,6 +73,11 @@ impl Failure {
         let hint = "give a token with --header \"Authorization: Bearer TOKEN\"";
         Self::new(LOGIN, format!("{what}: a login is needed: {message}; {hint}"))
     }
+}
+
+/// Names the options as the command line has them.
+fn in_options(message: &str) -> String {
+    message.replace("by the option \"revision\" (\"legacy\" or \"modern\")", "by --revision legacy, or modern")
 }
 
 /// What went wrong, without the command line, which whoever called has given or does not know.

@@ -8,6 +8,9 @@ use crate::failure::Outcome;
 use crate::output::{Table, first_line, one_line, pretty, wrapped};
 use crate::schema::signature;
 
+/// Lines of what a server says of itself; `--json` has all of them.
+const LINES: usize = 6;
+
 /// Lists what the server has.
 pub(super) async fn list(session: &Session, list: &List) -> Outcome<u8> {
     let all = !(list.tools || list.resources || list.templates || list.prompts);
@@ -73,7 +76,12 @@ fn head(session: &Session) -> String {
     let spoken = format!("{}, {}", client.transport(), client.revision().as_str());
     let mut head = format!("{}{version}{title}  {}\n", screen.style().bold(&name), screen.style().dim(&spoken));
     for text in [member("description"), client.instructions()].into_iter().flatten() {
-        head.push_str(&format!("{}\n", wrapped(screen, &text, "  ")));
+        let lines = wrapped(screen, &text, "  ");
+        let mut lines = lines.lines();
+        lines.by_ref().take(LINES).for_each(|line| head.push_str(&format!("{line}\n")));
+        if lines.next().is_some() {
+            head.push_str("  …\n");
+        }
     }
     head
 }

@@ -8,6 +8,9 @@ use super::text::{Style, shown};
 /// Blanks between two columns, and before the first.
 const GAP: usize = 2;
 
+/// Columns that a description should have.
+const READABLE: usize = 40;
+
 /// Rows of a name, notes and a description that is wrapped. Where a name is too long for its column, the rest of the row
 /// begins on the next line.
 pub(crate) struct Table {
@@ -49,7 +52,9 @@ impl Table {
     fn write(&self, text: &mut String, [name, notes, description]: &[String; 3], names: usize, noted: usize) {
         let gap = |width: usize| if width == 0 { 0 } else { width + GAP };
         let (first, second) = (GAP, GAP + gap(names));
-        let third = second + gap(noted);
+        // Where little room is left for descriptions they stand below the notes.
+        let is_stacked = self.columns < second + gap(noted) + READABLE;
+        let third = if is_stacked { second } else { second + gap(noted) };
         let mut at = first;
         text.push_str(&" ".repeat(first));
         text.push_str(&self.style.name(name));
@@ -63,9 +68,7 @@ impl Table {
                 at = 0;
             }
             text.push_str(&" ".repeat(column - at));
-            let width = if is_last { self.columns } else { self.columns.max(column + noted) };
-            let room = width.saturating_sub(column).max(20);
-            // Notes without a description have all of the line.
+            let room = self.columns.saturating_sub(column).max(20);
             let lines = textwrap::wrap(cell, room);
             for (line, wrapped) in lines.iter().enumerate() {
                 if line > 0 {
@@ -84,7 +87,10 @@ impl Table {
 pub(crate) fn wrapped(screen: &Screen, text: &str, indent: &str) -> String {
     let options = textwrap::Options::new(screen.columns()).initial_indent(indent).subsequent_indent(indent);
     let safe = shown(text);
-    let lines = safe.trim().lines().map(|line| textwrap::fill(line.trim_end(), &options));
+    let lines = safe.trim().lines().map(|line| match line.trim_end() {
+        "" => String::new(),
+        line => textwrap::fill(line, &options),
+    });
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -101,7 +107,7 @@ mod tests {
         ];
         let rows = rows.map(|row| row.map(str::to_owned)).to_vec();
         let table = Table { rows, columns: 40, style: Style { colours: false } };
-        let expected = "  add     a b  Add two numbers, however\n               long they are\n  日本語       wide\n  a_name_that_is_too_long\n          x    more\n";
+        let expected = "  add     a b\n          Add two numbers, however long\n          they are\n  日本語  wide\n  a_name_that_is_too_long\n          x\n          more\n";
         assert_eq!(table.text(), expected);
     }
 }

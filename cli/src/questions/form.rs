@@ -43,7 +43,7 @@ fn ask(term: &Term, theme: &dyn Theme, field: &Field) -> dialoguer::Result<Optio
     match &field.kind {
         Kind::Text => text(term, theme, field),
         Kind::One(choices) => one(term, theme, field, choices),
-        Kind::Many(choices) => many(term, theme, field, choices).map(Some),
+        Kind::Many(choices) => many(term, theme, field, choices),
     }
 }
 
@@ -68,7 +68,7 @@ fn one(term: &Term, theme: &dyn Theme, field: &Field, choices: &[Choice]) -> dia
     Ok(choices.get(chosen).map(|choice| choice.value.clone()))
 }
 
-fn many(term: &Term, theme: &dyn Theme, field: &Field, choices: &[Choice]) -> dialoguer::Result<Value> {
+fn many(term: &Term, theme: &dyn Theme, field: &Field, choices: &[Choice]) -> dialoguer::Result<Option<Value>> {
     let before = field.default.as_ref().and_then(Value::as_array);
     let defaults: Vec<_> =
         choices.iter().map(|choice| before.is_some_and(|before| before.contains(&choice.value))).collect();
@@ -76,13 +76,13 @@ fn many(term: &Term, theme: &dyn Theme, field: &Field, choices: &[Choice]) -> di
     loop {
         let select = MultiSelect::with_theme(theme).with_prompt(field.prompt()).items(&titles).defaults(&defaults);
         let chosen = select.interact_on(term)?;
+        if chosen.is_empty() && !field.is_required {
+            return Ok(None);
+        }
         match field.check_count(chosen.len()) {
             Ok(()) => {
-                return Ok(chosen
-                    .into_iter()
-                    .filter_map(|at| choices.get(at))
-                    .map(|choice| choice.value.clone())
-                    .collect());
+                let chosen = chosen.into_iter().filter_map(|at| choices.get(at));
+                return Ok(Some(chosen.map(|choice| choice.value.clone()).collect()));
             }
             Err(why) => term.write_line(&why)?,
         }
