@@ -45,6 +45,7 @@ impl Service for Router {
         if let Some(tasks) = self.tasks() {
             tasks.ended(&**peer);
         }
+        Self::ended(&**peer);
     }
 
     fn keeps(&self, peer: &Peer) -> bool {

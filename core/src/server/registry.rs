@@ -366,11 +366,14 @@ pub(crate) struct Overlay {
     pub(crate) router: Arc<super::Router>,
     pub(crate) changes: std::sync::OnceLock<std::sync::RwLock<Changes>>,
     pub(crate) roots: RootsNews,
+    /// Set when the session has ended.
+    pub(crate) ended: crate::signal::Signal,
 }
 
 impl Overlay {
     pub(crate) fn new(router: Arc<super::Router>) -> Self {
-        Self { router, changes: std::sync::OnceLock::new(), roots: RootsNews::default() }
+        let (changes, roots) = (std::sync::OnceLock::new(), RootsNews::default());
+        Self { router, changes, roots, ended: crate::signal::Signal::default() }
     }
 }
 

@@ -68,6 +68,15 @@ impl super::builder::Shared {
     }
 }
 
+impl super::Router {
+    /// Tells those that wait for it that a connection has ended, and its session.
+    pub(crate) fn ended(link: &dyn Link) {
+        if let Some(overlay) = link.session().get().and_then(|slot| slot.downcast_ref::<Overlay>()) {
+            overlay.ended.set();
+        }
+    }
+}
+
 /// View of one client, which may differ from that of others: for as long as its session lives, and only in revisions
 /// that have sessions.
 pub struct Session {
@@ -97,6 +106,13 @@ impl Session {
     fn overlay(&self) -> Result<&Overlay> {
         let slot = self.link.session().get().and_then(|slot| slot.downcast_ref::<Overlay>());
         slot.ok_or_else(|| Error::new(ErrorKind::Unsupported, "this connection has no session"))
+    }
+
+    /// Waits until the session has ended, so that what was kept for its client can go.
+    pub async fn ended(&self) {
+        if let Ok(overlay) = self.overlay() {
+            overlay.ended.wait().await;
+        }
     }
 
     fn changed<T>(&self, change: impl FnOnce(&mut Changes) -> T) -> Result<T> {

@@ -52,7 +52,7 @@ const BARE: [&str; 8] =
 
 /// The packages with tests that cargo runs. The others would be compiled once more, for nothing: extension modules link
 /// only into their hosts, whose own runners test them.
-const TESTED: [&str; 4] = ["tricorn", "xtask", "xtask-gen-types", "contract"];
+const TESTED: [&str; 5] = ["tricorn", "tricorn-cli", "xtask", "xtask-gen-types", "contract"];
 
 fn cargo_tests() -> Command {
     let mut tests = tool::cargo(&["test", "--release", "--no-fail-fast"]);

@@ -1,0 +1,453 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
+
+use crate::failure::{Failure, MISUSE, Outcome};
+use crate::launcher::Launcher;
+use crate::output::{Screen, version};
+
+/// Stands in the place of a target whose command line is given after `--`.
+const AFTER_DASHES: &str = "\u{1}";
+
+const TARGETS: &str = "\
+A target is one of
+  https://example.com/mcp      a URL
+  server.py, server.py:app     a Python file, with the name of its server
+  server.mjs, server.ts        a JavaScript or TypeScript file
+  folder, folder/Cargo.toml    a package of Rust or Swift, which is built first
+  mcp.json, mcp.json#weather   a configuration file, with the name of a server
+  … -- program argument …      a command line, after everything else";
+
+const CODES: &str = "\
+Exit status: 0 done, 1 the tool or the server said no, 2 misuse,
+3 no connection, 4 a login is needed, 130 Ctrl-C";
+
+/// Lists, calls and runs servers of the Model Context Protocol.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tricorn",
+    version,
+    disable_help_subcommand = true,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    styles = STYLES,
+    after_help = AFTER
+)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Yellow.on_default())
+    .usage(AnsiColor::Yellow.on_default())
+    .literal(AnsiColor::Green.on_default());
+
+const AFTER: &str = "\
+A target is a URL, a file (server.py, server.py:app, server.mjs, Cargo.toml, mcp.json#name) or a command line after --
+
+Examples:
+  tricorn list server.py
+  tricorn call https://example.com/mcp add a=1 b=2
+  tricorn read notes://today -- npx some-server
+
+`tricorn COMMAND --help` tells more of each.";
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Lists the tools, resources, templates and prompts of a server.
+    #[command(after_help = help("tricorn list server.py --tools\n  tricorn list --json -- npx some-server"))]
+    List(List),
+    /// Calls a tool.
+    #[command(
+        disable_help_flag = true,
+        override_usage = "tricorn call [OPTIONS] <TARGET> <TOOL> [KEY=VALUE|KEY:=JSON|@FILE.json]...",
+        after_help = help(
+            "tricorn call server.py add a=1 b=2\n  tricorn call server.py search words=a,b 'limits:={\"most\": 3}'\n  tricorn call server.py add --help\n  tricorn call add @arguments.json -- python server.py"
+        )
+    )]
+    Call(Call),
+    /// Reads a resource.
+    #[command(after_help = help("tricorn read server.py notes://today\n  tricorn read server.py image://logo -o logo.png"))]
+    Read(Read),
+    /// Gets a prompt.
+    #[command(after_help = help("tricorn prompt server.py review file=main.rs"))]
+    Prompt(Prompt),
+    /// Completes an argument of a prompt or a variable of a resource template.
+    #[command(after_help = help(
+        "tricorn complete server.py review language=py\n  tricorn complete server.py 'repo://{owner}/{name}' name=tri owner=ada"
+    ))]
+    Complete(Complete),
+    /// Tells of changes at a server until Ctrl-C.
+    #[command(after_help = help("tricorn listen https://example.com/mcp --uri notes://today"))]
+    Listen(Listen),
+    /// Asks a server for a sign of life.
+    #[command(after_help = help("tricorn ping https://example.com/mcp"))]
+    Ping(Ping),
+    /// Lists, follows or cancels the tasks of a server.
+    #[command(after_help = help("tricorn tasks https://example.com/mcp\n  tricorn tasks https://example.com/mcp 786f --result"))]
+    Tasks(Tasks),
+    /// Serves a target over standard streams or HTTP.
+    #[command(after_help = help(
+        "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
+    ))]
+    Run(Run),
+    /// Writes a completion script for a shell.
+    #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
+    Completions(Completions),
+}
+
+fn help(examples: &str) -> String {
+    format!("{TARGETS}\n\nExamples:\n  {examples}\n\n{CODES}")
+}
+
+/// What all commands say of how to connect.
+#[derive(Debug, Args, Default, Clone)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct Connection {
+    /// Gives up after so many seconds without an answer or progress; 0 for never
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(crate) timeout: Option<Duration>,
+    /// Sends an HTTP header, "NAME: VALUE", with every request
+    #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
+    pub(crate) header: Vec<(String, String)>,
+    /// Speaks this revision of the protocol only, or "legacy" or "modern" ones
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) revision: Option<String>,
+    /// Sets a variable, NAME=VALUE, in the environment of a server that is started
+    #[arg(long, short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
+    /// Answers the server's questions to a model: gets the request as JSON, prints the text
+    #[arg(long, value_name = "COMMAND", value_hint = ValueHint::CommandString)]
+    pub(crate) sampler: Option<String>,
+    /// Shows log messages of this level and above: debug, info, notice, warning, error, …, none
+    #[arg(long, value_name = "LEVEL", default_value = "info", hide_default_value = true)]
+    pub(crate) log_level: String,
+    #[arg(skip)]
+    pub(crate) command: Vec<String>,
+}
+
+/// `tricorn list`
+#[derive(Debug, Args)]
+pub(crate) struct List {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Lists tools, and what else is asked for
+    #[arg(long)]
+    pub(crate) tools: bool,
+    /// Lists resources, and what else is asked for
+    #[arg(long)]
+    pub(crate) resources: bool,
+    /// Lists resource templates, and what else is asked for
+    #[arg(long)]
+    pub(crate) templates: bool,
+    /// Lists prompts, and what else is asked for
+    #[arg(long)]
+    pub(crate) prompts: bool,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn call`
+#[derive(Debug, Args)]
+pub(crate) struct Call {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath, required_unless_present = "help")]
+    pub(crate) target: Option<String>,
+    /// The tool's name
+    #[arg(value_name = "TOOL", required_unless_present = "help")]
+    pub(crate) tool: Option<String>,
+    /// Arguments: KEY=VALUE as the tool's schema has it, KEY:=JSON, KEY=@FILE for a text, @FILE.json for all (@- standard input)
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// Prints the whole result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Starts it as a task of the server, prints the task's id and does not wait
+    #[arg(long)]
+    pub(crate) task: bool,
+    /// Puts images and sounds here; default: the system's folder for temporary files
+    #[arg(long, short, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<std::path::PathBuf>,
+    /// Shows the arguments of the tool, or without one this
+    #[arg(long, short = 'h')]
+    pub(crate) help: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn read`
+#[derive(Debug, Args)]
+pub(crate) struct Read {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// The resource's URI
+    #[arg(value_name = "URI")]
+    pub(crate) uri: String,
+    /// Writes what is read to this file
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<std::path::PathBuf>,
+    /// Prints the whole result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn prompt`
+#[derive(Debug, Args)]
+pub(crate) struct Prompt {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// The prompt's name
+    #[arg(value_name = "PROMPT")]
+    pub(crate) name: String,
+    /// Arguments, which are texts: KEY=VALUE, KEY=@FILE, @FILE.json for all
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) arguments: Vec<String>,
+    /// Prints the whole result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn complete`
+#[derive(Debug, Args)]
+pub(crate) struct Complete {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// The name of a prompt, or a resource template
+    #[arg(value_name = "PROMPT|TEMPLATE")]
+    pub(crate) reference: String,
+    /// The argument to complete, with what is there of it
+    #[arg(value_name = "KEY=BEGINNING")]
+    pub(crate) argument: String,
+    /// Arguments that are known already
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) others: Vec<String>,
+    /// Prints the whole result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn listen`
+#[derive(Debug, Args)]
+pub(crate) struct Listen {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Tells of this resource, too; without one, of all lists
+    #[arg(long, value_name = "URI")]
+    pub(crate) uri: Vec<String>,
+    /// Tells of this task, too
+    #[arg(long, value_name = "ID")]
+    pub(crate) task: Vec<String>,
+    /// Ends after so many changes
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+    /// Prints JSON, a change on each line
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn ping`
+#[derive(Debug, Args)]
+pub(crate) struct Ping {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn tasks`
+#[derive(Debug, Args)]
+pub(crate) struct Tasks {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// A task's id; without one all are listed
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<String>,
+    /// Waits for the task and prints its result
+    #[arg(long, requires = "id", conflicts_with = "cancel")]
+    pub(crate) result: bool,
+    /// Cancels the task
+    #[arg(long, requires = "id")]
+    pub(crate) cancel: bool,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Puts images and sounds of a result here; default: the system's folder for temporary files
+    #[arg(long, short, value_name = "FOLDER", value_hint = ValueHint::DirPath)]
+    pub(crate) output: Option<std::path::PathBuf>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn run`
+#[derive(Debug, Args)]
+pub(crate) struct Run {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Serves HTTP there; a part may be left out, of 127.0.0.1:8000
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8000", require_equals = false)]
+    pub(crate) http: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn completions`
+#[derive(Debug, Args)]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("expected seconds, such as 30 or 0.5, got {text:?}");
+    let number: f64 = text.parse().map_err(|_| wrong())?;
+    Duration::try_from_secs_f64(number).map_err(|_| wrong())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => Ok((name.trim().to_owned(), value.trim().to_owned())),
+        // The text may be a secret.
+        _ => Err("expected \"NAME: VALUE\"".to_owned()),
+    }
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected NAME=VALUE".to_owned()),
+    }
+}
+
+impl Connection {
+    /// True if the target is a command line.
+    pub(crate) fn is_command(target: &str) -> bool {
+        target == AFTER_DASHES
+    }
+}
+
+/// Reads the command line. `None` when everything that was asked for has been printed.
+pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Screen) -> Outcome<Option<Command>> {
+    let (mut own, command) = split(arguments)?;
+    if command.is_some() {
+        // After the name of the command, where the target's place is.
+        own.insert(own.len().min(1), AFTER_DASHES.into());
+    }
+    let line = std::iter::once(launcher.name().into()).chain(own);
+    let parsed = definition(launcher).try_get_matches_from(line).and_then(|found| Line::from_arg_matches(&found));
+    match parsed {
+        Ok(Line { command: mut found }) => {
+            match (found.connection_mut(), command) {
+                (Some(connection), Some(command)) => connection.command = command,
+                (None, Some(_)) => return Err(Failure::misuse("nothing may follow after -- here")),
+                _ => {}
+            }
+            Ok(Some(found))
+        }
+        Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
+            screen.styled_error(&error.render());
+            Err(Failure::silent(MISUSE))
+        }
+        Err(error) if error.use_stderr() => Err(Failure::misuse(on_one_line(&error, launcher))),
+        Err(error) => {
+            screen.styled(&error.render());
+            Ok(None)
+        }
+    }
+}
+
+/// What clap says on several lines.
+fn on_one_line(error: &clap::Error, launcher: &Launcher) -> String {
+    if let (ErrorKind::ValueValidation, Some(ContextValue::String(option)), Some(why)) =
+        (error.kind(), error.get(ContextKind::InvalidArg), std::error::Error::source(error))
+    {
+        // The value may be a secret.
+        return format!("{option}: {why}");
+    }
+    let text = error.to_string();
+    let said = text.strip_prefix("error: ").unwrap_or(&text);
+    let said = said.split("\n\nUsage:").next().unwrap_or(said).split("\n\nFor more").next().unwrap_or(said);
+    let said: Vec<_> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+    let said = said.join(" ").replace(" tip: ", "; ");
+    let usage = match error.get(ContextKind::Usage) {
+        Some(ContextValue::StyledStr(usage)) => usage.to_string(),
+        _ => String::new(),
+    };
+    // `Usage: tricorn call [OPTIONS]`
+    let command = usage.split_whitespace().nth(2).filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
+    let command = command.map(|command| format!(" {command}")).unwrap_or_default();
+    format!("{said}; {}{command} --help tells more", launcher.name())
+}
+
+/// Prints the help of one command.
+pub(crate) fn print_help(name: &str, launcher: &Launcher, screen: &Screen) {
+    let mut all = definition(launcher);
+    all.build();
+    if let Some(command) = all.find_subcommand_mut(name) {
+        screen.styled(&command.render_help());
+    }
+}
+
+/// The whole command line, as clap knows it.
+pub(crate) fn definition(launcher: &Launcher) -> clap::Command {
+    let name = launcher.name().to_owned();
+    Line::command().name(name.clone()).bin_name(name).version(version::text(launcher))
+}
+
+/// Takes off what follows after `--`.
+fn split(mut arguments: Vec<OsString>) -> Outcome<(Vec<OsString>, Option<Vec<String>>)> {
+    let Some(at) = arguments.iter().position(|word| word == "--") else { return Ok((arguments, None)) };
+    let words = arguments.split_off(at).into_iter().skip(1);
+    let words: Result<Vec<_>, _> = words.map(OsString::into_string).collect();
+    match words {
+        Ok(words) if words.is_empty() => Err(Failure::misuse("after -- a program is expected, and its arguments")),
+        Ok(words) => Ok((arguments, Some(words))),
+        Err(word) => Err(Failure::misuse(format!("{word:?} is not UTF-8"))),
+    }
+}
+
+impl Command {
+    fn connection_mut(&mut self) -> Option<&mut Connection> {
+        Some(match self {
+            Self::List(List { connection, .. })
+            | Self::Call(Call { connection, .. })
+            | Self::Read(Read { connection, .. })
+            | Self::Prompt(Prompt { connection, .. })
+            | Self::Complete(Complete { connection, .. })
+            | Self::Listen(Listen { connection, .. })
+            | Self::Ping(Ping { connection, .. })
+            | Self::Tasks(Tasks { connection, .. })
+            | Self::Run(Run { connection, .. }) => connection,
+            Self::Completions(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,195 @@
+//! What is behind a bridge: one server, or those of a configuration file as one.
+
+use serde_json::{Map, Value, json};
+use tricorn::client::{Client, ClientGroup, ClientOptions, Handlers, Servers};
+use tricorn::jsonrpc::RawJson;
+use tricorn::protocol::{Kind, LogLevel};
+use tricorn::{CallOptions, Error, Result};
+
+use crate::failure::{Failure, Outcome, UNREACHABLE};
+use crate::output::Screen;
+use crate::target::{Found, Reach};
+
+/// A connection, or several.
+pub(super) enum Behind {
+    One(Client),
+    Many(ClientGroup),
+}
+
+/// What it says of itself.
+pub(super) struct Facts {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) title: Option<String>,
+    pub(super) instructions: Option<String>,
+    pub(super) has: Box<dyn Fn(&str) -> bool>,
+}
+
+impl Behind {
+    /// Connects; what the server of a name asks is answered by `handlers`.
+    pub(super) async fn connect(
+        reach: &Reach,
+        options: &ClientOptions,
+        handlers: impl Fn(&str) -> Handlers + Send + Sync + 'static,
+    ) -> Result<Self> {
+        match reach {
+            Reach::One(target) => Client::connect_with(target, options, &handlers("")).await.map(Self::One),
+            Reach::Many(file) => {
+                let servers = Servers::from_file(file)?;
+                ClientGroup::connect_with(servers, options.clone(), handlers).await.map(Self::Many)
+            }
+        }
+    }
+
+    /// Connects for a moment, and says what could not be connected.
+    pub(super) async fn scout(found: &Found, options: &ClientOptions, screen: &Screen) -> Outcome<Self> {
+        let behind = Self::connect(&found.reach, options, |_| Handlers::new()).await;
+        let behind = behind.map_err(|error| Failure::connecting(&found.name, &error))?;
+        if let Self::Many(group) = &behind {
+            let failures = group.failures();
+            if let Some((name, error)) = failures.iter().next().filter(|_| failures.len() == group.names().len()) {
+                return Err(Failure::connecting(&format!("{}#{name}", found.name), error));
+            }
+            if group.names().is_empty() {
+                return Err(Failure::new(UNREACHABLE, format!("{}: there is no server in it", found.name)));
+            }
+            for (name, error) in &failures {
+                screen.warn(&Failure::connecting(&format!("{}#{name}", found.name), error).message);
+            }
+        }
+        Ok(behind)
+    }
+
+    fn clients(&self) -> Vec<Client> {
+        match self {
+            Self::One(client) => vec![client.clone()],
+            Self::Many(group) => group.names().iter().filter_map(|name| group.get(name)).collect(),
+        }
+    }
+
+    /// What it is; many servers have the name of their file.
+    pub(super) fn facts(&self, name: &str) -> Facts {
+        let clients = self.clients();
+        let has = Box::new(move |path: &str| clients.iter().any(|client| client.capabilities().has(path)));
+        match self {
+            Self::One(client) => {
+                let info: Value = client.server_info().and_then(|info| info.to().ok()).unwrap_or_default();
+                let text = |name: &str| info[name].as_str().filter(|text| !text.is_empty()).map(str::to_owned);
+                Facts {
+                    name: text("name").unwrap_or_else(|| name.to_owned()),
+                    version: text("version").unwrap_or_else(|| "0.0.0".to_owned()),
+                    title: text("title"),
+                    instructions: client.instructions(),
+                    has,
+                }
+            }
+            Self::Many(_) => Facts {
+                name: name.to_owned(),
+                version: tricorn::VERSION.to_owned(),
+                title: None,
+                instructions: None,
+                has: Box::new(move |path| path != "resources.subscribe" && has(path)),
+            },
+        }
+    }
+
+    /// Sends a request.
+    pub(super) async fn request(&self, method: &str, params: RawJson, options: &CallOptions) -> Result<RawJson> {
+        match self {
+            Self::One(client) => client.request(method, Some(params), options).await,
+            Self::Many(group) => asked(group, method, &params, options).await,
+        }
+    }
+
+    /// Subscribes to a resource, or no longer.
+    pub(super) async fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
+        match self {
+            Self::One(client) if begins => client.subscribe(uri).await,
+            Self::One(client) => client.unsubscribe(uri).await,
+            Self::Many(_) => Err(Error::rpc(-32601, "a group has no subscriptions")),
+        }
+    }
+
+    /// Tells that the roots are others.
+    pub(super) fn roots_changed(&self) {
+        for client in self.clients() {
+            // Where there are no roots nobody is told.
+            let _ = client.notify("notifications/roots/list_changed", None);
+        }
+    }
+
+    /// Asks for all log messages: who does not want all of them is not told all of them.
+    pub(super) async fn log_all(&self) {
+        for client in self.clients() {
+            if client.capabilities().has("logging") {
+                #[expect(deprecated, reason = "servers that log in this way are there")]
+                let _ = client.set_log_level(LogLevel::Debug).await;
+            }
+        }
+    }
+
+    pub(super) async fn close(&self) {
+        match self {
+            Self::One(client) => client.close().await,
+            Self::Many(group) => group.close().await,
+        }
+    }
+}
+
+/// Asks the server of a group that a request is about.
+async fn asked(group: &ClientGroup, method: &str, params: &RawJson, options: &CallOptions) -> Result<RawJson> {
+    let params: Value = params.to().unwrap_or_default();
+    let text = |name: &str| params[name].as_str().unwrap_or_default();
+    let arguments = || params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+    Ok(match method {
+        "tools/list" => listed(group, Kind::Tool, "tools", options).await,
+        "resources/list" => listed(group, Kind::Resource, "resources", options).await,
+        "resources/templates/list" => listed(group, Kind::ResourceTemplate, "resourceTemplates", options).await,
+        "prompts/list" => listed(group, Kind::Prompt, "prompts", options).await,
+        "tools/call" => {
+            RawJson::from_value(&group.call_tool_with(text("name"), arguments(), options).await.map_err(invalid)?)
+        }
+        "prompts/get" => {
+            RawJson::from_value(&group.get_prompt_with(text("name"), arguments(), options).await.map_err(invalid)?)
+        }
+        "resources/read" => {
+            RawJson::from_value(&group.read_resource_with(text("uri"), options).await.map_err(invalid)?)
+        }
+        "completion/complete" => {
+            let (reference, argument) = (&params["ref"], &params["argument"]);
+            let (kind, name) = match reference["uri"].as_str() {
+                Some(uri) => (Kind::ResourceTemplate, uri),
+                None => (Kind::Prompt, reference["name"].as_str().unwrap_or_default()),
+            };
+            let known = params["context"]["arguments"].as_object();
+            let of = |name: &str| argument[name].as_str().unwrap_or_default();
+            let completed = group.complete(kind, name, of("name"), of("value"), known).await;
+            RawJson::from_value(&completed.map_err(invalid)?)
+        }
+        other => return Err(Error::rpc(-32601, format!("{other:?} is not passed on to a group"))),
+    })
+}
+
+/// What the group does not have is the caller's mistake, not this program's.
+fn invalid(error: Error) -> Error {
+    match error.kind() {
+        tricorn::ErrorKind::Misuse => Error::invalid_params(error.message()),
+        _ => error,
+    }
+}
+
+/// Everything of one kind, under its public name.
+async fn listed(group: &ClientGroup, kind: Kind, key: &str, options: &CallOptions) -> RawJson {
+    let listing = group.list(kind, options).await;
+    let is_named = matches!(kind, Kind::Tool | Kind::Prompt);
+    let entries = listing.entries.into_iter().map(|entry| {
+        let mut definition = entry.definition;
+        if is_named {
+            definition.insert("name".into(), entry.name.into());
+        }
+        Value::Object(definition)
+    });
+    let mut result = Map::new();
+    result.insert(key.to_owned(), entries.collect());
+    RawJson::from_value(&result)
+}

@@ -1,0 +1,157 @@
+//! The server of a bridge: it has nothing of its own, and asks the one behind it.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tricorn::jsonrpc::RawJson;
+use tricorn::protocol::Kind;
+use tricorn::{CallOptions, Context, Error, Handler, Reply, Server};
+
+use super::behind::Facts;
+use super::upstream::{Upstreams, answered};
+
+/// Members of `_meta` that belong to one connection.
+const OWN_META: &str = "io.modelcontextprotocol/";
+
+/// Makes a server of what the one behind says of itself. It speaks the revisions with sessions: what that one asks goes to
+/// whoever called it, while the call goes on.
+pub(super) fn server(facts: &Facts, upstreams: &Arc<Upstreams>) -> Server {
+    let mut server = Server::new(&facts.name).revision("legacy").version(&facts.version);
+    if let Some(title) = &facts.title {
+        server = server.title(title);
+    }
+    if let Some(instructions) = &facts.instructions {
+        server = server.instructions(instructions);
+    }
+    let ask = |method: &'static str| -> Option<Arc<dyn Handler>> {
+        Some(Arc::new(Forward { method, upstreams: upstreams.clone() }))
+    };
+    let sources = [
+        ("tools", Kind::Tool, "tools/list", "tools/call"),
+        ("resources", Kind::Resource, "resources/list", "resources/read"),
+        ("resources", Kind::ResourceTemplate, "resources/templates/list", "resources/read"),
+        ("prompts", Kind::Prompt, "prompts/list", "prompts/get"),
+    ];
+    for (capability, kind, list, get) in sources {
+        if (facts.has)(capability) {
+            let get = (kind != Kind::ResourceTemplate).then(|| ask(get)).flatten();
+            server.set_source(kind, ask(list), get);
+        }
+    }
+    if (facts.has)("completions") {
+        ask("completion/complete").into_iter().for_each(|handler| server.set_completion(handler));
+    }
+    if (facts.has)("resources.subscribe") {
+        server.set_subscription(Arc::new(Subscribe(upstreams.clone())));
+    }
+    server.set_roots_changed(Arc::new(RootsChanged(upstreams.clone())));
+    server
+}
+
+/// Sends a request on.
+struct Forward {
+    method: &'static str,
+    upstreams: Arc<Upstreams>,
+}
+
+impl Handler for Forward {
+    fn call(&self, context: Context, params: RawJson, reply: Reply) {
+        let (method, upstreams) = (self.method, self.upstreams.clone());
+        upstreams.clone().spawn(async move {
+            let forwarded = forwarded(method, &upstreams, &context, &params);
+            let outcome = tokio::select! {
+                outcome = forwarded => outcome,
+                // Dropped, it is cancelled there.
+                () = context.cancelled() => return,
+            };
+            match outcome {
+                Ok(result) => reply.result(adapted(method, result)),
+                Err(error) => reply.error(answered(&error)),
+            }
+        });
+    }
+}
+
+async fn forwarded(
+    method: &str,
+    upstreams: &Arc<Upstreams>,
+    context: &Context,
+    params: &RawJson,
+) -> tricorn::Result<RawJson> {
+    let upstream = upstreams.of(context).await?;
+    let _at_work = upstream.works_for(context);
+    let mut options = CallOptions::new().timeout(std::time::Duration::ZERO);
+    if context.request().progress_token.is_some() {
+        let context = context.clone();
+        options = options.on_progress(move |told| {
+            let Ok(told) = told.to::<Value>() else { return };
+            let progress = told["progress"].as_f64().unwrap_or_default();
+            context.progress(progress, told["total"].as_f64(), told["message"].as_str());
+        });
+    }
+    upstream.behind.request(method, carried(params), &options).await
+}
+
+/// The parameters without what belongs to the connection that they came by.
+fn carried(params: &RawJson) -> RawJson {
+    let Ok(mut members) = params.to::<Value>() else { return params.clone() };
+    let Some(meta) = members.get_mut("_meta").and_then(Value::as_object_mut) else { return params.clone() };
+    meta.retain(|name, _| name != "progressToken" && !name.starts_with(OWN_META));
+    RawJson::from_value(&members)
+}
+
+/// The result as this side can carry it: a tool that runs as a task there is an ordinary one here.
+fn adapted(method: &str, result: RawJson) -> RawJson {
+    if method != "tools/list" {
+        return result;
+    }
+    let Ok(mut listed) = result.to::<Value>() else { return result };
+    for tool in listed["tools"].as_array_mut().into_iter().flatten() {
+        if let Some(tool) = tool.as_object_mut() {
+            tool.shift_remove("execution");
+        }
+    }
+    RawJson::from_value(&listed)
+}
+
+/// Subscribes where the resource is.
+struct Subscribe(Arc<Upstreams>);
+
+impl Handler for Subscribe {
+    fn call(&self, context: Context, params: RawJson, reply: Reply) {
+        let upstreams = self.0.clone();
+        upstreams.clone().spawn(async move {
+            let asked: Value = params.to().unwrap_or_default();
+            let uri = asked["uri"].as_str().unwrap_or_default();
+            let outcome = async {
+                let upstream = upstreams.of(&context).await?;
+                let _at_work = upstream.works_for(&context);
+                upstream.behind.subscribe(uri, asked["subscribed"] == true).await
+            };
+            match outcome.await {
+                Ok(()) => reply.value(RawJson::from_value(&json!(null))),
+                Err(error) => reply.error(answered(&error)),
+            }
+        });
+    }
+}
+
+/// Tells that the client's roots are others.
+struct RootsChanged(Arc<Upstreams>);
+
+impl Handler for RootsChanged {
+    fn call(&self, context: Context, _params: RawJson, reply: Reply) {
+        let upstreams = self.0.clone();
+        upstreams.clone().spawn(async move {
+            if let Ok(upstream) = upstreams.of(&context).await {
+                upstream.behind.roots_changed();
+            }
+            reply.value(RawJson::from_value(&json!(null)));
+        });
+    }
+}
+
+/// A failure of the bridge itself, in the words of the protocol.
+pub(super) fn internal(message: &str) -> Error {
+    Error::rpc(-32603, message)
+}

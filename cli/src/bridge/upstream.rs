@@ -1,0 +1,342 @@
+//! The connections of a bridge to the server behind it: one for each session, so that what the server asks finds the one
+//! who called.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tricorn::client::{ClientOptions, Events, Handlers};
+use tricorn::jsonrpc::RawJson;
+use tricorn::protocol::{Kind, LogLevel};
+use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Server};
+
+use super::behind::Behind;
+use super::front::internal;
+use crate::output::{Screen, shown};
+use crate::target::Found;
+
+/// How long a connection stays that nobody uses, whatever has become of its session.
+const IDLE: Duration = Duration::from_secs(30 * 60);
+/// Calls of one session at a time whose contexts are kept.
+const AT_WORK: usize = 1024;
+
+/// What servers ask, and the capability that lets them.
+const QUESTIONS: [(&str, &str); 3] =
+    [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")];
+
+/// The connection of one session.
+pub(super) struct Upstream {
+    pub(super) behind: Behind,
+    callers: Arc<Callers>,
+}
+
+/// Those who called in one session.
+#[derive(Default)]
+struct Callers(Mutex<Calling>);
+
+#[derive(Default)]
+struct Calling {
+    count: u64,
+    /// Those whose calls go on, by number, the last one last.
+    at_work: Vec<(u64, Context)>,
+    /// Who called last.
+    last: Option<Context>,
+    /// The connection has ended.
+    is_over: bool,
+}
+
+impl Callers {
+    fn lock(&self) -> MutexGuard<'_, Calling> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Who can be asked and told.
+    fn last(&self) -> Option<Context> {
+        let state = self.lock();
+        state.at_work.last().map(|(_, context)| context.clone()).or_else(|| state.last.clone())
+    }
+
+    fn end(&self) {
+        self.lock().is_over = true;
+    }
+
+    fn is_over(&self) -> bool {
+        self.lock().is_over
+    }
+}
+
+/// A call goes on while it lives.
+pub(super) struct AtWork(Arc<Callers>, u64);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.lock().at_work.retain(|(number, _)| *number != self.1);
+    }
+}
+
+impl Upstream {
+    /// Remembers who called, for as long as what is returned lives.
+    pub(super) fn works_for(&self, context: &Context) -> AtWork {
+        let mut state = self.callers.lock();
+        state.count += 1;
+        let number = state.count;
+        if state.at_work.len() < AT_WORK {
+            state.at_work.push((number, context.clone()));
+        }
+        state.last = Some(context.clone());
+        AtWork(self.callers.clone(), number)
+    }
+
+    fn is_at_work(&self) -> bool {
+        !self.callers.lock().at_work.is_empty()
+    }
+}
+
+/// Where a session's connection is, or is being made.
+type Slot = Arc<tokio::sync::Mutex<Option<Arc<Upstream>>>>;
+
+/// A session, and when it was used last. Whoever comes while it is being connected waits for that.
+struct Entry {
+    session: Option<Arc<str>>,
+    used: Instant,
+    slot: Slot,
+}
+
+/// All of them.
+pub(super) struct Upstreams {
+    found: Found,
+    options: ClientOptions,
+    screen: Screen,
+    most: usize,
+    runtime: Handle,
+    server: OnceLock<Server>,
+    entries: Mutex<Vec<Entry>>,
+}
+
+impl Upstreams {
+    /// Must be called within a runtime.
+    pub(super) fn new(found: Found, options: ClientOptions, screen: Screen, most: usize) -> Self {
+        let (runtime, server) = (Handle::current(), OnceLock::new());
+        Self { found, options, screen, most, runtime, server, entries: Mutex::default() }
+    }
+
+    /// Tells who hears of changes.
+    pub(super) fn serves(&self, server: &Server) {
+        let _ = self.server.set(server.clone());
+    }
+
+    /// The target's name for people.
+    pub(super) fn name(&self) -> &str {
+        &self.found.name
+    }
+
+    pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
+        drop(self.runtime.spawn(work));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Entry>> {
+        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The connection of the session that a request came in.
+    pub(super) async fn of(self: &Arc<Self>, context: &Context) -> Result<Arc<Upstream>> {
+        let session = context.request().transport.session_id.clone();
+        let (slot, is_new, gone) = self.slot(session);
+        for slot in gone {
+            self.spawn(async move { end(&slot).await });
+        }
+        if is_new {
+            self.ends_with_session(context, &slot);
+        }
+        let mut place = slot.lock().await;
+        if let Some(upstream) = place.as_ref().filter(|upstream| !upstream.callers.is_over()) {
+            return Ok(upstream.clone());
+        }
+        let upstream = Arc::new(self.connect(context).await?);
+        *place = Some(upstream.clone());
+        Ok(upstream)
+    }
+
+    /// Ends a connection when the session that it is for has ended.
+    fn ends_with_session(self: &Arc<Self>, context: &Context, slot: &Slot) {
+        let Ok(session) = context.session() else { return };
+        let (upstreams, slot) = (Arc::downgrade(self), slot.clone());
+        self.spawn(async move {
+            session.ended().await;
+            if let Some(upstreams) = upstreams.upgrade() {
+                upstreams.lock().retain(|entry| !Arc::ptr_eq(&entry.slot, &slot));
+            }
+            end(&slot).await;
+        });
+    }
+
+    /// The slot of a session, true if it is new, and those that nobody has used for long or that there are too many of.
+    fn slot(&self, session: Option<Arc<str>>) -> (Slot, bool, Vec<Slot>) {
+        let (mut entries, now) = (self.lock(), Instant::now());
+        if let Some(entry) = entries.iter_mut().find(|entry| entry.session == session) {
+            entry.used = now;
+            return (entry.slot.clone(), false, Vec::new());
+        }
+        let is_busy = |entry: &Entry| match entry.slot.try_lock() {
+            Ok(place) => place.as_ref().is_some_and(|upstream| upstream.is_at_work()),
+            Err(_) => true,
+        };
+        let mut gone = Vec::new();
+        entries.retain(|entry| {
+            let stays = now.duration_since(entry.used) < IDLE || is_busy(entry);
+            if !stays {
+                gone.push(entry.slot.clone());
+            }
+            stays
+        });
+        if entries.len() >= self.most {
+            let oldest =
+                entries.iter().enumerate().filter(|(_, entry)| !is_busy(entry)).min_by_key(|(_, entry)| entry.used);
+            if let Some(at) = oldest.map(|(at, _)| at) {
+                gone.push(entries.remove(at).slot);
+            }
+        }
+        let slot = Arc::new(tokio::sync::Mutex::new(None));
+        entries.push(Entry { session, used: now, slot: slot.clone() });
+        (slot, true, gone)
+    }
+
+    /// Connects for a client, with the capabilities that it has.
+    async fn connect(&self, context: &Context) -> Result<Upstream> {
+        let callers = Arc::<Callers>::default();
+        callers.lock().last = Some(context.clone());
+        let (peer, calling) = (context.request().peer.clone(), callers.clone());
+        let (server, runtime) = (self.server.get().cloned(), self.runtime.clone());
+        let (screen, name) = (self.screen.clone(), self.found.name.clone());
+        let handlers = move |member: &str| {
+            let is_alone = member.is_empty();
+            let name = if is_alone { name.clone() } else { member.to_owned() };
+            let (server, callers, screen) = (server.clone(), calling.clone(), screen.clone());
+            let told = Told { server, callers, screen, name, is_alone };
+            let declared: Value = peer.capabilities.raw().to().unwrap_or_default();
+            let mut handlers = Handlers::new().events(told);
+            for (capability, method) in QUESTIONS {
+                if let Some(value) = declared.get(capability) {
+                    let passed = Asked { method, callers: calling.clone(), runtime: runtime.clone() };
+                    handlers = handlers.answer(method, Arc::new(passed), value.clone());
+                }
+            }
+            handlers
+        };
+        let behind = Behind::connect(&self.found.reach, &self.options, handlers).await?;
+        behind.log_all().await;
+        Ok(Upstream { behind, callers })
+    }
+
+    /// Ends all connections.
+    pub(super) async fn close(&self) {
+        let entries = std::mem::take(&mut *self.lock());
+        let mut closing = tokio::task::JoinSet::new();
+        for entry in entries {
+            closing.spawn(async move { end(&entry.slot).await });
+        }
+        while closing.join_next().await.is_some() {}
+    }
+}
+
+/// Ends the connection that is there.
+async fn end(slot: &Slot) {
+    let upstream = slot.lock().await.take();
+    if let Some(upstream) = upstream {
+        upstream.behind.close().await;
+    }
+}
+
+/// Passes a question of the server on.
+struct Asked {
+    method: &'static str,
+    callers: Arc<Callers>,
+    runtime: Handle,
+}
+
+impl Handler for Asked {
+    fn call(&self, context: Context, params: RawJson, reply: Reply) {
+        let (method, caller) = (self.method, self.callers.last());
+        self.runtime.spawn(async move {
+            let Some(caller) = caller else { return reply.error(internal("nobody is there to be asked")) };
+            let options = CallOptions::new().timeout(Duration::ZERO);
+            let outcome = tokio::select! {
+                outcome = caller.ask(method, Some(params), &options) => outcome,
+                () = context.cancelled() => return,
+            };
+            match outcome {
+                Ok(result) => reply.result(result),
+                Err(error) => reply.error(answered(&error)),
+            }
+        });
+    }
+}
+
+/// An error of the one side in the words of the other.
+pub(super) fn answered(error: &Error) -> Error {
+    let made = match (error.kind(), error.code()) {
+        (ErrorKind::Rpc, Some(code)) => Error::rpc(code, error.message()),
+        (ErrorKind::Unsupported, _) => Error::rpc(-32601, error.message()),
+        _ => internal(error.message()),
+    };
+    match error.data() {
+        Some(data) => made.with_data(data.clone()),
+        None => made,
+    }
+}
+
+/// Passes on what the server tells.
+struct Told {
+    server: Option<Server>,
+    callers: Arc<Callers>,
+    screen: Screen,
+    name: String,
+    /// There is no other server behind the bridge.
+    is_alone: bool,
+}
+
+impl Events for Told {
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        let Some(server) = &self.server else { return };
+        match method {
+            "notifications/tools/list_changed" => server.list_changed(Kind::Tool),
+            "notifications/prompts/list_changed" => server.list_changed(Kind::Prompt),
+            "notifications/resources/list_changed" => server.list_changed(Kind::Resource),
+            "notifications/resources/updated" => {
+                let told: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
+                told["uri"].as_str().into_iter().for_each(|uri| server.resource_updated(uri));
+            }
+            "notifications/elicitation/complete" => {
+                let told: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
+                told["elicitationId"].as_str().into_iter().for_each(|id| server.elicitation_complete(id));
+            }
+            "notifications/message" => self.log(params),
+            _ => {}
+        }
+    }
+
+    fn stderr(&self, line: &str) {
+        self.screen.line(&shown(line));
+    }
+
+    fn warning(&self, message: &str) {
+        self.screen.warn(&format!("{}: {message}", self.name));
+    }
+
+    fn closed(&self, _reason: &Error) {
+        if self.is_alone {
+            self.callers.end();
+        }
+    }
+}
+
+impl Told {
+    fn log(&self, params: Option<&RawJson>) {
+        let (Some(caller), Some(Ok(told))) = (self.callers.last(), params.map(RawJson::to::<Value>)) else { return };
+        let level = told["level"].as_str().and_then(|level| level.parse().ok()).unwrap_or(LogLevel::Info);
+        #[expect(deprecated, reason = "servers that log in this way are there")]
+        caller.log(level, told["logger"].as_str(), &told["data"]);
+    }
+}

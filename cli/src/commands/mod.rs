@@ -1,0 +1,107 @@
+//! What each command does.
+
+mod call;
+mod complete;
+mod list;
+mod listen;
+mod ping;
+mod prompt;
+mod read;
+mod run;
+mod tasks;
+
+use serde_json::{Map, Value};
+use tricorn::CallOptions;
+use tricorn::protocol::Kind;
+
+use crate::arguments::{self, Command};
+use crate::connection::{Hears, Session, run as connected};
+use crate::failure::{Failure, Outcome};
+use crate::launcher::Launcher;
+use crate::output::Screen;
+
+/// Does what the command line asks for, and gives the status.
+pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outcome<u8> {
+    match command {
+        Command::List(list) => {
+            connected(&list.target, &list.connection, Hears::Nothing, &launcher, screen, async |session| {
+                list::list(session, &list).await
+            })
+        }
+        Command::Call(call) => {
+            let (Some(target), Some(tool)) = (&call.target, &call.tool) else {
+                arguments::print_help("call", &launcher, screen);
+                return Ok(0);
+            };
+            let hears = if call.help { Hears::Nothing } else { Hears::All };
+            connected(target, &call.connection, hears, &launcher, screen, async |session| {
+                call::call(session, tool, &call).await
+            })
+        }
+        Command::Read(read) => {
+            connected(&read.target, &read.connection, Hears::All, &launcher, screen, async |session| {
+                read::read(session, &read).await
+            })
+        }
+        Command::Prompt(prompt) => {
+            connected(&prompt.target, &prompt.connection, Hears::All, &launcher, screen, async |session| {
+                prompt::prompt(session, &prompt).await
+            })
+        }
+        Command::Complete(complete) => {
+            connected(&complete.target, &complete.connection, Hears::Nothing, &launcher, screen, async |session| {
+                complete::complete(session, &complete).await
+            })
+        }
+        Command::Listen(listen) => {
+            connected(&listen.target, &listen.connection, Hears::All, &launcher, screen, async |session| {
+                listen::listen(session, &listen).await
+            })
+        }
+        Command::Ping(ping) => {
+            connected(&ping.target, &ping.connection, Hears::Nothing, &launcher, screen, async |session| {
+                ping::ping(session, &ping).await
+            })
+        }
+        Command::Tasks(tasks) => {
+            connected(&tasks.target, &tasks.connection, Hears::All, &launcher, screen, async |session| {
+                tasks::tasks(session, &tasks).await
+            })
+        }
+        Command::Run(run) => run::run(&run, &launcher, screen),
+        Command::Completions(completions) => {
+            let mut script = Vec::new();
+            let mut definition = arguments::definition(&launcher);
+            clap_complete::generate(completions.shell, &mut definition, launcher.name(), &mut script);
+            screen.print(&String::from_utf8_lossy(&script));
+            Ok(0)
+        }
+    }
+}
+
+type Entry = Map<String, Value>;
+
+/// Everything that the server lists of this kind; nothing where it says that it has none.
+async fn listed(session: &Session, kind: Kind) -> Outcome<Vec<Entry>> {
+    let (capability, what) = match kind {
+        Kind::Tool => ("tools", "tools"),
+        Kind::Resource => ("resources", "resources"),
+        Kind::ResourceTemplate => ("resources", "resource templates"),
+        Kind::Prompt => ("prompts", "prompts"),
+        _ => return Ok(Vec::new()),
+    };
+    if !session.client.capabilities().has(capability) {
+        return Ok(Vec::new());
+    }
+    let outcome = session.client.pages(kind, &CallOptions::new()).all().await;
+    // Servers that have resources may know no templates.
+    match outcome {
+        Err(error) if kind == Kind::ResourceTemplate && error.code() == Some(-32601) => Ok(Vec::new()),
+        outcome => outcome.map_err(|error| Failure::requesting(&format!("listing {what}"), &error)),
+    }
+}
+
+/// A text of an entry.
+fn text<'a>(entry: &'a Entry, name: &str) -> &'a str {
+    entry.get(name).and_then(Value::as_str).unwrap_or_default()
+}

@@ -1,0 +1,102 @@
+//! A server of one transport, served over the other.
+
+use tricorn::http::HttpOptions;
+
+use crate::arguments::Run;
+use crate::bridge::Bridge;
+use crate::connection::{options, runtime};
+use crate::failure::{Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
+use crate::output::Screen;
+use crate::target::Found;
+
+/// Sessions over HTTP, each of which has a connection of its own to the server.
+const SESSIONS: usize = 256;
+
+/// Serves `found` over HTTP at this address, over standard streams without one.
+pub(super) fn serve(found: Found, http: Option<&str>, run: &Run, screen: &Screen) -> Outcome<u8> {
+    let address = http.map(address).transpose()?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let bridge = Bridge::new(found, options(&run.connection), screen, SESSIONS).await?;
+        let server = &bridge.server;
+        let mut ending = Ending::new();
+        let status = match address {
+            None => tokio::select! {
+                served = server.serve_stdio() => served.map(|()| 0).map_err(|error| failed(&error)),
+                status = ending.next() => Ok(status),
+            },
+            Some((host, port)) => {
+                let mut http = HttpOptions::new();
+                (http.host, http.port, http.max_sessions) = (host, port, SESSIONS);
+                let serving = server.serve_http(http).await.map_err(|error| failed(&error))?;
+                screen.line(&format!("ready {}", serving.url()));
+                let status = ending.next().await;
+                server.close();
+                tokio::select! {
+                    () = serving.join() => {}
+                    _ = ending.next() => {}
+                }
+                Ok(status)
+            }
+        };
+        tokio::select! {
+            () = bridge.close() => {}
+            _ = ending.next() => {}
+        }
+        status
+    });
+    runtime.shutdown_background();
+    outcome
+}
+
+fn failed(error: &tricorn::Error) -> Failure {
+    match error.kind() {
+        tricorn::ErrorKind::Misuse => Failure::new(MISUSE, error.message()),
+        _ => Failure::new(UNREACHABLE, error.message()),
+    }
+}
+
+/// `HOST:PORT`, `PORT` or `:PORT`.
+fn address(given: &str) -> Outcome<(String, u16)> {
+    let (host, port) = given.rsplit_once(':').unwrap_or(("", given));
+    let host = if host.is_empty() { "127.0.0.1" } else { host.trim_matches(['[', ']']) };
+    let port = port.parse().map_err(|_| Failure::misuse(format!("--http {given}: expected HOST:PORT")))?;
+    Ok((host.to_owned(), port))
+}
+
+/// What ends the bridge.
+#[cfg(unix)]
+struct Ending([Option<tokio::signal::unix::Signal>; 2]);
+
+#[cfg(unix)]
+impl Ending {
+    fn new() -> Self {
+        use tokio::signal::unix::{SignalKind, signal};
+        Self([SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok()))
+    }
+
+    /// The status to end with.
+    async fn next(&mut self) -> u8 {
+        let [interrupt, terminate] = &mut self.0;
+        tokio::select! {
+            () = super::signals::told(interrupt) => INTERRUPTED,
+            () = super::signals::told(terminate) => 0,
+        }
+    }
+}
+
+/// What ends the bridge.
+#[cfg(not(unix))]
+struct Ending;
+
+#[cfg(not(unix))]
+impl Ending {
+    fn new() -> Self {
+        Self
+    }
+
+    async fn next(&mut self) -> u8 {
+        let _ = tokio::signal::ctrl_c().await;
+        INTERRUPTED
+    }
+}

@@ -1,0 +1,71 @@
+//! A program on the standard streams of this one.
+
+use std::process::Stdio;
+
+use tokio::process::Command;
+use tricorn::client::{Stderr, Target};
+
+use crate::connection::runtime;
+use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
+use crate::output::Screen;
+use crate::target::{Found, Reach};
+
+use super::signals::{Signals, pass};
+
+/// Starts the program with the standard streams of this one.
+pub(super) fn start(found: Found, screen: &Screen) -> Outcome<u8> {
+    let Reach::One(Target::Command { command, args, env, cwd, stderr }) = found.reach else {
+        return Err(Failure::misuse(format!("{} is no program", found.name)));
+    };
+    let mut program = Command::new(&command);
+    program.args(args);
+    for (name, value) in env {
+        match value {
+            Some(value) => program.env(name, value),
+            None => program.env_remove(name),
+        };
+    }
+    if let Some(cwd) = cwd {
+        program.current_dir(cwd);
+    }
+    if stderr == Stderr::Discard {
+        program.stderr(Stdio::null());
+    }
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let mut child = program
+            .spawn()
+            .map_err(|error| Failure::new(UNREACHABLE, format!("{}: cannot start {command:?}: {error}", found.name)))?;
+        // The terminal's Ctrl-C reaches it, too; SIGTERM is passed on.
+        let mut signals = Signals::new();
+        loop {
+            tokio::select! {
+                status = child.wait() => {
+                    let status = status.map_err(|error| Failure::new(UNREACHABLE, format!("{}: {error}", found.name)))?;
+                    return Ok(code(status));
+                }
+                signal = signals.next() => pass(&child, signal),
+            }
+        }
+    });
+    runtime.shutdown_background();
+    if let Ok(status) = &outcome
+        && *status != 0
+        && *status != INTERRUPTED
+    {
+        screen.line(&screen.error_style().dim(&format!("{} ended with status {status}", found.name)));
+    }
+    outcome
+}
+
+#[cfg(unix)]
+fn code(status: std::process::ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt as _;
+    let code = status.code().or_else(|| status.signal().map(|signal| signal + 128)).unwrap_or(1);
+    u8::try_from(code).unwrap_or(1)
+}
+
+#[cfg(not(unix))]
+fn code(status: std::process::ExitStatus) -> u8 {
+    status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1)
+}

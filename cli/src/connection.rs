@@ -1,0 +1,275 @@
+//! A client for as long as a command takes.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::runtime::{Builder, Handle};
+use tokio::sync::Notify;
+use tricorn::client::{Client, ClientOptions, Events, Handlers, Target};
+use tricorn::jsonrpc::RawJson;
+use tricorn::protocol::LogLevel;
+use tricorn::{CallOptions, Error, TaskOptions};
+
+use crate::arguments::Connection;
+use crate::bridge::Bridge;
+use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
+use crate::interrupts::Interrupts;
+use crate::launcher::Launcher;
+use crate::output::{Screen, one_line, shown};
+use crate::questions;
+use crate::target::{self, Found, Reach, Way};
+
+/// Lines that are kept of a server until it is connected.
+const OPENING: usize = 200;
+/// How long a server that failed is listened to after its last line.
+const QUIET: Duration = Duration::from_millis(50);
+/// The longest wait for a server that has not shown yet which era it speaks, in seconds.
+const PROBE: f64 = 5.0;
+
+/// A connected client and what is known of its server.
+pub(crate) struct Session {
+    pub(crate) client: Client,
+    /// The target's name for people.
+    pub(crate) name: String,
+    pub(crate) screen: Screen,
+    /// True if whoever calls can be asked: then requests take as long as they take.
+    waits: bool,
+    /// What is between, when the target is many servers.
+    bridge: Option<Bridge>,
+}
+
+/// What of the server is heard while the command runs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Hears {
+    /// Nothing: a request or two, and no calls.
+    Nothing,
+    /// Its log, and its questions.
+    All,
+}
+
+/// The runtime of one command: one thread, as there is one user.
+pub(crate) fn runtime() -> Outcome<tokio::runtime::Runtime> {
+    let made = Builder::new_current_thread().enable_all().build();
+    made.map_err(|error| Failure::new(UNREACHABLE, format!("the system gives no more threads or files: {error}")))
+}
+
+/// Connects, does the work and closes. The first Ctrl-C drops the work, which cancels what it has asked for.
+pub(crate) fn run(
+    text: &str,
+    connection: &Connection,
+    hears: Hears,
+    launcher: &Launcher,
+    screen: &Screen,
+    work: impl AsyncFnOnce(&Session) -> Outcome<u8>,
+) -> Outcome<u8> {
+    let level = log_level(&connection.log_level)?;
+    let found = target::find(text, connection, &Way::Streams, launcher, screen)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let interrupts = Interrupts::new();
+        let connecting = connect(found, connection, hears, screen);
+        let Some(session) = interrupts.first(connecting).await else {
+            screen.line("interrupted: there was no connection yet");
+            return Err(Failure::silent(INTERRUPTED));
+        };
+        let session = session?;
+        let working = async {
+            if let (Hears::All, Some(level)) = (hears, level) {
+                session.ask_for_log(level).await;
+            }
+            work(&session).await
+        };
+        let outcome = interrupts.first(working).await;
+        screen.end_progress();
+        if outcome.is_none() {
+            screen.line("cancelled (Ctrl-C again quits at once)");
+        }
+        if interrupts.second(session.close()).await.is_none() {
+            return Err(Failure::silent(INTERRUPTED));
+        }
+        outcome.unwrap_or_else(|| Err(Failure::silent(INTERRUPTED)))
+    });
+    // A thread may wait for the terminal.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &Screen) -> Outcome<Session> {
+    let options = options(connection);
+    let heard = Arc::new(Heard::new(screen, connection.log_level == "debug"));
+    let handlers = match hears {
+        Hears::All => questions::handlers(connection.sampler.as_deref(), screen, &Handle::current())?,
+        Hears::Nothing => Handlers::new(),
+    };
+    // Hearing of changes costs a request.
+    let is_heard = hears == Hears::All || matches!(found.reach, Reach::One(Target::Command { .. }));
+    let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
+    let name = found.name.clone();
+    let (connected, bridge) = match &found.reach {
+        Reach::One(target) => (Client::connect_with(target, &options, &handlers).await, None),
+        Reach::Many(_) => {
+            let own = options.clone();
+            let bridge = Bridge::new(found, options, screen, 1).await?;
+            (Client::in_memory_with(&bridge.server, &own, &handlers).await, Some(bridge))
+        }
+    };
+    let client = match connected {
+        Ok(client) => client,
+        Err(error) => {
+            if is_heard {
+                heard.failed().await;
+            }
+            return Err(Failure::connecting(&name, &error));
+        }
+    };
+    heard.connected();
+    let waits = screen.can_ask() && connection.timeout.is_none();
+    Ok(Session { client, name, screen: screen.clone(), waits, bridge })
+}
+
+/// The client's options as the command line has them.
+pub(crate) fn options(connection: &Connection) -> ClientOptions {
+    let mut options = ClientOptions::new().tasks(TaskOptions::new()).restart(false);
+    if let Some(timeout) = connection.timeout {
+        let seconds = timeout.as_secs_f64();
+        options = options.request_timeout(seconds);
+        if seconds > 0.0 {
+            options = options.probe_timeout(seconds.min(PROBE));
+        }
+    }
+    if let Some(revision) = &connection.revision {
+        options = options.revision(revision);
+    }
+    connection.header.iter().fold(options, |options, (name, value)| options.header(name, value))
+}
+
+fn log_level(name: &str) -> Outcome<Option<LogLevel>> {
+    if name == "none" {
+        return Ok(None);
+    }
+    name.parse().map(Some).map_err(|_| {
+        Failure::misuse(format!(
+            "--log-level {name}: expected debug, info, notice, warning, error, critical, alert, emergency or none"
+        ))
+    })
+}
+
+impl Session {
+    async fn close(&self) {
+        self.client.close().await;
+        if let Some(bridge) = &self.bridge {
+            bridge.close().await;
+        }
+    }
+
+    /// The options of a request that may take long.
+    pub(crate) fn patient(&self) -> CallOptions {
+        let options = CallOptions::new();
+        if self.waits { options.timeout(Duration::ZERO) } else { options }
+    }
+
+    /// Sends a request and gives its result as it came.
+    pub(crate) async fn request(
+        &self,
+        what: &str,
+        method: &str,
+        params: &Value,
+        options: &CallOptions,
+    ) -> Outcome<RawJson> {
+        let outcome = self.client.request(method, Some(RawJson::from_value(params)), options).await;
+        match outcome {
+            Ok(result) => Ok(result),
+            Err(error) => Err(self.failed(what, &error).await),
+        }
+    }
+
+    /// What a request failed with, after what it asks of the user.
+    pub(crate) async fn failed(&self, what: &str, error: &Error) -> Failure {
+        questions::visit(&self.screen, error).await;
+        Failure::requesting(what, error)
+    }
+
+    async fn ask_for_log(&self, level: LogLevel) {
+        if self.client.capabilities().has("logging") {
+            #[expect(deprecated, reason = "servers that log in this way are there")]
+            let outcome = self.client.set_log_level(level).await;
+            if let Err(error) = outcome {
+                self.screen.warn(&format!("no log: {}", error.message()));
+            }
+        }
+    }
+}
+
+/// Writes on standard error what is heard of a server.
+struct Heard {
+    screen: Screen,
+    /// The last lines that it wrote before it was connected: they are about the question for its era, which older servers
+    /// do not know, or say why it could not start.
+    opening: Mutex<Option<VecDeque<String>>>,
+    told: Notify,
+}
+
+impl Heard {
+    fn new(screen: &Screen, all: bool) -> Self {
+        let opening = if all { None } else { Some(VecDeque::new()) };
+        Self { screen: screen.clone(), opening: Mutex::new(opening), told: Notify::new() }
+    }
+
+    fn take(&self) -> Option<VecDeque<String>> {
+        self.opening.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn connected(&self) {
+        drop(self.take());
+    }
+
+    /// Shows the lines, when no more come.
+    async fn failed(&self) {
+        while tokio::time::timeout(QUIET, self.told.notified()).await.is_ok() {}
+        self.take().into_iter().flatten().for_each(|line| self.screen.line(&line));
+    }
+}
+
+impl Events for Heard {
+    fn notification(&self, method: &str, params: Option<&RawJson>) {
+        if method != "notifications/message" {
+            return;
+        }
+        let Some(Ok(told)) = params.map(RawJson::to::<Value>) else { return };
+        let level = told["level"].as_str().unwrap_or("info");
+        let logger = told["logger"].as_str().map(|name| format!(" {}", one_line(name))).unwrap_or_default();
+        let text = match &told["data"] {
+            Value::String(text) => one_line(text),
+            data => one_line(&data.to_string()),
+        };
+        let style = self.screen.error_style();
+        let head = format!("[{}{logger}]", one_line(level));
+        let head = match level {
+            "debug" | "info" | "notice" => style.dim(&head),
+            "warning" => style.warning(&head),
+            _ => style.error(&head),
+        };
+        self.screen.line(&format!("{head} {text}"));
+    }
+
+    fn stderr(&self, line: &str) {
+        let line = shown(line);
+        let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(lines) = opening.as_mut() else {
+            drop(opening);
+            return self.screen.line(&line);
+        };
+        if lines.len() >= OPENING {
+            lines.pop_front();
+        }
+        lines.push_back(line.into_owned());
+        drop(opening);
+        self.told.notify_one();
+    }
+
+    fn warning(&self, message: &str) {
+        self.screen.warn(message);
+    }
+}

@@ -1,0 +1,108 @@
+//! Why a command ends with another status than 0.
+
+use tricorn::{Error, ErrorKind};
+
+/// The tool failed, or the server answered with an error.
+pub(crate) const FAILED: u8 = 1;
+/// The command was called wrongly.
+pub(crate) const MISUSE: u8 = 2;
+/// The server could not be reached, or was lost.
+pub(crate) const UNREACHABLE: u8 = 3;
+/// The server wants a login.
+pub(crate) const LOGIN: u8 = 4;
+/// Ended by Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// One line for people and the status of the process.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) status: u8,
+    /// Empty when everything has been said.
+    pub(crate) message: String,
+}
+
+pub(crate) type Outcome<T> = Result<T, Failure>;
+
+impl Failure {
+    pub(crate) fn new(status: u8, message: impl Into<String>) -> Self {
+        Self { status, message: message.into() }
+    }
+
+    pub(crate) fn misuse(message: impl Into<String>) -> Self {
+        Self::new(MISUSE, message)
+    }
+
+    /// Ends with this status; it was said why.
+    pub(crate) fn silent(status: u8) -> Self {
+        Self::new(status, "")
+    }
+
+    /// Makes a failure of why there is no connection to `target`.
+    pub(crate) fn connecting(target: &str, error: &Error) -> Self {
+        let message = &in_options(error.message());
+        match error.kind() {
+            ErrorKind::Misuse => Self::misuse(message),
+            ErrorKind::Auth => Self::login(target, message),
+            ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {message}")),
+            _ => {
+                let hint = if message.contains("Connection refused") { "; is the server running?" } else { "" };
+                Self::new(UNREACHABLE, format!("cannot connect to {target}: {}{hint}", without_program(message)))
+            }
+        }
+    }
+
+    /// Makes a failure of an error that a request ended with; `what` names the request.
+    pub(crate) fn requesting(what: &str, error: &Error) -> Self {
+        let message = error.message();
+        match error.kind() {
+            ErrorKind::Rpc => match error.code() {
+                Some(code) => Self::new(FAILED, format!("{what}: the server answered with error {code}: {message}")),
+                None => Self::new(FAILED, format!("{what}: {message}")),
+            },
+            ErrorKind::Misuse => Self::misuse(format!("{what}: {message}")),
+            ErrorKind::Auth => Self::login(what, message),
+            ErrorKind::Closed | ErrorKind::Transport => {
+                Self::new(UNREACHABLE, format!("{what}: the connection was lost: {message}"))
+            }
+            ErrorKind::Timeout => Self::new(FAILED, format!("{what}: {message}; --timeout SECONDS waits longer")),
+            _ => Self::new(FAILED, format!("{what}: {message}")),
+        }
+    }
+
+    fn login(what: &str, message: &str) -> Self {
+        let hint = "give a token with --header \"Authorization: Bearer TOKEN\"";
+        Self::new(LOGIN, format!("{what}: a login is needed: {message}; {hint}"))
+    }
+}
+
+/// Names the options as the command line has them.
+fn in_options(message: &str) -> String {
+    message.replace("by the option \"revision\" (\"legacy\" or \"modern\")", "by --revision legacy, or modern")
+}
+
+/// What went wrong, without the command line, which whoever called has given or does not know.
+fn without_program(message: &str) -> &str {
+    message.split_once("; it is \"").map_or(message, |(why, _)| why)
+}
+
+/// Finds the known name that was most probably meant.
+pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let lower = given.to_lowercase();
+    let near = known.into_iter().map(|name| (strsim::jaro_winkler(&lower, &name.to_lowercase()), name));
+    near.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
+}
+
+/// Says which names there are, the nearest first: `; did you mean "add"?` or the list of them.
+pub(crate) fn instead<'a>(given: &str, kind: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+    const SHOWN: usize = 8;
+    if let Some(near) = nearest(given, known.clone()) {
+        return format!("; did you mean {near:?}?");
+    }
+    let names: Vec<_> = known.into_iter().collect();
+    if names.is_empty() {
+        return format!("; the server has no {kind}");
+    }
+    let shown: Vec<_> = names.iter().take(SHOWN).copied().collect();
+    let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
+    format!("; there are: {}{more}", shown.join(", "))
+}

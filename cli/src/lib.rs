@@ -1,0 +1,46 @@
+//! The command `tricorn`: lists, calls and runs servers of the Model Context Protocol.
+//!
+//! One function does it all, [`main`], so that the Python wheel's script, the npm package's `bin` and the binary are the
+//! same command. It reads neither the process's arguments nor its name, and ends no process: that is its caller's.
+
+mod arguments;
+mod bridge;
+mod commands;
+mod connection;
+mod failure;
+mod interrupts;
+mod launcher;
+mod output;
+mod questions;
+mod schema;
+mod target;
+
+use std::ffi::OsString;
+
+pub use launcher::Launcher;
+
+use failure::Outcome;
+use output::Screen;
+
+/// Runs the command with these arguments, without the program's name, and gives the status to end the process with:
+/// 0, 1 the tool or the server said no, 2 misuse, 3 no connection, 4 a login is needed, 130 ended by Ctrl-C.
+///
+/// Threads may be left that wait for the terminal: the caller ends the process.
+#[must_use]
+pub fn main(arguments: Vec<OsString>, launcher: Launcher) -> u8 {
+    let screen = Screen::new();
+    let outcome = run(arguments, launcher, &screen);
+    screen.finish();
+    match outcome {
+        Ok(status) => status,
+        Err(failure) => {
+            screen.error(&failure.message);
+            failure.status
+        }
+    }
+}
+
+fn run(arguments: Vec<OsString>, launcher: Launcher, screen: &Screen) -> Outcome<u8> {
+    let Some(command) = arguments::read(arguments, &launcher, screen)? else { return Ok(0) };
+    commands::run(command, launcher, screen)
+}

@@ -1,0 +1,67 @@
+//! URLs that the server wants the user to visit.
+
+use console::Term;
+use dialoguer::Confirm;
+use serde_json::Value;
+use tricorn::Error;
+use tricorn::jsonrpc::RawJson;
+
+use super::form::theme;
+use crate::output::{Screen, one_line, wrapped};
+
+/// The protocol's code for a request that has to wait until the user has visited URLs.
+const REQUIRED: i64 = -32042;
+
+/// Asks whether a URL may be opened, and opens it.
+///
+/// # Errors
+/// The terminal is gone, or the user cancels.
+pub(super) fn ask(screen: &Screen, message: &str, url: &str) -> dialoguer::Result<bool> {
+    // Nothing but a page is opened, whatever else the system has programs for.
+    if !url.starts_with("https://") && !url.starts_with("http://") {
+        return Ok(false);
+    }
+    let term = Term::stderr();
+    let style = screen.error_style();
+    let text = wrapped(screen, message, "  ");
+    term.write_line(&format!(
+        "{}\n{text}\n  {}",
+        style.bold("The server asks to visit a page:"),
+        style.name(&one_line(url))
+    ))?;
+    let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or(url);
+    // What stands before an @ is no host.
+    let host = one_line(host.rsplit('@').next().unwrap_or(host));
+    let theme = theme(screen);
+    let prompt = format!("Open {host} in the browser?");
+    let yes = Confirm::with_theme(&*theme).with_prompt(prompt).default(false).interact_on(&term)?;
+    if yes && let Err(error) = open::that_detached(url) {
+        term.write_line(&format!("no browser was found ({error}): open the page yourself"))?;
+    }
+    Ok(yes)
+}
+
+/// Offers the pages that a request has to wait for.
+pub(crate) async fn visit(screen: &Screen, error: &Error) {
+    if error.code() != Some(REQUIRED) {
+        return;
+    }
+    let Some(Ok(data)) = error.data().map(RawJson::to::<Value>) else { return };
+    for page in data["elicitations"].as_array().into_iter().flatten() {
+        let (Some(url), message) = (page["url"].as_str(), page["message"].as_str().unwrap_or_default()) else {
+            continue;
+        };
+        if !screen.can_ask() {
+            screen.line(&format!("visit this page, then try again: {}", one_line(url)));
+            continue;
+        }
+        let (screen, url, message) = (screen.clone(), url.to_owned(), message.to_owned());
+        let asked = tokio::task::spawn_blocking(move || {
+            let _held = screen.hold();
+            ask(&screen, &message, &url)
+        });
+        if !matches!(asked.await, Ok(Ok(true))) {
+            return;
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! The command from outside: the cases of `tests/cli`, and what it does in a terminal.
+//!
+//! `TRICORN_COMMAND` names another command than this crate's binary, such as the script of the Python package, with
+//! arguments that come before the others; `TRICORN_EVERYTHING` the fixture server, which else is looked for beside the
+//! binary and in the release folder; `TRICORN_PYTHON` a Python that has our package. With `TRICORN_BLESS` the cases are
+//! written anew with what the command prints.
+#![allow(clippy::unwrap_used, reason = "tests")]
+
+mod cases;
+mod conversations;
+mod http;
+mod place;
+mod terminal;
