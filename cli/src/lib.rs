@@ -1,0 +1,3 @@
+//! The command `tricorn`.
+
+pub mod hosts;
