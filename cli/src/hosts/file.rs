@@ -147,16 +147,12 @@ fn back_up(path: &Path, bytes: &[u8], metadata: &Metadata, now: SystemTime) -> s
     let time = humantime::format_rfc3339_seconds(now).to_string().replace(['-', ':', 'Z'], "").replace('T', "-");
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".bak-{time}"));
-    let mut backup = PathBuf::from(&name);
-    // Several in one second.
-    for number in 2..100 {
-        if !backup.exists() {
-            break;
-        }
-        let mut next = name.clone();
-        next.push(format!("-{number}"));
-        backup = next.into();
+    // Several in one second have numbers.
+    let last = numbered(path).into_iter().rev().find(|((other, _), _)| *other == time);
+    if let Some(((_, number), _)) = last {
+        name.push(format!("-{}", number + 1));
     }
+    let backup = PathBuf::from(name);
     let folder = parent(path);
     let mut new = tempfile::Builder::new().prefix(".tricorn-").tempfile_in(folder)?;
     new.write_all(bytes)?;
@@ -168,6 +164,11 @@ fn back_up(path: &Path, bytes: &[u8], metadata: &Metadata, now: SystemTime) -> s
 
 /// The backups of a file, the oldest first.
 fn backups(path: &Path) -> Vec<PathBuf> {
+    numbered(path).into_iter().map(|(_, path)| path).collect()
+}
+
+/// The backups with their times and numbers.
+fn numbered(path: &Path) -> Vec<((String, u32), PathBuf)> {
     let Some(prefix) = path.file_name().and_then(|name| name.to_str()).map(|name| format!("{name}.bak-")) else {
         return Vec::new();
     };
@@ -183,7 +184,7 @@ fn backups(path: &Path) -> Vec<PathBuf> {
     let all = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut all: Vec<_> = all.filter_map(|path| Some((order(&path)?, path))).collect();
     all.sort();
-    all.into_iter().map(|(_, path)| path).collect()
+    all
 }
 
 /// Gives a file to the owner of the old one: a superuser's command must not take it away.

@@ -141,3 +141,87 @@ fn changed(text: &str, mut changes: Vec<Change>) -> String {
     }
     result
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Puts an entry into a text and takes it out again: the text is what it was.
+    fn round(format: Format, text: &str, root: &str) {
+        let value = json!({"command": "a \"b\" C:\\d", "args": ["-y", "ä", "#", "a: b", "yes", "1.5", ""], "env": {"A_B": "\u{2028}"}});
+        // Not all names with all texts: the tests are compiled without optimization.
+        let names = ["weather", "a.b", "größe 1", "#"];
+        for name in [names[0], names[text.len() % 4]] {
+            let with = format.put(text, root, name, &value).unwrap_or_else(|error| panic!("{error:?} in {text}"));
+            assert_eq!(format.entries(&with, root).expect("read")[name], value, "{with}");
+            let without = format.take(&with, root, name).unwrap_or_else(|error| panic!("{error:?} in {with}"));
+            assert_eq!(without, text, "by way of {with}");
+            let other = json!({"command": "b", "args": []});
+            let replaced = format.put(&with, root, name, &other).expect("replaced");
+            assert_eq!(format.take(&replaced, root, name).expect("taken"), text, "by way of {replaced}");
+        }
+    }
+
+    #[test]
+    fn json_of_all_layouts_is_what_it_was() {
+        let mut count = 0;
+        for newline in ["\n", "\r\n"] {
+            for indent in ["  ", "    ", "\t", ""] {
+                for comma in ["", ","] {
+                    for (above, behind, below) in
+                        [("", "", ""), ("// above\n", "", ""), ("", " // behind", ""), ("", " /* , */", "// \"below\": {},\n"), ("\n", "", "\n")]
+                    {
+                        for entries in ["\"a\": {}", "\"a\": {\"command\": \"x\"},\nI\"b\": { }", "\"a\": {\n\"x\": [1, 2]\n}"] {
+                            for after in ["", ",\n\"z\": null", ",\n\"z\": {\"mcpServers\": {}}"] {
+                                let text = format!("{{\nU\"x\": 1,\nU\"mcpServers\": {{\n{above}I{entries}{comma}{behind}\n{below}U}}{after}\n}}\n");
+                                let text = text.replace('I', &indent.repeat(2)).replace('U', indent).replace('\n', newline);
+                                round(Format::Json, &text, "mcpServers");
+                                count += 1;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        for text in ["{\"mcpServers\":{\"a\":{}}}", "{ \"mcpServers\": { \"a\": 1, \"b\": 2, } }", "{\"mcpServers\": {}}", "\n\n{\"mcpServers\":{},\"b\":1}\n"] {
+            round(Format::Json, text, "mcpServers");
+        }
+        assert_eq!(count, 720);
+    }
+
+    #[test]
+    fn toml_of_all_layouts_is_what_it_was() {
+        for newline in ["\n", "\r\n"] {
+            for end in ["", "\n", "\n\n"] {
+                for text in [
+                    "a = 1",
+                    "a = 1\n\n[mcp_servers]\n\n[mcp_servers.a]\ncommand = \"a\" # a",
+                    "[mcp_servers.a]\ncommand = \"a\"\n[mcp_servers.a.env]\nA = \"b\"\n\n# tui\n[tui]\nx = 1",
+                    "[mcp_servers.a]\ncommand = \"a\"\n[[b]]\n[b.c]\n[[b]]",
+                    "[mcp_servers.\"a.x\"]\ncommand = '''\n[mcp_servers.b]\n'''\n\n# end",
+                    "mcp_servers.a.command = \"a\"",
+                ] {
+                    round(Format::Toml, &format!("{text}{end}").replace('\n', newline), "mcp_servers");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn yaml_of_all_layouts_is_what_it_was() {
+        for newline in ["\n", "\r\n"] {
+            for end in ["", "\n"] {
+                for text in [
+                    "extensions:\n  a: {}",
+                    "# b\n---\nx: 1\nextensions:\n  a:\n    args: [1,\n      2]\n    b: >-\n      x\n\n      # y\nz: |\n  text",
+                    "extensions: # these\n    'a': null\n    \"b\":\n        c: &x 1\n        d: *x\n\n# end",
+                    "extensions:\n  a:\n  - 1\n  - 2\n# b\nb: 1",
+                ] {
+                    round(Format::Yaml, &format!("{text}{end}").replace('\n', newline), "extensions");
+                }
+            }
+        }
+    }
+}

@@ -113,12 +113,18 @@ pub(super) fn put(text: &str, root: &str, name: &str, value: &Value) -> Result<S
     }
     let all = sections(&document);
     let last = all.iter().rposition(|section| section.path.first().is_some_and(|first| first == root));
-    let at = last.map_or(text.len(), |index| end(text, &document, &all, index));
+    let at = last.map_or_else(|| said(text), |index| end(text, &document, &all, index));
     if text.trim().is_empty() {
         new.truncate(new.trim_end().len());
         return Ok(new + newline);
     }
     Ok(insert(text, at, new, newline))
+}
+
+/// The end of the last line that is not blank.
+fn said(text: &str) -> usize {
+    let end = text.trim_end_matches([' ', '\t', '\r', '\n']).len();
+    text[end..].find('\n').map_or(text.len(), |at| end + at + 1)
 }
 
 /// Puts a table behind a line, with a blank line between them.
@@ -127,10 +133,7 @@ fn insert(text: &str, at: usize, mut new: String, newline: &str) -> String {
     let mut gap = String::new();
     if !before.is_empty() {
         if before.ends_with('\n') {
-            let lines = before.trim_end_matches([' ', '\t', '\r', '\n']).len();
-            if before[lines..].matches('\n').count() < 2 && lines > 0 {
-                gap.push_str(newline);
-            }
+            gap.push_str(newline);
         } else {
             // The last line has no end, and gets none.
             gap = newline.repeat(2);
@@ -159,9 +162,6 @@ fn cut(text: &str, root: &str, name: &str) -> Result<(String, usize), Trouble> {
         if own < above.len() {
             start += text[start..section.header].find('\n').map_or(0, |at| at + 1);
         }
-        if end == text.len() && !text.ends_with('\n') {
-            start = text[..start].trim_end_matches(['\r', '\n']).len();
-        }
         match ranges.last_mut() {
             Some(last) if last.end >= start => last.end = end,
             _ => ranges.push(start..end),
@@ -178,6 +178,10 @@ fn cut(text: &str, root: &str, name: &str) -> Result<(String, usize), Trouble> {
         let start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
         let end = text[span.end..].find('\n').map_or(text.len(), |at| span.end + at + 1);
         ranges.push(start..end);
+    }
+    if let Some(last) = ranges.last_mut().filter(|last| last.end == text.len() && !text.ends_with('\n')) {
+        // The last line has no end, and the one that is the last now gets none.
+        last.start = text[..last.start].trim_end_matches(['\r', '\n']).len();
     }
     let at = ranges.first().map_or(0, |range| range.start);
     Ok((changed(text, ranges.into_iter().map(|range| (range, String::new())).collect()), at))

@@ -165,8 +165,10 @@ pub(super) fn put(text: &str, root: &str, name: &str, entry: &Value) -> Result<S
     let (kept, rest) = (&text[..before], &text[after..]);
     let kept = if kept.trim().is_empty() && rest.is_empty() { "" } else { kept };
     if !kept.is_empty() && !kept.ends_with('\n') {
-        // The last line has no end, and gets none.
         new.insert_str(0, newline);
+    }
+    if rest.is_empty() && !text.trim().is_empty() && !text.ends_with('\n') {
+        // The last line has no end, and gets none.
         new.truncate(new.trim_end().len());
     }
     Ok(format!("{kept}{new}{rest}"))
