@@ -8,6 +8,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 
 use crate::failure::{Failure, MISUSE, Outcome};
+use crate::hosts;
 use crate::launcher::Launcher;
 use crate::output::{Screen, version};
 
@@ -21,6 +22,7 @@ A target is one of
   server.mjs, server.ts        a JavaScript or TypeScript file
   folder, folder/Cargo.toml    a package of Rust or Swift, which is built first
   mcp.json, mcp.json#weather   a configuration file, with the name of a server
+  claude-desktop:weather       a server that an installed host has configured
   … -- program argument …      a command line, after everything else";
 
 const CODES: &str = "\
@@ -102,6 +104,8 @@ pub(crate) enum Command {
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
     Completions(Completions),
+    #[command(flatten)]
+    Hosts(hosts::Command),
 }
 
 fn help(examples: &str) -> String {
@@ -357,7 +361,9 @@ impl Connection {
 
 /// Reads the command line. `None` when everything that was asked for has been printed.
 pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Screen) -> Outcome<Option<Command>> {
-    let (mut own, command) = split(arguments)?;
+    // Its command line is an argument like others.
+    let is_install = arguments.first().is_some_and(|word| word == "install");
+    let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
     if command.is_some() {
         // After the name of the command, where the target's place is.
         own.insert(own.len().min(1), AFTER_DASHES.into());
@@ -447,7 +453,7 @@ impl Command {
             | Self::Ping(Ping { connection, .. })
             | Self::Tasks(Tasks { connection, .. })
             | Self::Run(Run { connection, .. }) => connection,
-            Self::Completions(_) => return None,
+            Self::Completions(_) | Self::Hosts(_) => return None,
         })
     }
 }

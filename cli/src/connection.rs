@@ -19,7 +19,7 @@ use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
 use crate::output::{Screen, one_line, shown};
 use crate::questions;
-use crate::target::{self, Found, Reach, Way};
+use crate::targets::{self, Found, Reach, Way};
 
 /// Lines that are kept of a server until it is connected.
 const OPENING: usize = 200;
@@ -65,7 +65,7 @@ pub(crate) fn run(
     work: impl AsyncFnOnce(&Session) -> Outcome<u8>,
 ) -> Outcome<u8> {
     let level = log_level(&connection.log_level)?;
-    let found = target::find(text, connection, &Way::Streams, launcher, screen)?;
+    let found = targets::find(text, connection, &Way::Streams, launcher, screen)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let interrupts = Interrupts::new();

@@ -8,12 +8,13 @@ mod bridge;
 mod commands;
 mod connection;
 mod failure;
+pub mod hosts;
 mod interrupts;
 mod launcher;
 mod output;
 mod questions;
 mod schema;
-mod target;
+mod targets;
 
 use std::ffi::OsString;
 

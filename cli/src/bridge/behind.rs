@@ -8,7 +8,7 @@ use tricorn::{CallOptions, Error, Result};
 
 use crate::failure::{Failure, Outcome, UNREACHABLE};
 use crate::output::Screen;
-use crate::target::{Found, Reach};
+use crate::targets::{Found, Reach};
 
 /// A connection, or several.
 pub(super) enum Behind {

@@ -12,7 +12,7 @@ use tricorn::client::ClientOptions;
 
 use crate::failure::Outcome;
 use crate::output::Screen;
-use crate::target::Found;
+use crate::targets::Found;
 
 use behind::Behind;
 use upstream::Upstreams;

@@ -15,7 +15,7 @@ use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Se
 use super::behind::Behind;
 use super::front::internal;
 use crate::output::{Screen, shown};
-use crate::target::Found;
+use crate::targets::Found;
 
 /// How long a connection stays that nobody uses, whatever has become of its session.
 const IDLE: Duration = Duration::from_secs(30 * 60);

@@ -2,6 +2,7 @@
 
 mod call;
 mod complete;
+mod hosts;
 mod list;
 mod listen;
 mod ping;
@@ -69,6 +70,7 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
             })
         }
         Command::Run(run) => run::run(&run, &launcher, screen),
+        Command::Hosts(command) => hosts::hosts(&command, &launcher, screen),
         Command::Completions(completions) => {
             let mut script = Vec::new();
             let mut definition = arguments::definition(&launcher);
@@ -78,6 +80,8 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
         }
     }
 }
+
+pub(crate) use hosts::{places, target as target_of};
 
 type Entry = Map<String, Value>;
 

@@ -10,12 +10,12 @@ use crate::arguments::Run;
 use crate::failure::Outcome;
 use crate::launcher::Launcher;
 use crate::output::Screen;
-use crate::target::{self, Kind, Reach, Way};
+use crate::targets::{self, Kind, Reach, Way};
 
 /// Serves it until it ends: a file by its own means, all else over the transport that it has or by a bridge to the other.
 pub(super) fn run(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
     let way = run.http.clone().map_or(Way::Streams, Way::Http);
-    let found = target::find(&run.target, &run.connection, &way, launcher, screen)?;
+    let found = targets::find(&run.target, &run.connection, &way, launcher, screen)?;
     match (&found.reach, found.kind, &run.http) {
         (Reach::One(Target::Command { .. }), Kind::File, _) | (Reach::One(Target::Command { .. }), _, None) => {
             start::start(found, screen)

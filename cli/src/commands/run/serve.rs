@@ -7,7 +7,7 @@ use crate::bridge::Bridge;
 use crate::connection::{options, runtime};
 use crate::failure::{Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
 use crate::output::Screen;
-use crate::target::Found;
+use crate::targets::Found;
 
 /// Sessions over HTTP, each of which has a connection of its own to the server.
 const SESSIONS: usize = 256;

@@ -8,7 +8,7 @@ use tricorn::client::{Stderr, Target};
 use crate::connection::runtime;
 use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
 use crate::output::Screen;
-use crate::target::{Found, Reach};
+use crate::targets::{Found, Reach};
 
 use super::signals::{Signals, pass};
 

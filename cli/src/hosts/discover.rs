@@ -1,0 +1,172 @@
+//! The servers that hosts have configured.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use super::edit::Trouble;
+use super::entry::{Entry, Kind, is_disabled};
+use super::file::Contents;
+use super::host::{Host, Source};
+use super::places::Places;
+
+/// A server that was found.
+#[derive(Debug, Clone)]
+pub(super) struct Found {
+    pub(super) host: Host,
+    pub(super) entry: Entry,
+    pub(super) file: PathBuf,
+    pub(super) scope: &'static str,
+    /// The folder of the project, for what Claude Code keeps for it in the user's file.
+    pub(super) project: Option<String>,
+    pub(super) is_disabled: bool,
+}
+
+/// A file that could not be read.
+#[derive(Debug, Clone)]
+pub(super) struct Problem {
+    pub(super) host: Host,
+    pub(super) file: PathBuf,
+    pub(super) line: Option<usize>,
+    pub(super) column: Option<usize>,
+    pub(super) message: String,
+}
+
+/// All servers of these hosts, and the files that are broken.
+pub(super) fn all(hosts: &[Host], places: &Places) -> (Vec<Found>, Vec<Problem>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let mut seen = BTreeSet::new();
+    for host in hosts {
+        for source in host.sources(places) {
+            // Both editions of VS Code read the same file of a project.
+            if source.scope == "project" && *host == Host::VsCodeInsiders && !host.folder(places).is_dir() {
+                continue;
+            }
+            if !seen.insert((source.file.clone(), host.id(), source.root)) {
+                continue;
+            }
+            match read(&source) {
+                Ok(None) => {}
+                Ok(Some(whole)) => of_file(*host, &source, &whole, places, &mut found),
+                Err((line, column, message)) => {
+                    problems.push(Problem { host: *host, file: source.file, line, column, message });
+                }
+            }
+        }
+    }
+    (found, problems)
+}
+
+type Fault = (Option<usize>, Option<usize>, String);
+
+fn read(source: &Source) -> Result<Option<Value>, Fault> {
+    let plain = |message: String| {
+        let prefix = format!("{}: ", source.file.display());
+        (None, None, message.strip_prefix(&prefix).unwrap_or(&message).replace("; nothing was changed", ""))
+    };
+    let contents = Contents::read(&source.file).map_err(plain)?;
+    if !contents.exists() {
+        return Ok(None);
+    }
+    source.format.read(contents.text()).map(Some).map_err(|trouble| match trouble {
+        Trouble::Broken { line, column, message } => (Some(line), Some(column), message),
+        Trouble::Refused(message) => (None, None, message),
+    })
+}
+
+fn of_file(host: Host, source: &Source, whole: &Value, places: &Places, found: &mut Vec<Found>) {
+    let names = |value: Option<&Value>| -> BTreeSet<String> {
+        let all = value.and_then(Value::as_array).into_iter().flatten();
+        all.filter_map(|name| Some(name.as_str()?.to_owned())).collect()
+    };
+    // Gemini CLI switches servers off by a list beside them.
+    let mut off = names(whole.pointer("/mcp/excluded").filter(|_| host == Host::Gemini));
+    if host == Host::ClaudeCode && source.scope == "project" {
+        off.extend(rejected(source.file.parent(), places).iter().flat_map(|value| names(Some(value))));
+    }
+    let mut add = |entries: Option<&Value>, off: &BTreeSet<String>, project: Option<&str>| {
+        for (name, value) in entries.and_then(Value::as_object).into_iter().flatten() {
+            // What Goose brings itself has no command and no URL.
+            let Some(kind) = Kind::read(value) else { continue };
+            found.push(Found {
+                host,
+                entry: Entry { name: name.clone(), kind },
+                file: source.file.clone(),
+                scope: if project.is_some() { "local" } else { source.scope },
+                project: project.map(str::to_owned),
+                is_disabled: is_disabled(value) || off.contains(name),
+            });
+        }
+    };
+    let entries = source.root.iter().try_fold(whole, |value, name| value.get(name));
+    add(entries, &off, None);
+    if host == Host::ClaudeCode && source.scope == "user" {
+        for (project, value) in whole.get("projects").and_then(Value::as_object).into_iter().flatten() {
+            let off = names(value.get("disabledMcpServers"));
+            add(value.get("mcpServers"), &off, Some(project));
+        }
+    }
+}
+
+/// The servers of a project's file that the user said no to, which Claude Code keeps in its own file.
+fn rejected(project: Option<&Path>, places: &Places) -> Option<Value> {
+    let contents = Contents::read(&Host::ClaudeCode.file(places)).ok()?;
+    let whole = Host::ClaudeCode.format().read(contents.text()).ok()?;
+    whole.get("projects")?.get(project?.to_str()?)?.get("disabledMcpjsonServers").cloned()
+}
+
+impl Found {
+    pub(super) fn json(&self, check: Option<&Result<String, String>>) -> Value {
+        let names = |all: &[(String, String)]| all.iter().map(|(name, _)| name.as_str()).collect::<Value>();
+        let mut value = json!({
+            "host": self.host.id(),
+            "name": self.entry.name,
+            "scope": self.scope,
+            "file": self.file.to_string_lossy(),
+            "enabled": !self.is_disabled,
+        });
+        if let Some(project) = &self.project {
+            value["project"] = project.as_str().into();
+        }
+        match &self.entry.kind {
+            Kind::Stdio { command, args, env, cwd } => {
+                value["type"] = "stdio".into();
+                value["command"] = command.as_str().into();
+                value["args"] = super::diff::arguments(args).into();
+                value["env"] = names(env);
+                if let Some(cwd) = cwd {
+                    value["cwd"] = cwd.as_str().into();
+                }
+            }
+            Kind::Http { url, headers } => {
+                value["type"] = "http".into();
+                value["url"] = super::diff::url(url).into();
+                value["headers"] = names(headers);
+            }
+        }
+        match check {
+            Some(Ok(said)) => value["check"] = json!({"ok": true, "message": said}),
+            Some(Err(said)) => value["check"] = json!({"ok": false, "message": said}),
+            None => {}
+        }
+        value
+    }
+}
+
+impl Problem {
+    pub(super) fn json(&self) -> Value {
+        json!({
+            "host": self.host.id(),
+            "file": self.file.to_string_lossy(),
+            "line": self.line,
+            "column": self.column,
+            "message": self.message,
+        })
+    }
+
+    pub(super) fn line(&self) -> String {
+        let number = |number: Option<usize>| number.map(|number| format!(":{number}")).unwrap_or_default();
+        format!("{}{}{}: {} ({})", self.file.display(), number(self.line), number(self.column), self.message, self.host.title())
+    }
+}

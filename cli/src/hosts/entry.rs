@@ -1,0 +1,369 @@
+//! An entry of a configuration: the name of a server, and the way to it.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use super::edit::Format;
+use super::places::{Places, System};
+
+/// A server as a host has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// The name that the host shows.
+    pub name: String,
+    /// The way to it.
+    pub kind: Kind,
+}
+
+/// The way to a server. Values are as they stand in the file: placeholders such as `${input:key}` are not filled.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Kind {
+    /// A program that speaks over its standard streams.
+    Stdio {
+        /// The program: a name to be looked up in `PATH`, or a path.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Environment variables, in the order of the file.
+        env: Vec<(String, String)>,
+        /// The folder that it is started in.
+        cwd: Option<String>,
+    },
+    /// A server over HTTP.
+    Http {
+        /// Its URL.
+        url: String,
+        /// Headers of every request, in the order of the file.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// The words that say which server is meant.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Given<'a> {
+    /// A URL, a file (`server.py`, `server.mjs`, `mcp.json#name`, a program) or a server of a host (`cursor:weather`).
+    pub target: Option<&'a str>,
+    /// A command line, in the place of the target.
+    pub command: &'a [String],
+    /// The name; else it is taken from the target.
+    pub name: Option<&'a str>,
+    /// Environment variables that are added.
+    pub env: &'a [(String, String)],
+    /// Headers that are added.
+    pub headers: &'a [(String, String)],
+}
+
+impl Entry {
+    /// The entry that these words mean, with absolute paths, as hosts start programs in folders of their own. The second
+    /// part is what has to be said of it.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong with the words.
+    pub fn from_given(given: &Given<'_>, places: &Places) -> Result<(Self, Vec<String>), String> {
+        let mut notes = Vec::new();
+        let mut entry = match (given.target, given.command) {
+            (Some(_), [_, ..]) => return Err("give a target or a command line after --, not both".to_owned()),
+            (None, []) => return Err("a target is missing: a URL, a file, or a command line after --".to_owned()),
+            (None, words) => command(words, places, &mut notes)?,
+            (Some(target), []) => target_entry(target, places)?,
+        };
+        match &mut entry.kind {
+            Kind::Stdio { env, .. } => {
+                if let Some((name, _)) = given.headers.first() {
+                    return Err(format!("--header {name}: a program has no headers"));
+                }
+                merge(env, given.env, |a, b| a == b);
+            }
+            Kind::Http { headers, .. } => {
+                if let Some((name, _)) = given.env.first() {
+                    return Err(format!("--env {name}: a URL has no environment"));
+                }
+                merge(headers, given.headers, |a, b| a.eq_ignore_ascii_case(b));
+            }
+        }
+        if let Some(name) = given.name {
+            name.clone_into(&mut entry.name);
+        }
+        if entry.name.trim().is_empty() || entry.name.chars().any(char::is_control) {
+            return Err("a name is missing: give one with --name".to_owned());
+        }
+        Ok((entry, notes))
+    }
+}
+
+fn merge(all: &mut Vec<(String, String)>, new: &[(String, String)], same: impl Fn(&str, &str) -> bool) {
+    for (name, value) in new {
+        match all.iter_mut().find(|(other, _)| same(other, name)) {
+            Some((_, old)) => value.clone_into(old),
+            None => all.push((name.clone(), value.clone())),
+        }
+    }
+}
+
+fn target_entry(target: &str, places: &Places) -> Result<Entry, String> {
+    if target.trim().is_empty() {
+        return Err("the target is empty".to_owned());
+    }
+    if let Some((scheme, rest)) = target.split_once("://") {
+        if !matches!(scheme.to_ascii_lowercase().as_str(), "http" | "https") || rest.is_empty() {
+            return Err(format!("{target}: hosts take http:// and https:// alone"));
+        }
+        return Ok(Entry { name: name_of_url(rest), kind: Kind::Http { url: target.to_owned(), headers: Vec::new() } });
+    }
+    if let Some((path, name)) = configuration(target) {
+        return from_configuration(path, name, places);
+    }
+    if !places.absolute(target).exists() && super::named_host(target).is_some() {
+        return super::find(target, places);
+    }
+    file(target, places)
+}
+
+/// The path of an `mcp.json` and the name after it.
+fn configuration(target: &str) -> Option<(&str, Option<&str>)> {
+    let (path, name) = target.split_once('#').map_or((target, None), |(path, name)| (path, Some(name)));
+    let ending = Path::new(path).extension()?;
+    (ending.eq_ignore_ascii_case("json") || ending.eq_ignore_ascii_case("jsonc")).then_some((path, name))
+}
+
+fn from_configuration(path: &str, name: Option<&str>, places: &Places) -> Result<Entry, String> {
+    let text = std::fs::read_to_string(places.absolute(path)).map_err(|error| format!("{path}: {error}"))?;
+    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let whole = Format::Json.read(text).map_err(|trouble| trouble.at(Path::new(path)))?;
+    let roots = ["/mcpServers", "/servers", "/context_servers", "/mcp/servers"];
+    let all = roots.iter().find_map(|root| whole.pointer(root)?.as_object());
+    let all = all.ok_or_else(|| format!("{path}: no mcpServers or servers in it"))?;
+    let (name, value) = match name {
+        Some(name) => {
+            let value = all.get(name).ok_or_else(|| {
+                format!("{path}: no server {name}{}", super::nearest(name, all.keys().map(String::as_str)))
+            })?;
+            (name, value)
+        }
+        None => match all.iter().next() {
+            Some((name, value)) if all.len() == 1 => (name.as_str(), value),
+            Some(_) => {
+                let names: Vec<_> = all.keys().map(String::as_str).collect();
+                return Err(format!("{path}: say which server is meant, {path}#NAME: {}", names.join(", ")));
+            }
+            None => return Err(format!("{path}: there is no server in it")),
+        },
+    };
+    let kind = Kind::read(value).ok_or_else(|| format!("{path}#{name}: neither a command nor a URL"))?;
+    Ok(Entry { name: name.to_owned(), kind })
+}
+
+fn file(target: &str, places: &Places) -> Result<Entry, String> {
+    let mut path = places.absolute(target);
+    let mut after = None;
+    if !path.exists()
+        && let Some((before, name)) = target.rsplit_once(':')
+        && !name.contains(['/', '\\'])
+        && places.absolute(before).exists()
+    {
+        path = places.absolute(before);
+        after = Some(name);
+    }
+    if !path.exists() {
+        return Err(format!("{target}: there is no such file; a command line stands after --"));
+    }
+    let shown = path.to_string_lossy().into_owned();
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let stdio = |command: String, args: Vec<String>| Kind::Stdio { command, args, env: Vec::new(), cwd: None };
+    let kind = match ending.as_str() {
+        _ if path.is_dir() || matches!(path.file_name().and_then(|name| name.to_str()), Some("Cargo.toml" | "Package.swift")) => {
+            return Err(format!("{target}: hosts do not build packages: build it, and give the path of its program"));
+        }
+        "py" | "pyw" => match after {
+            None => stdio(python(&path, places)?, vec![shown]),
+            // An object that has to be looked for in the file: this command does that.
+            Some(name) => {
+                let mut words = places.tricorn.clone();
+                words.extend(["run".to_owned(), format!("{shown}:{name}")]);
+                let program = (!words.is_empty()).then(|| words.remove(0));
+                stdio(program.ok_or("no path of this command is known: give a command line after --")?, words)
+            }
+        },
+        "mjs" | "js" | "cjs" | "ts" | "mts" | "cts" => {
+            let node = places.program("node").ok_or_else(|| {
+                format!("{target}: no Node.js: looked for node in PATH; install it, or give the command line after --")
+            })?;
+            stdio(node.to_string_lossy().into_owned(), vec![shown])
+        }
+        _ if is_program(&path, places) => stdio(shown, Vec::new()),
+        _ => {
+            let hint = "expected .py, .mjs, .js, .ts, .json or a program";
+            return Err(format!("{target}: no idea how to run this file: {hint}; or give the command line after --"));
+        }
+    };
+    Ok(Entry { name: name_of_file(&path), kind })
+}
+
+/// The interpreter of the active environment, of the nearest one above the file, or that of `PATH`.
+fn python(file: &Path, places: &Places) -> Result<String, String> {
+    let windows = places.system == System::Windows;
+    let inside: &[&str] = if windows { &["Scripts/python.exe"] } else { &["bin/python", "bin/python3"] };
+    let of = |folder: PathBuf| inside.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+    let active = places.variable("VIRTUAL_ENV").map(PathBuf::from).and_then(of);
+    let nearest = || file.ancestors().skip(1).find_map(|folder| of(folder.join(".venv")));
+    let names: &[&str] = if windows { &["python", "py"] } else { &["python3", "python"] };
+    let found = active.or_else(nearest).or_else(|| names.iter().find_map(|name| places.program(name)));
+    found.map(|path| path.to_string_lossy().into_owned()).ok_or_else(|| {
+        format!(
+            "{}: no Python: looked for a virtual environment (VIRTUAL_ENV, .venv in the folders above the file) and for {} in PATH; install it, or give the command line after --",
+            file.display(),
+            names.join(", "),
+        )
+    })
+}
+
+#[cfg(unix)]
+fn is_program(path: &Path, _places: &Places) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_program(path: &Path, _places: &Places) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    path.is_file() && matches!(ending.as_str(), "exe" | "cmd" | "bat" | "com")
+}
+
+fn command(words: &[String], places: &Places, notes: &mut Vec<String>) -> Result<Entry, String> {
+    let Some((program, args)) = words.split_first().filter(|(program, _)| !program.trim().is_empty()) else {
+        return Err("after -- a program is expected, and its arguments".to_owned());
+    };
+    let name = name_of_command(program, args);
+    // A path is said relative to the current folder, which is not the one that a host starts programs in.
+    let mut own = |word: &String| {
+        let is_path = word.contains('/') || word.contains('\\') || word.contains('.');
+        let path = places.absolute(word);
+        if word.starts_with('-') || word.contains("://") || !is_path || Path::new(word).is_absolute() || !path.exists() {
+            return word.clone();
+        }
+        let path = path.to_string_lossy().into_owned();
+        notes.push(format!("{word} is written as {path}: hosts start programs in other folders"));
+        path
+    };
+    let mut args: Vec<_> = args.iter().map(&mut own).collect();
+    let mut command = if program.contains(['/', '\\']) { own(program) } else { program.clone() };
+    let stem = program.strip_suffix(".cmd").unwrap_or(program);
+    // Scripts of npm are no programs on Windows: spawning them fails without a shell.
+    if places.system == System::Windows && matches!(stem, "npx" | "npm" | "pnpm" | "yarn" | "bunx") {
+        args.splice(0..0, ["/c".to_owned(), std::mem::replace(&mut command, "cmd".to_owned())]);
+    }
+    Ok(Entry { name, kind: Kind::Stdio { command, args, env: Vec::new(), cwd: None } })
+}
+
+/// A name out of letters, digits, `-` and `_`, which all hosts take.
+fn plain(text: &str) -> String {
+    let name: String = text.chars().map(|letter| if letter.is_alphanumeric() || letter == '_' { letter } else { '-' }).collect();
+    name.trim_matches('-').to_owned()
+}
+
+fn name_of_url(rest: &str) -> String {
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let authority = authority.rsplit('@').next().unwrap_or_default();
+    let host = authority.split(':').next().unwrap_or_default();
+    let labels: Vec<_> = host.split('.').filter(|label| !label.is_empty()).collect();
+    let is_number = labels.iter().all(|label| label.bytes().all(|byte| byte.is_ascii_digit()));
+    if labels.len() < 2 || is_number || authority.starts_with('[') {
+        return plain(authority);
+    }
+    let first = labels.iter().take(labels.len() - 1).find(|label| !matches!(**label, "mcp" | "api" | "www" | "app"));
+    plain(first.or_else(|| labels.first()).copied().unwrap_or_default())
+}
+
+fn name_of_file(path: &Path) -> String {
+    let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
+    // A file that is called as most are says less than its folder.
+    let is_common = matches!(stem, "server" | "main" | "index" | "app" | "mcp" | "__main__");
+    let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    plain(folder.filter(|_| is_common).unwrap_or(stem))
+}
+
+fn name_of_command(program: &str, args: &[String]) -> String {
+    let stem = Path::new(program).file_stem().and_then(|stem| stem.to_str()).unwrap_or(program);
+    let words = || args.iter().filter(|word| !word.starts_with('-')).map(String::as_str);
+    let package = |word: &str| {
+        let word = word.rsplit('/').next().unwrap_or(word);
+        plain(word.split(['@', '=', '<', '>', '[']).next().unwrap_or(word))
+    };
+    let name = match stem {
+        "npx" | "uvx" | "bunx" | "pipx" | "pnpm" | "npm" | "yarn" | "uv" | "deno" | "bun" => {
+            words().find(|word| !matches!(*word, "run" | "exec" | "dlx" | "tool" | "x" | "fastmcp")).map(package)
+        }
+        "docker" | "podman" => args.iter().rev().find(|word| word.contains('/') && !word.starts_with('-')).map(|word| package(word)),
+        "python" | "python3" | "py" | "node" => match args.iter().position(|word| word == "-m") {
+            Some(at) => args.get(at + 1).map(|module| plain(module)),
+            None => words().next().map(|file| name_of_file(Path::new(file))),
+        },
+        _ => None,
+    };
+    name.filter(|name| !name.is_empty()).unwrap_or_else(|| plain(stem))
+}
+
+impl Kind {
+    /// Reads an entry in the form of any host.
+    pub(super) fn read(value: &Value) -> Option<Self> {
+        let value = value.as_object()?;
+        let text = |names: &[&str]| names.iter().find_map(|name| value.get(*name)?.as_str().map(str::to_owned));
+        if let Some(url) = text(&["url", "serverUrl", "httpUrl", "uri"]) {
+            let headers = pairs(value.get("headers").or_else(|| value.get("http_headers")));
+            return Some(Self::Http { url, headers });
+        }
+        // Older versions of Zed have a table as the command.
+        let inner = value.get("command").and_then(Value::as_object).unwrap_or(value);
+        let command = inner.get("path").filter(|_| inner.len() != value.len() || !value.contains_key("command"));
+        let command = command.and_then(Value::as_str).map(str::to_owned).or_else(|| text(&["command", "cmd"]))?;
+        let args = inner.get("args").and_then(Value::as_array).into_iter().flatten();
+        let args = args.map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
+        let env = pairs(inner.get("env").or_else(|| inner.get("envs")));
+        Some(Self::Stdio { command, args, env, cwd: text(&["cwd"]) })
+    }
+
+    /// True if both mean the same server: the order of variables and headers is nothing.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        let sorted = |kind: &Self| {
+            let mut kind = kind.clone();
+            match &mut kind {
+                Self::Stdio { env, .. } => env.sort(),
+                Self::Http { headers, .. } => headers.sort(),
+            }
+            kind
+        };
+        sorted(self) == sorted(other)
+    }
+
+    /// One line for people, without values that are secret.
+    pub(super) fn line(&self) -> String {
+        match self {
+            Self::Http { url, .. } => super::diff::url(url),
+            Self::Stdio { command, args, .. } => {
+                let words = std::iter::once(command.clone()).chain(super::diff::arguments(args));
+                let words: Vec<_> = words.collect();
+                let words = words.iter().map(String::as_str);
+                shlex::try_join(words.clone()).unwrap_or_else(|_| words.collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+}
+
+/// The texts of a table, with numbers and booleans as texts.
+fn pairs(value: Option<&Value>) -> Vec<(String, String)> {
+    let all = value.and_then(Value::as_object).into_iter().flatten();
+    all.map(|(name, value)| (name.clone(), value.as_str().map_or_else(|| value.to_string(), str::to_owned))).collect()
+}
+
+/// True if the entry is switched off in itself.
+pub(super) fn is_disabled(value: &Value) -> bool {
+    let is = |name: &str, wanted: bool| value.get(name).and_then(Value::as_bool) == Some(wanted);
+    is("disabled", true) || is("enabled", false)
+}
+
+/// A table of texts.
+pub(super) fn texts(all: &[(String, String)]) -> Value {
+    Value::Object(all.iter().map(|(name, value)| (name.clone(), value.as_str().into())).collect::<Map<_, _>>())
+}

@@ -1,0 +1,541 @@
+//! Servers put into the configurations of hosts, taken out of them, and found there: `install`, `uninstall`, `discover`.
+//!
+//! A host's file is its user's: only the entry is written, and everything else stays as it was, to the byte. What cannot be
+//! read or edited without a risk is left alone, and said.
+
+mod diff;
+mod discover;
+mod edit;
+mod entry;
+mod file;
+mod host;
+mod places;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Program, Stdio};
+
+use clap::{Args, Subcommand, ValueEnum as _, ValueHint};
+use serde_json::{Value, json};
+
+use edit::{Format, Trouble};
+use file::Contents;
+
+pub use entry::{Entry, Given, Kind};
+pub use host::{Host, Scope};
+pub use places::{Places, System};
+
+const FAILED: u8 = 1;
+const MISUSE: u8 = 2;
+
+/// Tells if a server starts: a sentence of what it is, or of what is wrong.
+pub type Check<'a> = &'a dyn Fn(&Entry) -> Result<String, String>;
+
+/// The commands that deal with hosts.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Adds a server to the configuration of a host
+    #[command(after_help = "Examples:
+  tricorn install cursor server.py
+  tricorn install claude-desktop https://example.com/mcp --name example
+  tricorn install vscode --env API_KEY='${input:key}' -- npx -y some-server
+  tricorn install claude-code mcp.json#weather --scope project --dry-run")]
+    Install(Install),
+    /// Removes a server from the configuration of a host
+    #[command(after_help = "Example:
+  tricorn uninstall cursor weather")]
+    Uninstall(Uninstall),
+    /// Lists the servers that hosts have configured
+    #[command(after_help = "Examples:
+  tricorn discover
+  tricorn discover cursor --json")]
+    Discover(Discover),
+}
+
+/// `tricorn install`
+#[derive(Debug, Args)]
+pub struct Install {
+    /// The host
+    #[arg(value_enum, ignore_case = true)]
+    pub host: Host,
+    /// The server: a URL, a file, mcp.json#name or HOST:NAME; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub target: Option<String>,
+    /// The name in the host; else it is taken from the target
+    #[arg(long, value_name = "NAME")]
+    pub name: Option<String>,
+    /// Sets a variable, NAME=VALUE, in the server's environment
+    #[arg(long, short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
+    pub env: Vec<(String, String)>,
+    /// Sends an HTTP header, "NAME: VALUE", with every request
+    #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
+    pub header: Vec<(String, String)>,
+    /// Which file of the host
+    #[arg(long, value_enum, default_value_t = Scope::User)]
+    pub scope: Scope,
+    /// Prints the difference, and changes nothing
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Replaces another server of the same name, and creates the folder of a host that is not there
+    #[arg(long)]
+    pub force: bool,
+    /// The command line of the server
+    #[arg(last = true, value_name = "COMMAND")]
+    pub command: Vec<String>,
+}
+
+/// `tricorn uninstall`
+#[derive(Debug, Args)]
+pub struct Uninstall {
+    /// The host
+    #[arg(value_enum, ignore_case = true)]
+    pub host: Host,
+    /// The name of the server in the host
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Which file of the host
+    #[arg(long, value_enum, default_value_t = Scope::User)]
+    pub scope: Scope,
+    /// Prints the difference, and changes nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// `tricorn discover`
+#[derive(Debug, Args)]
+pub struct Discover {
+    /// The hosts; else all of them
+    #[arg(value_enum, ignore_case = true, value_name = "HOST")]
+    pub hosts: Vec<Host>,
+    /// Starts or calls each server, and says if it answers
+    #[arg(long)]
+    pub check: bool,
+    /// Prints JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').filter(|(name, _)| !name.is_empty());
+    parts.map(|(name, value)| (name.to_owned(), value.to_owned())).ok_or_else(|| "expected NAME=VALUE".to_owned())
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once(':').filter(|(name, _)| !name.trim().is_empty() && !name.contains(char::is_whitespace));
+    let (name, value) = parts.ok_or("expected \"NAME: VALUE\"")?;
+    if value.chars().any(|letter| letter.is_control() && letter != '\t') {
+        return Err("a header is one line".to_owned());
+    }
+    Ok((name.to_owned(), value.trim().to_owned()))
+}
+
+/// Does what the command says, and gives the status to end with: 0, 1 where it was not done, 2 for misuse.
+///
+/// The answer goes to `out`, everything else to `err`. Without `check`, `--check` is misuse.
+pub fn run(command: &Command, places: &Places, check: Option<Check<'_>>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+    let mut said = Said { out, err };
+    let done = match command {
+        Command::Install(install) => said.install(install, places),
+        Command::Uninstall(uninstall) => said.uninstall(uninstall, places),
+        Command::Discover(discover) => said.discover(discover, places, check),
+    };
+    match done {
+        Ok(status) => status,
+        Err(Failure { status, message }) => {
+            said.tell(&format!("error: {message}"));
+            status
+        }
+    }
+}
+
+/// The server that `host:name` means, as it is configured there.
+///
+/// # Errors
+///
+/// A sentence, with the names that come near.
+pub fn find(name: &str, places: &Places) -> Result<Entry, String> {
+    let (host, name) = named_host(name).ok_or_else(|| {
+        let hosts: Vec<_> = Host::value_variants().iter().map(|host| host.id()).collect();
+        format!("{name}: expected HOST:NAME, with one of {}", hosts.join(", "))
+    })?;
+    let (found, problems) = discover::all(&[host], places);
+    let same = || found.iter().filter(|found| found.entry.name == name);
+    if let Some(found) = same().find(|found| !found.is_disabled).or_else(|| same().next()) {
+        return Ok(found.entry.clone());
+    }
+    let names = found.iter().map(|found| found.entry.name.as_str());
+    let broken = problems.first().map(|problem| format!("; {}", problem.line())).unwrap_or_default();
+    Err(format!("{} has no server \"{name}\"{}{broken}", host.title(), nearest(name, names)))
+}
+
+/// True for `host:name` with a known host.
+#[must_use]
+pub fn is_of_host(text: &str) -> bool {
+    named_host(text).is_some()
+}
+
+/// The parts of `host:name`.
+fn named_host(text: &str) -> Option<(Host, &str)> {
+    let (host, name) = text.split_once(':')?;
+    Some((Host::from_str(host, true).ok()?, name))
+}
+
+/// The names that come near, else all, as the end of a sentence.
+fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    let likeness = |other: &str| strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
+    let mut near: Vec<_> = names.iter().filter(|other| likeness(other) > 0.75).copied().collect();
+    near.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    near.truncate(3);
+    let text = match (near.as_slice(), names.as_slice()) {
+        (_, []) => "; it has none".to_owned(),
+        ([], all) if all.len() <= 10 => format!("; it has {}", all.join(", ")),
+        ([], all) => format!("; it has {} others", all.len()),
+        (near, _) => format!("; did you mean {}?", near.join(" or ")),
+    };
+    diff::shown(&text)
+}
+
+struct Failure {
+    status: u8,
+    message: String,
+}
+
+impl From<String> for Failure {
+    fn from(message: String) -> Self {
+        Self { status: FAILED, message }
+    }
+}
+
+fn misuse(message: String) -> Failure {
+    Failure { status: MISUSE, message }
+}
+
+type Outcome<T> = Result<T, Failure>;
+
+impl Trouble {
+    /// The sentence about a file.
+    fn at(&self, path: &Path) -> String {
+        match self {
+            Self::Broken { line, column, message } => format!("{}:{line}:{column}: {message}", path.display()),
+            Self::Refused(why) => format!("{}: {why}", path.display()),
+        }
+    }
+}
+
+/// The file that an entry goes into, and the names on the way.
+struct Place {
+    host: Host,
+    scope: Scope,
+    path: PathBuf,
+    format: Format,
+    root: &'static str,
+}
+
+impl Place {
+    fn of(host: Host, scope: Scope, places: &Places) -> Outcome<Self> {
+        let path = match scope {
+            Scope::User => host.file(places),
+            Scope::Project => match host.project_file() {
+                Some(file) => places.folder.join(file),
+                None => return Err(misuse(format!("{} has no file for a project; leave out --scope project", host.title()))),
+            },
+        };
+        Ok(Self { host, scope, path, format: host.format(), root: host.root() })
+    }
+
+    /// Says no where the host was never there.
+    fn check_installed(&self, places: &Places) -> Outcome<()> {
+        let folder = self.host.folder(places);
+        if self.scope == Scope::Project || folder.is_dir() {
+            return Ok(());
+        }
+        let title = self.host.title();
+        Err(format!("{title} seems not to be installed: there is no {}; --force creates it", folder.display()).into())
+    }
+
+    fn left(&self, trouble: &Trouble) -> String {
+        let what = match trouble {
+            Trouble::Broken { .. } => "mend it first",
+            Trouble::Refused(_) => "edit it by hand",
+        };
+        format!("{}; the file is left as it is: {what}", trouble.at(&self.path))
+    }
+}
+
+/// The two ways to say something.
+struct Said<'a> {
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+}
+
+impl Said<'_> {
+    /// Writes a line of the answer; one that nobody reads is no failure.
+    fn answer(&mut self, line: &str) {
+        let _gone = writeln!(self.out, "{line}");
+    }
+
+    fn tell(&mut self, line: &str) {
+        let _gone = writeln!(self.err, "{line}");
+    }
+
+    fn install(&mut self, install: &Install, places: &Places) -> Outcome<u8> {
+        let given = Given {
+            target: install.target.as_deref(),
+            command: &install.command,
+            name: install.name.as_deref(),
+            env: &install.env,
+            headers: &install.header,
+        };
+        let host = install.host;
+        let (entry, notes) = Entry::from_given(&given, places).map_err(misuse)?;
+        host.check_name(&entry.name).map_err(misuse)?;
+        notes.iter().for_each(|note| self.tell(&format!("note: {note}")));
+        let (value, note) = host.value(&entry, places)?;
+        if let Some(note) = note {
+            self.tell(&format!("note: {note}"));
+        }
+        let place = Place::of(host, install.scope, places)?;
+        if host == Host::ClaudeCode && install.scope == Scope::User {
+            return self.add_to_claude_code(install, &entry, &value, &place, places);
+        }
+        if !install.force {
+            place.check_installed(places)?;
+        }
+        let contents = Contents::read(&place.path)?;
+        let entries = place.format.entries(contents.text(), place.root).map_err(|trouble| place.left(&trouble))?;
+        let key = host.key(&entry.name);
+        let quoted = format!("\"{}\"", entry.name);
+        if let Some(old) = entries.get(&key).filter(|old| is_same(old, &value)) {
+            let off = if entry::is_disabled(old) { ", but switched off there" } else { "" };
+            self.answer(&format!("{quoted} is already installed in {}{off}: {}", host.title(), place.path.display()));
+            return Ok(0);
+        }
+        let text = match place.format.put(contents.text(), place.root, &key, &value) {
+            Ok(text) => text,
+            Err(trouble) => {
+                let example = place.format.example(place.root, &key, &value);
+                return Err(format!("{}. What belongs into it:\n{}", place.left(&trouble), example.trim_end()).into());
+            }
+        };
+        let known: Vec<_> = entries.values().cloned().collect();
+        let diff = || diff::unified(&place.path.display().to_string(), contents.text(), &text, &known, &value);
+        if entries.contains_key(&key) && !install.force {
+            let _gone = write!(self.err, "{}", diff());
+            let title = host.title();
+            return Err(format!("{title} has another server {quoted}; --force replaces it, --name gives this one another name").into());
+        }
+        self.warn_of_comments(&place, &contents);
+        if install.dry_run {
+            let _gone = write!(self.out, "{}", diff());
+            return Ok(0);
+        }
+        let backup = contents.write(&text, places.now, install.scope == Scope::User)?;
+        self.answer(&format!("Installed {quoted} in {}: {}", host.title(), place.path.display()));
+        self.ended(host, backup.as_deref());
+        Ok(0)
+    }
+
+    fn uninstall(&mut self, uninstall: &Uninstall, places: &Places) -> Outcome<u8> {
+        let (host, name) = (uninstall.host, &uninstall.name);
+        let place = Place::of(host, uninstall.scope, places)?;
+        let contents = Contents::read(&place.path)?;
+        if !contents.exists() {
+            return Err(format!("{} has no server \"{name}\": there is no {}", host.title(), place.path.display()).into());
+        }
+        let entries = place.format.entries(contents.text(), place.root).map_err(|trouble| place.left(&trouble))?;
+        let key = if entries.contains_key(name) { name.clone() } else { host.key(name) };
+        let Some(old) = entries.get(&key) else {
+            let near = nearest(name, entries.keys().map(String::as_str));
+            return Err(format!("{} has no server \"{name}\" in {}{near}", host.title(), place.path.display()).into());
+        };
+        if host == Host::ClaudeCode && uninstall.scope == Scope::User {
+            return self.remove_from_claude_code(uninstall, &place, places);
+        }
+        let without = place.format.take(contents.text(), place.root, &key).map_err(|trouble| place.left(&trouble))?;
+        // A file that is what it was and our entry becomes what it was, down to an empty one.
+        let undone = contents.backups().into_iter().find(|older| {
+            let lacks = place.format.entries(older, place.root).is_ok_and(|entries| !entries.contains_key(&key));
+            lacks && place.format.put(older, place.root, &key, old).is_ok_and(|text| text == contents.text())
+        });
+        let text = undone.unwrap_or(without);
+        if uninstall.dry_run {
+            let known: Vec<_> = entries.values().cloned().collect();
+            let path = place.path.display().to_string();
+            let _gone = write!(self.out, "{}", diff::unified(&path, contents.text(), &text, &known, &Value::Null));
+            return Ok(0);
+        }
+        let backup = contents.write(&text, places.now, uninstall.scope == Scope::User)?;
+        self.answer(&format!("Removed \"{name}\" from {}: {}", host.title(), place.path.display()));
+        self.ended(host, backup.as_deref());
+        Ok(0)
+    }
+
+    fn ended(&mut self, host: Host, backup: Option<&Path>) {
+        if let Some(backup) = backup {
+            self.tell(&format!("note: the file as it was: {}", backup.display()));
+        }
+        if let Some(hint) = host.hint() {
+            self.tell(&format!("note: {hint}"));
+        }
+    }
+
+    /// Says that the host will not read the file, and was not going to.
+    fn warn_of_comments(&mut self, place: &Place, contents: &Contents) {
+        if !place.host.is_strict() || contents.text().trim().is_empty() {
+            return;
+        }
+        let title = place.host.title();
+        let path = place.path.display();
+        if contents.whole().starts_with('\u{feff}') {
+            self.tell(&format!("warning: {path} begins with a byte order mark, which {title} does not read"));
+        } else if let Err(error) = serde_json::from_str::<Value>(contents.text()) {
+            let at = format!("{}:{}", error.line(), error.column());
+            self.tell(&format!("warning: {path}:{at}: {title} reads neither comments nor commas at the end"));
+        }
+    }
+
+    /// Installs by Claude Code's own command: sessions that are open write their file whole, over what others wrote
+    /// (anthropics/claude-code 27941).
+    fn add_to_claude_code(
+        &mut self,
+        install: &Install,
+        entry: &Entry,
+        value: &Value,
+        place: &Place,
+        places: &Places,
+    ) -> Outcome<u8> {
+        let contents = Contents::read(&place.path)?;
+        let entries = place.format.entries(contents.text(), place.root).map_err(|trouble| place.left(&trouble))?;
+        let name = &entry.name;
+        let old = entries.get(name);
+        if old.is_some_and(|old| is_same(old, value)) {
+            self.answer(&format!("\"{name}\" is already installed in Claude Code: {}", place.path.display()));
+            return Ok(0);
+        }
+        if let Some(old) = old
+            && !install.force
+        {
+            let pretty = |value: &Value| format!("{value:#}\n");
+            let diff = diff::unified(name, &pretty(old), &pretty(value), std::slice::from_ref(old), value);
+            let _gone = write!(self.err, "{diff}");
+            let what = "--force replaces it, --name gives this one another name";
+            return Err(format!("Claude Code has another server \"{name}\"; {what}").into());
+        }
+        let value = value.to_string();
+        let add = ["mcp", "add-json", "--scope", "user", name, &value];
+        let remove = ["mcp", "remove", "--scope", "user", name];
+        let steps: &[&[&str]] = if old.is_some() { &[&remove, &add] } else { &[&add] };
+        if install.dry_run {
+            steps.iter().for_each(|step| self.answer(&line("claude", step)));
+            return Ok(0);
+        }
+        for step in steps {
+            claude(step, places)?;
+        }
+        let after = Contents::read(&place.path)?;
+        let after = place.format.entries(after.text(), place.root).map_err(|trouble| place.left(&trouble))?;
+        if !after.contains_key(name) {
+            return Err(format!("claude mcp add-json said that it was done, but \"{name}\" is not in {}", place.path.display()).into());
+        }
+        self.answer(&format!("Installed \"{name}\" in Claude Code by its own command: {}", place.path.display()));
+        Ok(0)
+    }
+
+    fn remove_from_claude_code(&mut self, uninstall: &Uninstall, place: &Place, places: &Places) -> Outcome<u8> {
+        let name = &uninstall.name;
+        let step = ["mcp", "remove", "--scope", "user", name];
+        if uninstall.dry_run {
+            self.answer(&line("claude", &step));
+            return Ok(0);
+        }
+        claude(&step, places)?;
+        self.answer(&format!("Removed \"{name}\" from Claude Code by its own command: {}", place.path.display()));
+        Ok(0)
+    }
+
+    fn discover(&mut self, discover: &Discover, places: &Places, check: Option<Check<'_>>) -> Outcome<u8> {
+        if discover.check && check.is_none() {
+            return Err(misuse("--check is not to be had here".to_owned()));
+        }
+        let check = check.filter(|_| discover.check);
+        let hosts = if discover.hosts.is_empty() { Host::value_variants() } else { &discover.hosts };
+        let (found, problems) = discover::all(hosts, places);
+        let results: Vec<_> = found
+            .iter()
+            .map(|found| check.filter(|_| !found.is_disabled).map(|check| check(&found.entry)))
+            .collect();
+        let status = if results.iter().flatten().all(Result::is_ok) { 0 } else { FAILED };
+        if discover.json {
+            let servers: Vec<_> = found.iter().zip(&results).map(|(found, result)| found.json(result.as_ref())).collect();
+            let problems: Vec<_> = problems.iter().map(discover::Problem::json).collect();
+            self.answer(&format!("{:#}", json!({"servers": servers, "problems": problems})));
+            return Ok(status);
+        }
+        problems.iter().for_each(|problem| self.tell(&format!("warning: {}", problem.line())));
+        if found.is_empty() {
+            self.tell("note: no host has a server configured");
+        }
+        let mut heading = None;
+        let names = found.iter().map(|found| unicode_width::UnicodeWidthStr::width(found.entry.name.as_str()));
+        let width = names.max().unwrap_or_default().min(32);
+        for (found, result) in found.iter().zip(&results) {
+            let next = (found.host, &found.file, &found.project);
+            if heading != Some(next) {
+                let gap = if heading.is_some() { "\n" } else { "" };
+                let scope = match &found.project {
+                    Some(project) => format!(" ({project})"),
+                    None if found.scope == "user" => String::new(),
+                    None => format!(" ({})", found.scope),
+                };
+                let file = found.file.display();
+                self.answer(&format!("{gap}{}{}: {file}", found.host.title(), diff::shown(&scope)));
+                heading = Some(next);
+            }
+            let name = diff::shown(&found.entry.name);
+            let blanks = " ".repeat(width.saturating_sub(unicode_width::UnicodeWidthStr::width(name.as_str())));
+            let off = if found.is_disabled { "  (disabled)" } else { "" };
+            self.answer(&format!("  {name}{blanks}  {}{off}", diff::shown(&found.entry.kind.line())));
+            match result {
+                Some(Ok(said)) => self.answer(&format!("  {}  ok: {}", " ".repeat(width), diff::shown(said))),
+                Some(Err(said)) => self.answer(&format!("  {}  failed: {}", " ".repeat(width), diff::shown(said))),
+                None => {}
+            }
+        }
+        Ok(status)
+    }
+}
+
+/// True if an entry of a file means what would be written.
+fn is_same(old: &Value, new: &Value) -> bool {
+    match (Kind::read(old), Kind::read(new)) {
+        (Some(old), Some(new)) => old.is_same(&new),
+        _ => false,
+    }
+}
+
+fn line(program: &str, words: &[&str]) -> String {
+    let all = std::iter::once(program).chain(words.iter().copied());
+    shlex::try_join(all.clone()).unwrap_or_else(|_| all.collect::<Vec<_>>().join(" "))
+}
+
+/// Runs Claude Code's command; what it says is told where it fails.
+fn claude(words: &[&str], places: &Places) -> Outcome<()> {
+    let Some(program) = places.program("claude") else {
+        let why = "Claude Code's file is changed by its own command alone, and claude is not in PATH";
+        return Err(format!("{why}. Where it is: {}", line("claude", words)).into());
+    };
+    let mut command = Program::new(&program);
+    command.args(words).current_dir(&places.folder).stdin(Stdio::null());
+    let output = command.output().map_err(|error| format!("{}: {error}", program.display()))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = [output.stderr, output.stdout].concat();
+    let said = String::from_utf8_lossy(&said);
+    let said = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect::<Vec<_>>().join("; ");
+    let words = words.iter().take(2).copied().collect::<Vec<_>>();
+    Err(format!("{} failed ({}): {}", line("claude", &words), output.status, diff::shown(&said)).into())
+}

@@ -1,0 +1,128 @@
+//! Folders, variables and programs of the machine, as a value: tests show other systems than their own.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+/// The operating system whose layout of folders is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum System {
+    /// Linux and its like: the folders of the XDG specification.
+    Linux,
+    /// macOS.
+    Mac,
+    /// Windows.
+    Windows,
+}
+
+impl System {
+    /// The system that this program was compiled for.
+    #[must_use]
+    pub fn own() -> Self {
+        if cfg!(windows) {
+            Self::Windows
+        } else if cfg!(target_os = "macos") {
+            Self::Mac
+        } else {
+            Self::Linux
+        }
+    }
+}
+
+/// Everything that is asked of the machine.
+#[derive(Debug, Clone)]
+pub struct Places {
+    /// The system that decides where hosts have their files.
+    pub system: System,
+    /// The user's home folder.
+    pub home: PathBuf,
+    /// The current folder: relative paths start here, and project files are looked for from here upwards.
+    pub folder: PathBuf,
+    /// The environment: `PATH`, `VIRTUAL_ENV`, `XDG_CONFIG_HOME`, `APPDATA`, `CODEX_HOME` and the like.
+    pub variables: BTreeMap<String, OsString>,
+    /// The words that start this very command, for hosts that know programs only; the first one is an absolute path.
+    pub tricorn: Vec<String>,
+    /// The time that backups are named by.
+    pub now: SystemTime,
+}
+
+impl Places {
+    /// Those of this process.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, if there is no home folder or no current folder.
+    pub fn of_this_process(tricorn: Vec<String>) -> Result<Self, String> {
+        let home = std::env::home_dir().filter(|home| !home.as_os_str().is_empty());
+        let home = home.ok_or("no home folder: set HOME")?;
+        let folder = std::env::current_dir().map_err(|error| format!("no current folder: {error}"))?;
+        let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+        Ok(Self { system: System::own(), home, folder, variables: variables.collect(), tricorn, now: SystemTime::now() })
+    }
+
+    /// A variable that is set and not empty.
+    pub(super) fn variable(&self, name: &str) -> Option<&OsString> {
+        self.variables.get(name).filter(|value| !value.is_empty())
+    }
+
+    /// A folder that a variable names, which has to be absolute to count.
+    pub(super) fn named(&self, variable: &str) -> Option<PathBuf> {
+        self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute())
+    }
+
+    /// The folder for configurations: XDG's on Linux, `Application Support` on macOS, the roaming one on Windows.
+    pub(super) fn config(&self) -> PathBuf {
+        match self.system {
+            System::Linux => self.xdg(),
+            System::Mac => self.home.join("Library/Application Support"),
+            System::Windows => self.named("APPDATA").unwrap_or_else(|| self.home.join("AppData").join("Roaming")),
+        }
+    }
+
+    /// XDG's folder for configurations, which some programs have on macOS, too.
+    pub(super) fn xdg(&self) -> PathBuf {
+        self.named("XDG_CONFIG_HOME").unwrap_or_else(|| self.home.join(".config"))
+    }
+
+    /// A path as it is from the current folder.
+    pub(super) fn absolute(&self, path: &str) -> PathBuf {
+        let path = Path::new(path);
+        if path.is_absolute() {
+            return path.to_owned();
+        }
+        let parts = self.folder.join(path);
+        // Dots are taken out by their letters, so that a link on the way stays one.
+        let mut clean = PathBuf::new();
+        for part in parts.components() {
+            match part {
+                std::path::Component::CurDir => {}
+                std::path::Component::ParentDir => {
+                    clean.pop();
+                }
+                part => clean.push(part),
+            }
+        }
+        clean
+    }
+
+    /// The program of this name in `PATH`.
+    pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
+        let path = self.variable("PATH")?;
+        let endings: &[&str] = if self.system == System::Windows { &[".exe", ".cmd", ".bat"] } else { &[""] };
+        std::env::split_paths(path)
+            .flat_map(|folder| endings.iter().map(move |ending| folder.join(format!("{name}{ending}"))))
+            .find(|path| std::fs::metadata(path).is_ok_and(|metadata| runs(&metadata)))
+    }
+}
+
+#[cfg(unix)]
+fn runs(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+}
+
+#[cfg(not(unix))]
+fn runs(metadata: &std::fs::Metadata) -> bool {
+    metadata.is_file()
+}

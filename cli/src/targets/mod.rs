@@ -1,0 +1,313 @@
+//! From what the user calls a target to what the client connects to.
+
+mod node;
+mod package;
+mod program;
+mod python;
+
+use std::path::{Path, PathBuf};
+
+use tricorn::client::{Stderr, Target};
+
+use crate::arguments::Connection;
+use crate::commands::{places, target_of};
+use crate::failure::{Failure, Outcome, UNREACHABLE};
+use crate::hosts;
+use crate::launcher::Launcher;
+use crate::output::Screen;
+
+/// The ways to serve a file.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Way {
+    /// Over its standard streams.
+    #[default]
+    Streams,
+    /// Over HTTP, by its own means, at this address.
+    Http(String),
+}
+
+/// What a target was found to be.
+pub(crate) struct Found {
+    /// Its name for people.
+    pub(crate) name: String,
+    pub(crate) reach: Reach,
+    pub(crate) kind: Kind,
+}
+
+/// The servers that a target is.
+pub(crate) enum Reach {
+    One(Target),
+    /// All of a configuration file.
+    Many(PathBuf),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Url,
+    Command,
+    /// A file that a known interpreter or tool runs, which takes `--http` as our servers do.
+    File,
+    Configuration,
+}
+
+/// A file that is run.
+struct Script<'a> {
+    path: &'a Path,
+    /// What stands after the colon.
+    name: Option<&'a str>,
+}
+
+/// Finds out what is meant by `text`.
+pub(crate) fn find(
+    text: &str,
+    connection: &Connection,
+    way: &Way,
+    launcher: &Launcher,
+    screen: &Screen,
+) -> Outcome<Found> {
+    let mut found =
+        if Connection::is_command(text) { command(connection)? } else { named(text, way, launcher, screen)? };
+    match &mut found.reach {
+        Reach::Many(_) if !connection.header.is_empty() || !connection.env.is_empty() => {
+            return Err(Failure::misuse(format!(
+                "--header and --env are for one server: say which, {}#NAME",
+                found.name
+            )));
+        }
+        Reach::Many(_) => {}
+        Reach::One(Target::Command { env, stderr, .. }) => {
+            if let Some((name, _)) = connection.header.first() {
+                return Err(Failure::misuse(format!(
+                    "--header {name}: {} is a program, which has no headers",
+                    found.name
+                )));
+            }
+            env.extend(connection.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+            if *stderr == Stderr::Inherit {
+                *stderr = Stderr::Event;
+            }
+        }
+        _ => {
+            if let Some((name, _)) = connection.env.first() {
+                return Err(Failure::misuse(format!("--env {name}: {} is not started here", found.name)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+fn command(connection: &Connection) -> Outcome<Found> {
+    let Some((program, arguments)) = connection.command.split_first() else {
+        return Err(Failure::misuse("after -- a program is expected, and its arguments"));
+    };
+    if program.trim().is_empty() {
+        return Err(Failure::misuse("after -- a program is expected, got an empty word"));
+    }
+    let is_path = program.contains('/') || (cfg!(windows) && program.contains('\\'));
+    let is_found = if is_path { Path::new(program).exists() } else { program::in_path(program).is_some() };
+    // With another PATH it may be there.
+    let is_known = connection.env.iter().all(|(name, _)| name != "PATH");
+    if !is_found && is_known && !cfg!(windows) {
+        let place = if is_path { "there is no such file" } else { "looked for it in PATH" };
+        let hint = if program.contains(char::is_whitespace) {
+            "leave out the quotes around the command line"
+        } else {
+            "install it, or give its path"
+        };
+        return Err(Failure::new(UNREACHABLE, format!("no program {program:?}: {place}; {hint}")));
+    }
+    let target = Target::command(program, arguments);
+    Ok(Found { name: program.clone(), reach: Reach::One(target), kind: Kind::Command })
+}
+
+fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome<Found> {
+    if text.trim().is_empty() {
+        return Err(Failure::misuse("the target is empty"));
+    }
+    if text.contains("://") || text.starts_with("unix:") {
+        let target = Target::from_text(text).map_err(|error| Failure::misuse(error.message()))?;
+        return Ok(Found { name: without_secrets(text), reach: Reach::One(target), kind: Kind::Url });
+    }
+    if let Some((path, name)) = configuration(text) {
+        if !Path::new(path).is_file() {
+            return Err(missing(path));
+        }
+        let reach = match Target::from_file(path, name) {
+            Ok(target) => Reach::One(target),
+            Err(error) if name.is_none() && error.message().contains("say which server is meant") => {
+                Reach::Many(PathBuf::from(path))
+            }
+            Err(error) => return Err(Failure::misuse(error.message())),
+        };
+        return Ok(Found { name: text.to_owned(), reach, kind: Kind::Configuration });
+    }
+    if let Some(found) = of_host(text, launcher)? {
+        return Ok(found);
+    }
+    let script = Script::of(text);
+    let Some(metadata) = std::fs::metadata(script.path).ok() else {
+        return Err(unknown(text, &script));
+    };
+    let target = match script.kind(&metadata) {
+        Some(Runner::Python) => python::target(&script, way, launcher)?,
+        Some(Runner::Node) => node::target(&script, way, launcher)?,
+        Some(Runner::Cargo) => package::cargo(&script, way, screen)?,
+        Some(Runner::Swift) => package::swift(&script, way, screen)?,
+        Some(Runner::Program) => {
+            let mut arguments = Vec::new();
+            way.arguments(&mut arguments);
+            Target::command(absolute(script.path), arguments)
+        }
+        None if metadata.is_dir() => {
+            let hint = "a folder needs a Cargo.toml or a Package.swift; name the file of the server";
+            return Err(Failure::misuse(format!("{text}: {hint}")));
+        }
+        None => {
+            let hint = "expected .py, .mjs, .js, .ts, .json, Cargo.toml, Package.swift or a program";
+            return Err(Failure::misuse(format!("{text}: no idea how to run this file: {hint}")));
+        }
+    };
+    Ok(Found { name: text.to_owned(), reach: Reach::One(target), kind: Kind::File })
+}
+
+/// A server of an installed host, `cursor:weather`.
+fn of_host(text: &str, launcher: &Launcher) -> Outcome<Option<Found>> {
+    if !hosts::is_of_host(text) || Path::new(text).exists() {
+        return Ok(None);
+    }
+    let entry = hosts::find(text, &places(launcher)?).map_err(Failure::misuse)?;
+    let reach = Reach::One(target_of(&entry));
+    Ok(Some(Found { name: text.to_owned(), reach, kind: Kind::Configuration }))
+}
+
+enum Runner {
+    Python,
+    Node,
+    Cargo,
+    Swift,
+    Program,
+}
+
+impl<'a> Script<'a> {
+    /// The path, and what stands after a colon that is no part of it.
+    fn of(text: &'a str) -> Self {
+        if !Path::new(text).exists()
+            && let Some((path, name)) = text.rsplit_once(':')
+            && !name.is_empty()
+            && !name.contains(['/', '\\'])
+            // A drive of Windows.
+            && path.len() > 1
+        {
+            return Self { path: Path::new(path), name: Some(name) };
+        }
+        Self { path: Path::new(text), name: None }
+    }
+
+    fn extension(&self) -> String {
+        self.path.extension().and_then(|extension| extension.to_str()).unwrap_or_default().to_ascii_lowercase()
+    }
+
+    fn kind(&self, metadata: &std::fs::Metadata) -> Option<Runner> {
+        if metadata.is_dir() {
+            let has = |name: &str| self.path.join(name).is_file();
+            return match (has("Cargo.toml"), has("Package.swift")) {
+                (true, _) => Some(Runner::Cargo),
+                (false, true) => Some(Runner::Swift),
+                _ => None,
+            };
+        }
+        match self.path.file_name().and_then(|name| name.to_str()) {
+            Some("Cargo.toml") => return Some(Runner::Cargo),
+            Some("Package.swift") => return Some(Runner::Swift),
+            _ => {}
+        }
+        match self.extension().as_str() {
+            "py" | "pyw" => Some(Runner::Python),
+            "js" | "mjs" | "cjs" | "ts" | "mts" | "cts" => Some(Runner::Node),
+            _ => program::is_executable(self.path, metadata).then_some(Runner::Program),
+        }
+    }
+}
+
+impl Way {
+    /// Adds what our servers are told by.
+    fn arguments(&self, arguments: &mut Vec<String>) {
+        if let Self::Http(address) = self {
+            arguments.extend(["--http".to_owned(), address.clone()]);
+        }
+    }
+}
+
+/// The path of a configuration file and the name of one of its servers.
+fn configuration(text: &str) -> Option<(&str, Option<&str>)> {
+    let is_json = |path: &str| Path::new(path).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));
+    if is_json(text) {
+        return Some((text, None));
+    }
+    let (path, name) = text.rsplit_once('#')?;
+    (is_json(path) && !name.is_empty()).then_some((path, Some(name)))
+}
+
+fn missing(path: &str) -> Failure {
+    let folder = std::env::current_dir().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
+    let folder = if Path::new(path).is_absolute() { String::new() } else { folder };
+    Failure::misuse(format!("there is no file {path:?}{folder}"))
+}
+
+fn unknown(text: &str, script: &Script<'_>) -> Failure {
+    let is_path = text.contains(['/', '\\']) || script.path.extension().is_some();
+    let after = text.split_once(':').map(|(_, after)| after.split('/').next().unwrap_or_default());
+    if after.is_some_and(|port| port.parse::<u16>().is_ok()) {
+        return Failure::misuse(format!("{text:?} is no URL: did you mean \"http://{text}\"?"));
+    }
+    if text.contains(char::is_whitespace) {
+        return Failure::misuse(format!(
+            "there is no file {text:?}; a command line comes after everything else: … -- {text}"
+        ));
+    }
+    if is_path {
+        return missing(&script.path.to_string_lossy());
+    }
+    Failure::misuse(format!(
+        "{text:?} is no target: expected a URL, a file (server.py, server.mjs, Cargo.toml, mcp.json#name) or a command line after --"
+    ))
+}
+
+/// A URL without what may be a secret.
+fn without_secrets(url: &str) -> String {
+    let bare = url.split(['?', '#']).next().unwrap_or_default();
+    let Some((scheme, rest)) = bare.split_once("://") else { return bare.to_owned() };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    format!("{scheme}://{host}{path}")
+}
+
+/// The path from the root, as the program may look at its own.
+fn absolute(path: &Path) -> String {
+    std::path::absolute(path).unwrap_or_else(|_| PathBuf::from(path)).to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_there_is_said() {
+        for (text, part) in [
+            ("localhost:8000/mcp", "did you mean \"http://localhost:8000/mcp\"?"),
+            ("nothing.py", "there is no file \"nothing.py\""),
+            ("nothing.py:app", "there is no file \"nothing.py\""),
+            ("nothing.json#one", "there is no file \"nothing.json\""),
+            ("python server.py", "… -- python server.py"),
+            ("weather", "is no target"),
+            ("ftp://example.com", "the scheme is"),
+        ] {
+            let failure = named(text, &Way::Streams, &Launcher::new(), &Screen::new()).err();
+            let message = failure.map(|failure| failure.message).unwrap_or_default();
+            assert!(message.contains(part), "{text}: {message}");
+        }
+        assert_eq!(without_secrets("https://me:secret@example.com/mcp?token=x"), "https://example.com/mcp");
+        assert_eq!(configuration("a.json#b"), Some(("a.json", Some("b"))));
+        assert_eq!(configuration("a.py#b"), None);
+    }
+}

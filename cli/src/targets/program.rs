@@ -1,0 +1,27 @@
+//! Programs by their names.
+
+use std::path::{Path, PathBuf};
+
+/// The program of this name in `PATH`.
+pub(super) fn in_path(name: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let names: Vec<String> =
+        if cfg!(windows) { vec![format!("{name}.exe"), format!("{name}.cmd")] } else { vec![name.to_owned()] };
+    std::env::split_paths(&path)
+        .flat_map(|folder| names.iter().map(move |name| folder.join(name)).collect::<Vec<_>>())
+        .find(|path| std::fs::metadata(path).is_ok_and(|metadata| is_executable(path, &metadata)))
+}
+
+/// True if the system runs this file.
+#[cfg(unix)]
+pub(super) fn is_executable(_path: &Path, metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
+}
+
+/// True if the system runs this file.
+#[cfg(not(unix))]
+pub(super) fn is_executable(path: &Path, metadata: &std::fs::Metadata) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    metadata.is_file() && matches!(ending.as_str(), "exe" | "cmd" | "bat" | "com")
+}

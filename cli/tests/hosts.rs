@@ -1,0 +1,527 @@
+//! Installs into the configurations of `tests/cli/hosts` and takes out again, in homes that are made for it.
+//!
+//! Every case is run as it stands there: a dry run, which changes nothing; the installation; the same again, which finds
+//! it done; and the removal, once with the backup and once without, which gives the file its old bytes.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use clap::Parser;
+use serde::Deserialize;
+use tricorn_cli::hosts::{self, Command, Places, System};
+
+#[derive(Debug, Parser)]
+struct Line {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// A case. `$HOME` stands for the home that is made, `$PROJECT` for the current folder in it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Case {
+    /// The reports that it rebuilds, or the property that it shows.
+    #[serde(rename = "about")]
+    _about: String,
+    host: String,
+    #[serde(default)]
+    system: Option<String>,
+    #[serde(default)]
+    variables: BTreeMap<String, String>,
+    /// Folders and other files that are there.
+    #[serde(default)]
+    folders: Vec<String>,
+    #[serde(default)]
+    files: BTreeMap<String, String>,
+    /// The file, below the home.
+    file: String,
+    /// The file that it is a link to.
+    #[serde(default)]
+    link: Option<String>,
+    #[serde(default)]
+    read_only: bool,
+    #[serde(default)]
+    bom: bool,
+    #[serde(default)]
+    crlf: bool,
+    /// None where the file is missing.
+    #[serde(default)]
+    before: Option<String>,
+    /// The words after `install HOST`.
+    #[serde(default)]
+    args: Vec<String>,
+    #[serde(default = "weather")]
+    name: String,
+    #[serde(default)]
+    code: u8,
+    /// None where nothing changes.
+    #[serde(default)]
+    after: Option<String>,
+    /// The text after the removal, if it is another than before.
+    #[serde(default)]
+    removed: Option<String>,
+    /// The same without a backup.
+    #[serde(default)]
+    removed_without_backup: Option<String>,
+    /// Parts of what is said on standard error.
+    #[serde(default)]
+    said: Vec<String>,
+}
+
+fn weather() -> String {
+    "weather".to_owned()
+}
+
+const USUAL: &[&str] = &["--name", "weather", "--env", "API_KEY=k-123456789", "--", "npx", "-y", "weather-server"];
+
+struct Home {
+    _folder: tempfile::TempDir,
+    places: Places,
+}
+
+impl Home {
+    fn new(system: System) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        let project = home.join("project");
+        std::fs::create_dir_all(&project).unwrap();
+        let places = Places {
+            system,
+            home,
+            folder: project,
+            variables: BTreeMap::new(),
+            tricorn: vec!["/usr/bin/tricorn".to_owned()],
+            now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_881_600),
+        };
+        Self { _folder: folder, places }
+    }
+
+    fn real(&self, text: &str) -> String {
+        let project = self.places.folder.to_str().unwrap();
+        text.replace("$PROJECT", project).replace("$HOME", self.places.home.to_str().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.places.home.join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, self.real(text)).unwrap();
+        if text.starts_with("#!") {
+            executable(&path);
+        }
+    }
+
+    fn run(&self, words: &[&str]) -> (u8, String, String) {
+        let words: Vec<String> = words.iter().map(|word| self.real(word)).collect();
+        let line = Line::try_parse_from(std::iter::once("tricorn".to_owned()).chain(words)).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let code = hosts::run(&line.command, &self.places, None, &mut out, &mut err);
+        (code, String::from_utf8(out).unwrap(), String::from_utf8(err).unwrap())
+    }
+
+    fn masked(&self, text: &str) -> String {
+        text.replace(self.places.folder.to_str().unwrap(), "$PROJECT").replace(self.places.home.to_str().unwrap(), "$HOME")
+    }
+
+    fn backups(&self, file: &str) -> Vec<PathBuf> {
+        let path = self.path(file);
+        let name = format!("{}.bak-", path.file_name().unwrap().to_str().unwrap());
+        let all = std::fs::read_dir(path.parent().unwrap()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut all: Vec<_> = all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&name)).collect();
+        all.sort();
+        all
+    }
+}
+
+#[cfg(unix)]
+fn executable(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(not(unix))]
+fn executable(_path: &Path) {}
+
+fn cases() -> Vec<(PathBuf, Case)> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cli/hosts");
+    let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
+    paths.sort();
+    let read = |path: PathBuf| {
+        let case = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        (path, case)
+    };
+    paths.into_iter().map(read).collect()
+}
+
+impl Case {
+    fn bytes(&self, home: &Home, text: &str) -> Vec<u8> {
+        let text = home.real(text);
+        let text = if self.crlf { text.replace('\n', "\r\n") } else { text };
+        let bom = if self.bom { "\u{feff}" } else { "" };
+        format!("{bom}{text}").into_bytes()
+    }
+
+    fn home(&self) -> Home {
+        let system = match self.system.as_deref() {
+            None | Some("linux") => System::Linux,
+            Some("mac") => System::Mac,
+            Some("windows") => System::Windows,
+            Some(other) => panic!("no system {other}"),
+        };
+        let mut home = Home::new(system);
+        home.places.variables =
+            self.variables.iter().map(|(name, value)| (name.clone(), OsString::from(home.real(value)))).collect();
+        for folder in &self.folders {
+            std::fs::create_dir_all(home.path(folder)).unwrap();
+        }
+        for (name, text) in &self.files {
+            home.write(name, text);
+        }
+        if let Some(before) = &self.before {
+            let path = home.path(self.link.as_ref().unwrap_or(&self.file));
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, self.bytes(&home, before)).unwrap();
+            if self.read_only {
+                let mut permissions = std::fs::metadata(&path).unwrap().permissions();
+                permissions.set_readonly(true);
+                std::fs::set_permissions(&path, permissions).unwrap();
+            }
+        }
+        #[cfg(unix)]
+        if let Some(link) = &self.link {
+            let path = home.path(&self.file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::os::unix::fs::symlink(home.path(link), path).unwrap();
+        }
+        home
+    }
+}
+
+/// What differs, in the case's own terms.
+fn run(case: &Case, bless: &mut BTreeMap<&'static str, String>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let home = case.home();
+    let path = home.path(&case.file);
+    let before = case.before.as_ref().map(|before| case.bytes(&home, before));
+    let current = || std::fs::read(&path).ok();
+    let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| home.masked(&String::from_utf8_lossy(bytes)));
+    let usual: Vec<_> = USUAL.iter().map(|word| (*word).to_owned()).collect();
+    let args = if case.args.is_empty() { &usual } else { &case.args };
+    let mut install = vec!["install", case.host.as_str()];
+    install.extend(args.iter().map(String::as_str));
+
+    let mut dry = install.clone();
+    dry.insert(2, "--dry-run");
+    let (code, out, err) = home.run(&dry);
+    if code != case.code && !case.read_only {
+        wrong.push(format!("dry run: status {code}\n{out}{err}"));
+    }
+    if current() != before {
+        wrong.push("the dry run changed the file".to_owned());
+    }
+    let (code, out, err) = home.run(&install);
+    if code != case.code {
+        wrong.push(format!("status {code}, expected {}\n{out}{err}", case.code));
+    }
+    for part in &case.said {
+        let part = home.real(part);
+        if !err.contains(&part) {
+            wrong.push(format!("standard error lacks {part:?}: {err}"));
+        }
+    }
+    let after = case.after.as_ref().map(|after| case.bytes(&home, after)).or_else(|| before.clone());
+    if current() != after {
+        wrong.push(format!("after: {:#?}", text(&current())));
+        let plain = text(&current()).unwrap_or_default();
+        bless.insert("after", plain.trim_start_matches('\u{feff}').replace("\r\n", "\n"));
+    }
+    let after = current();
+    if case.code != 0 || after.is_none() || case.host == "claude-code" && !args.iter().any(|word| word == "project") {
+        return wrong;
+    }
+    let backups = home.backups(&case.file);
+    match &before {
+        Some(before) if backups.len() == 1 => {
+            if std::fs::read(&backups[0]).unwrap() != *before {
+                wrong.push("the backup is not the old file".to_owned());
+            }
+        }
+        None if backups.is_empty() => {}
+        _ => wrong.push(format!("backups: {backups:?}")),
+    }
+    if case.link.is_some() && !std::fs::symlink_metadata(&path).unwrap().is_symlink() {
+        wrong.push("the link is gone".to_owned());
+    }
+    let (code, out, _) = home.run(&install);
+    if code != 0 || !out.contains("is already installed") || current() != after || home.backups(&case.file) != backups {
+        wrong.push(format!("the second installation: {out}"));
+    }
+    let uninstall = ["uninstall", &case.host, &case.name];
+    let scoped = ["uninstall", &case.host, &case.name, "--scope", "project"];
+    let uninstall: &[&str] = if args.iter().any(|word| word == "project") { &scoped } else { &uninstall };
+    for (key, with, wanted) in [
+        ("removed", true, &case.removed),
+        ("removed_without_backup", false, case.removed_without_backup.as_ref().map_or(&case.removed, |_| &case.removed_without_backup)),
+    ] {
+        let kept: Vec<_> = backups.iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
+        if !with {
+            home.backups(&case.file).iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        }
+        let (code, out, err) = home.run(uninstall);
+        let wanted = wanted.as_ref().map(|text| case.bytes(&home, text)).or_else(|| before.clone());
+        if code != 0 || current() != wanted {
+            wrong.push(format!("{key}: status {code} {out}{err} {:#?}", text(&current())));
+            let plain = text(&current()).unwrap_or_default();
+            bless.insert(key, plain.trim_start_matches('\u{feff}').replace("\r\n", "\n"));
+        }
+        home.backups(&case.file).iter().for_each(|path| std::fs::remove_file(path).unwrap());
+        kept.into_iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
+        std::fs::write(&path, after.as_ref().unwrap()).unwrap();
+    }
+    wrong
+}
+
+/// Writes into the cases what came out, to be read before it is committed.
+const BLESS: &str = "TRICORN_BLESS";
+
+#[test]
+fn configurations_keep_their_bytes() {
+    let cases = cases();
+    let mut failed = Vec::new();
+    for (path, case) in &cases {
+        if case.link.is_some() && cfg!(not(unix)) {
+            continue;
+        }
+        let mut bless = BTreeMap::new();
+        let wrong = run(case, &mut bless);
+        if std::env::var_os(BLESS).is_some() && !bless.is_empty() {
+            let mut document: toml_edit::DocumentMut = std::fs::read_to_string(path).unwrap().parse().unwrap();
+            for (key, text) in bless {
+                document[key] = toml_edit::value(text);
+            }
+            std::fs::write(path, document.to_string()).unwrap();
+        }
+        failed.extend(wrong.into_iter().map(|wrong| format!("{}: {wrong}", path.file_name().unwrap().to_string_lossy())));
+    }
+    assert!(failed.is_empty(), "{} of {} cases:\n{}", failed.len(), cases.len(), failed.join("\n"));
+}
+
+/// A home with servers in many places.
+fn furnished() -> Home {
+    let mut home = Home::new(System::Linux);
+    home.write(
+        ".cursor/mcp.json",
+        r#"{"mcpServers": {
+            "weather": {"command": "npx", "args": ["-y", "weather", "--api-key", "k-123456789"], "env": {"TOKEN": "t-123456789"}},
+            "notes": {"url": "https://user:pw@notes.example/mcp?key=k-123456789", "headers": {"Authorization": "Bearer t"}},
+            "wëb": {"command": "web", "disabled": true}
+        }}"#,
+    );
+    home.write(
+        ".claude.json",
+        r#"{"mcpServers": {"all": {"type": "stdio", "command": "all"}}, "projects": {
+            "$PROJECT": {"mcpServers": {"mine": {"type": "http", "url": "https://mine.example"}}, "disabledMcpServers": ["mine"], "disabledMcpjsonServers": ["no"]},
+            "/elsewhere": {"mcpServers": {}}
+        }}"#,
+    );
+    home.write("project/.mcp.json", r#"{"mcpServers": {"no": {"command": "no"}, "yes": {"command": "yes", "args": ["${HOME}/a b"]}}}"#);
+    home.write(".config/Code/User/mcp.json", "{\n  \"servers\": {\n    \"a\": \n}\n");
+    home.write(".config/Code/User/profiles/7f/mcp.json", r#"{"servers": {"p": {"type": "http", "url": "https://p.example", "headers": {"K": "${input:k}"}}}}"#);
+    home.write(".config/Code/User/settings.json", "{ // mine\n\"mcp\": {\"servers\": {\"older\": {\"command\": \"older\"}}},}");
+    home.write(".config/zed/settings.json", r#"{"context_servers": {"z": {"command": {"path": "zz", "args": ["1"], "env": {"A": "b"}}}, "ext": {"settings": {}}}}"#);
+    home.write(".gemini/settings.json", r#"{"mcp": {"excluded": ["g"]}, "mcpServers": {"g": {"httpUrl": "https://g.example/mcp"}}}"#);
+    home.write(".codex/config.toml", "[mcp_servers.c]\ncommand = \"c\"\nenabled = false\n[mcp_servers.c.env]\nA = \"1\"\n");
+    home.write(".config/goose/config.yaml", "extensions:\n  developer:\n    type: builtin\n  gg:\n    type: stdio\n    cmd: gg\n    args: [-v]\n    envs: {X: y}\n");
+    home.write("project/deep/er/file", "");
+    home.places.folder = home.path("project");
+    home
+}
+
+const FOUND: &str = include_str!("../../tests/cli/hosts/discover.txt");
+
+#[test]
+fn discovered_are_servers_of_all_hosts() {
+    let mut home = furnished();
+    let project = home.places.folder.clone();
+    home.places.folder = project.join("deep/er");
+    let (code, out, err) = home.run(&["discover"]);
+    home.places.folder = project;
+    let said = format!("{}{}", home.masked(&out), home.masked(&err));
+    if std::env::var_os(BLESS).is_some() {
+        std::fs::write(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/cli/hosts/discover.txt"), &said).unwrap();
+    }
+    assert_eq!(code, 0);
+    assert_eq!(said, FOUND);
+    let (_, out, _) = home.run(&["discover", "cursor", "vscode", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(value["servers"][0]["env"], serde_json::json!(["TOKEN"]));
+    assert_eq!(value["servers"][2]["enabled"], serde_json::json!(false));
+    assert_eq!(value["problems"][0]["line"], serde_json::json!(4));
+    assert!(!out.contains("123456789"), "{out}");
+}
+
+#[test]
+fn checks_are_the_callers() {
+    let home = furnished();
+    let line = Line::try_parse_from(["tricorn", "discover", "cursor", "--check"]).unwrap();
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    assert_eq!(hosts::run(&line.command, &home.places, None, &mut out, &mut err), 2);
+    let check = |entry: &hosts::Entry| if entry.name == "notes" { Err("no answer".to_owned()) } else { Ok("3 tools".to_owned()) };
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    assert_eq!(hosts::run(&line.command, &home.places, Some(&check), &mut out, &mut err), 1);
+    let out = String::from_utf8(out).unwrap();
+    assert_eq!(out.matches("ok: 3 tools").count(), 1, "{out}");
+    assert_eq!(out.matches("failed: no answer").count(), 1, "{out}");
+}
+
+#[test]
+fn a_server_of_a_host_is_found_by_its_name() {
+    let home = furnished();
+    let entry = hosts::find("Cursor:weather", &home.places).unwrap();
+    let hosts::Kind::Stdio { command, env, .. } = entry.kind else { panic!("no program") };
+    assert_eq!((command.as_str(), env[0].1.as_str()), ("npx", "t-123456789"));
+    let said = |name: &str| hosts::find(name, &home.places).unwrap_err();
+    assert_eq!(said("cursor:wether"), "Cursor has no server \"wether\"; did you mean weather?");
+    assert_eq!(said("windsurf:a"), "Windsurf has no server \"a\"; it has none");
+    assert!(said("vscode:a").contains("mcp.json:4:1: "), "{}", said("vscode:a"));
+    assert!(said("nobody:a").contains("expected HOST:NAME"));
+}
+
+#[test]
+fn a_server_is_copied_from_host_to_host() {
+    let home = furnished();
+    let (code, _, err) = home.run(&["install", "codex", "cursor:weather"]);
+    assert_eq!(code, 0, "{err}");
+    let text = std::fs::read_to_string(home.path(".codex/config.toml")).unwrap();
+    assert!(text.ends_with("\n[mcp_servers.weather.env]\nTOKEN = \"t-123456789\"\n"), "{text}");
+}
+
+#[test]
+fn secrets_of_others_are_masked() {
+    let home = furnished();
+    let (_, out, _) = home.run(&["install", "cursor", "--dry-run", "--name", "x", "-e", "MINE=m-123456789", "--", "x"]);
+    assert!(out.contains("m-123456789") && out.contains("•••"), "{out}");
+    assert!(!out.contains("t-123456789") && !out.contains("k-123456789"), "{out}");
+    let (code, _, err) = home.run(&["install", "cursor", "--name", "weather", "--", "other"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("Cursor has another server \"weather\"; --force replaces it"), "{err}");
+    assert!(!err.contains("t-123456789") && !err.contains("k-123456789"), "{err}");
+}
+
+#[test]
+fn misuse_is_said() {
+    let home = furnished();
+    let refused = |words: &[&str], part: &str| {
+        let (code, out, err) = home.run(words);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        assert!(err.contains(part), "{err}");
+        assert_eq!(err.lines().count(), 1, "{err}");
+    };
+    refused(&["install", "cursor"], "a target is missing");
+    refused(&["install", "cursor", "a.py", "--", "b"], "not both");
+    refused(&["install", "cursor", "missing.py"], "there is no such file");
+    refused(&["install", "cursor", "deep"], "hosts do not build packages");
+    refused(&["install", "cursor", "deep/er/file"], "no idea how to run this file");
+    refused(&["install", "cursor", "ftp://example.com"], "http:// and https:// alone");
+    refused(&["install", "cursor", "https://a.example", "-e", "A=b"], "a URL has no environment");
+    refused(&["install", "cursor", "-H", "A: b", "--", "a"], "a program has no headers");
+    refused(&["install", "cursor", "--name", " ", "--", "a"], "a name is missing");
+    refused(&["install", "cursor", ".mcp.json"], "say which server is meant, .mcp.json#NAME: no, yes");
+    refused(&["install", "cursor", ".mcp.json#yess"], "did you mean yes?");
+    refused(&["install", "codex", "--name", "a b", "--", "a"], "give another with --name");
+    refused(&["install", "windsurf", "--scope", "project", "--", "a"], "no file for a project");
+    refused(&["install", "cursor", "cursor:wether"], "did you mean weather?");
+}
+
+#[test]
+fn removal_of_what_is_not_there_is_said() {
+    let home = furnished();
+    let (code, _, err) = home.run(&["uninstall", "cursor", "wether"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("did you mean weather?"), "{err}");
+    let (code, _, err) = home.run(&["uninstall", "windsurf", "a"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("there is no $HOME".replace("$HOME", home.places.home.to_str().unwrap()).as_str()), "{err}");
+}
+
+/// Claude Code's own command is run, in the place of which stands a script here.
+#[cfg(unix)]
+#[test]
+fn claude_code_does_it_itself() {
+    let mut home = furnished();
+    home.write("bin/claude", "#!/bin/sh\necho \"$@\" >> $HOME/said\n[ -e $HOME/no ] && { echo 'not today' >&2; exit 3; }\n[ $2 = add-json ] && echo \"{\\\"mcpServers\\\": {\\\"$5\\\": $6}}\" > $HOME/.claude.json\nexit 0\n");
+    let install = ["install", "claude-code", "https://weather.example/mcp", "--header", "K: v"];
+    let before = std::fs::read(home.path(".claude.json")).unwrap();
+    let (code, _, err) = home.run(&install);
+    assert_eq!(code, 1);
+    assert!(err.contains("claude is not in PATH. Where it is: claude mcp add-json --scope user weather '{"), "{err}");
+    assert_eq!(std::fs::read(home.path(".claude.json")).unwrap(), before);
+    let mut path = home.path("bin").into_os_string();
+    path.push(":/usr/bin:/bin");
+    home.places.variables.insert("PATH".to_owned(), path);
+    let mut dry = install.to_vec();
+    dry.push("--dry-run");
+    let (code, out, _) = home.run(&dry);
+    let value = r#"{"type":"http","url":"https://weather.example/mcp","headers":{"K":"v"}}"#;
+    assert_eq!((code, out), (0, format!("claude mcp add-json --scope user weather '{value}'\n")));
+    assert!(!home.path("said").exists());
+    let (code, out, err) = home.run(&install);
+    assert_eq!(code, 0, "{err}");
+    assert!(out.starts_with("Installed \"weather\" in Claude Code by its own command"), "{out}");
+    assert_eq!(std::fs::read_to_string(home.path("said")).unwrap(), format!("mcp add-json --scope user weather {value}\n"));
+    assert!(home.run(&install).1.contains("already installed"));
+    let mut other = install.to_vec();
+    other[2] = "https://weather.example/other";
+    let (code, _, err) = home.run(&other);
+    assert_eq!(code, 1);
+    assert!(err.contains("has another server \"weather\"; --force"), "{err}");
+    home.write("no", "");
+    let (code, _, err) = home.run(&["uninstall", "claude-code", "weather"]);
+    assert_eq!(code, 1);
+    assert!(err.contains("not today"), "{err}");
+}
+
+#[cfg(unix)]
+#[test]
+fn modes_are_kept() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let home = furnished();
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    let path = home.path(".cursor/mcp.json");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
+    home.run(&["install", "cursor", "--name", "x", "--", "x"]);
+    assert_eq!((mode(&path), mode(&home.backups(".cursor/mcp.json")[0])), (0o640, 0o640));
+    home.run(&["install", "windsurf", "--force", "--name", "x", "--", "x"]);
+    assert_eq!(mode(&home.path(".codeium/windsurf/mcp_config.json")), 0o600);
+    home.run(&["install", "cursor", "--scope", "project", "--name", "x", "--", "x"]);
+    assert_eq!(mode(&home.path("project/.cursor/mcp.json")), 0o644);
+}
+
+#[test]
+fn what_is_no_configuration_stays() {
+    let home = furnished();
+    let path = home.path(".cursor/mcp.json");
+    let install = ["install", "cursor", "--name", "x", "--", "x"];
+    std::fs::write(&path, b"{}\n\xff").unwrap();
+    let (code, _, err) = home.run(&install);
+    assert!(code == 1 && err.contains("mcp.json:2: not UTF-8"), "{err}");
+    std::fs::write(&path, vec![b' '; 10 * 1024 * 1024 + 1]).unwrap();
+    let (code, _, err) = home.run(&install);
+    assert!(code == 1 && err.contains("more than the 10 MB"), "{err}");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    let (code, _, err) = home.run(&install);
+    assert!(code == 1 && err.contains("not a file"), "{err}");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, "[".repeat(100_000)).unwrap();
+    let (code, _, err) = home.run(&install);
+    assert!(code == 1 && err.contains("mend it first"), "{err}");
+}
