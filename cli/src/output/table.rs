@@ -54,7 +54,12 @@ impl Table {
         let (first, second) = (GAP, GAP + gap(names));
         // Where little room is left for descriptions they stand below the notes.
         let is_stacked = self.columns < second + gap(noted) + READABLE;
-        let third = if is_stacked { second } else { second + gap(noted) };
+        let fits = second + notes.width() + GAP + description.width() <= self.columns;
+        let third = match (is_stacked, fits) {
+            (false, _) => second + gap(noted),
+            (true, true) => second + gap(notes.width()),
+            (true, false) => second,
+        };
         let mut at = first;
         text.push_str(&" ".repeat(first));
         text.push_str(&self.style.name(name));
@@ -107,7 +112,7 @@ mod tests {
         ];
         let rows = rows.map(|row| row.map(str::to_owned)).to_vec();
         let table = Table { rows, columns: 40, style: Style { colours: false } };
-        let expected = "  add     a b\n          Add two numbers, however long\n          they are\n  日本語  wide\n  a_name_that_is_too_long\n          x\n          more\n";
+        let expected = "  add     a b\n          Add two numbers, however long\n          they are\n  日本語  wide\n  a_name_that_is_too_long\n          x  more\n";
         assert_eq!(table.text(), expected);
     }
 }
