@@ -1,6 +1,7 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use serde_json::Value;
 use tricorn::client::{Client, ClientOptions, Handlers, Stderr, Target};
 
 use crate::connection::runtime;
@@ -84,10 +85,10 @@ fn check(entry: &Entry) -> Result<String, String> {
         let handlers = Handlers::new();
         let connecting = async {
             let client = Client::connect_with(&target, &options, &handlers).await?;
-            let info = client.server_info();
-            let name = info.map_or_else(String::new, |info| format!("{} {}", info.name, info.version));
+            let info: Value = client.server_info().and_then(|info| info.to().ok()).unwrap_or_default();
             client.close().await;
-            Ok::<_, tricorn::Error>(name.trim().to_owned())
+            let texts = ["name", "version"].map(|member| info[member].as_str().unwrap_or_default());
+            Ok::<_, tricorn::Error>(texts.join(" ").trim().to_owned())
         };
         match tokio::time::timeout(ANSWER, connecting).await {
             Ok(Ok(name)) if name.is_empty() => Ok("answers".to_owned()),
@@ -107,11 +108,9 @@ mod tests {
     #[test]
     fn placeholders_are_filled_as_far_as_they_are_known() {
         let known = |name: &str| (name == "KEY").then(|| OsString::from("k"));
-        for (text, expected) in [
-            ("${env:KEY}/${KEY}", "k/k"),
-            ("${input:key} ${KEY", "${input:key} ${KEY"),
-            ("$KEY ${}", "$KEY ${}"),
-        ] {
+        for (text, expected) in
+            [("${env:KEY}/${KEY}", "k/k"), ("${input:key} ${KEY", "${input:key} ${KEY"), ("$KEY ${}", "$KEY ${}")]
+        {
             assert_eq!(fill(text, known), expected, "{text}");
         }
     }

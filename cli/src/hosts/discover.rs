@@ -167,6 +167,13 @@ impl Problem {
 
     pub(super) fn line(&self) -> String {
         let number = |number: Option<usize>| number.map(|number| format!(":{number}")).unwrap_or_default();
-        format!("{}{}{}: {} ({})", self.file.display(), number(self.line), number(self.column), self.message, self.host.title())
+        format!(
+            "{}{}{}: {} ({})",
+            self.file.display(),
+            number(self.line),
+            number(self.column),
+            self.message,
+            self.host.title()
+        )
     }
 }

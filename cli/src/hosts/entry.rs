@@ -173,7 +173,9 @@ fn file(target: &str, places: &Places) -> Result<Entry, String> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let stdio = |command: String, args: Vec<String>| Kind::Stdio { command, args, env: Vec::new(), cwd: None };
     let kind = match ending.as_str() {
-        _ if path.is_dir() || matches!(path.file_name().and_then(|name| name.to_str()), Some("Cargo.toml" | "Package.swift")) => {
+        _ if path.is_dir()
+            || matches!(path.file_name().and_then(|name| name.to_str()), Some("Cargo.toml" | "Package.swift")) =>
+        {
             return Err(format!("{target}: hosts do not build packages: build it, and give the path of its program"));
         }
         "py" | "pyw" => match after {
@@ -240,7 +242,8 @@ fn command(words: &[String], places: &Places, notes: &mut Vec<String>) -> Result
     let mut own = |word: &String| {
         let is_path = word.contains('/') || word.contains('\\') || word.contains('.');
         let path = places.absolute(word);
-        if word.starts_with('-') || word.contains("://") || !is_path || Path::new(word).is_absolute() || !path.exists() {
+        if word.starts_with('-') || word.contains("://") || !is_path || Path::new(word).is_absolute() || !path.exists()
+        {
             return word.clone();
         }
         let path = path.to_string_lossy().into_owned();
@@ -259,7 +262,8 @@ fn command(words: &[String], places: &Places, notes: &mut Vec<String>) -> Result
 
 /// A name out of letters, digits, `-` and `_`, which all hosts take.
 fn plain(text: &str) -> String {
-    let name: String = text.chars().map(|letter| if letter.is_alphanumeric() || letter == '_' { letter } else { '-' }).collect();
+    let name: String =
+        text.chars().map(|letter| if letter.is_alphanumeric() || letter == '_' { letter } else { '-' }).collect();
     name.trim_matches('-').to_owned()
 }
 
@@ -295,7 +299,9 @@ fn name_of_command(program: &str, args: &[String]) -> String {
         "npx" | "uvx" | "bunx" | "pipx" | "pnpm" | "npm" | "yarn" | "uv" | "deno" | "bun" => {
             words().find(|word| !matches!(*word, "run" | "exec" | "dlx" | "tool" | "x" | "fastmcp")).map(package)
         }
-        "docker" | "podman" => args.iter().rev().find(|word| word.contains('/') && !word.starts_with('-')).map(|word| package(word)),
+        "docker" | "podman" => {
+            args.iter().rev().find(|word| word.contains('/') && !word.starts_with('-')).map(|word| package(word))
+        }
         "python" | "python3" | "py" | "node" => match args.iter().position(|word| word == "-m") {
             Some(at) => args.get(at + 1).map(|module| plain(module)),
             None => words().next().map(|file| name_of_file(Path::new(file))),

@@ -132,7 +132,13 @@ fn header(text: &str) -> Result<(String, String), String> {
 /// Does what the command says, and gives the status to end with: 0, 1 where it was not done, 2 for misuse.
 ///
 /// The answer goes to `out`, everything else to `err`. Without `check`, `--check` is misuse.
-pub fn run(command: &Command, places: &Places, check: Option<Check<'_>>, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
+pub fn run(
+    command: &Command,
+    places: &Places,
+    check: Option<Check<'_>>,
+    out: &mut dyn Write,
+    err: &mut dyn Write,
+) -> u8 {
     let mut said = Said { out, err };
     let done = match command {
         Command::Install(install) => said.install(install, places),
@@ -240,7 +246,12 @@ impl Place {
             Scope::User => host.file(places),
             Scope::Project => match host.project_file() {
                 Some(file) => places.folder.join(file),
-                None => return Err(misuse(format!("{} has no file for a project; leave out --scope project", host.title()))),
+                None => {
+                    return Err(misuse(format!(
+                        "{} has no file for a project; leave out --scope project",
+                        host.title()
+                    )));
+                }
             },
         };
         Ok(Self { host, scope, path, format: host.format(), root: host.root() })
@@ -325,7 +336,10 @@ impl Said<'_> {
         if entries.contains_key(&key) && !install.force {
             let _gone = write!(self.err, "{}", diff());
             let title = host.title();
-            return Err(format!("{title} has another server {quoted}; --force replaces it, --name gives this one another name").into());
+            return Err(format!(
+                "{title} has another server {quoted}; --force replaces it, --name gives this one another name"
+            )
+            .into());
         }
         self.warn_of_comments(&place, &contents);
         if install.dry_run {
@@ -343,7 +357,9 @@ impl Said<'_> {
         let place = Place::of(host, uninstall.scope, places)?;
         let contents = Contents::read(&place.path)?;
         if !contents.exists() {
-            return Err(format!("{} has no server \"{name}\": there is no {}", host.title(), place.path.display()).into());
+            return Err(
+                format!("{} has no server \"{name}\": there is no {}", host.title(), place.path.display()).into()
+            );
         }
         let entries = place.format.entries(contents.text(), place.root).map_err(|trouble| place.left(&trouble))?;
         let key = if entries.contains_key(name) { name.clone() } else { host.key(name) };
@@ -438,7 +454,11 @@ impl Said<'_> {
         let after = Contents::read(&place.path)?;
         let after = place.format.entries(after.text(), place.root).map_err(|trouble| place.left(&trouble))?;
         if !after.contains_key(name) {
-            return Err(format!("claude mcp add-json said that it was done, but \"{name}\" is not in {}", place.path.display()).into());
+            return Err(format!(
+                "claude mcp add-json said that it was done, but \"{name}\" is not in {}",
+                place.path.display()
+            )
+            .into());
         }
         self.answer(&format!("Installed \"{name}\" in Claude Code by its own command: {}", place.path.display()));
         Ok(0)
@@ -463,13 +483,12 @@ impl Said<'_> {
         let check = check.filter(|_| discover.check);
         let hosts = if discover.hosts.is_empty() { Host::value_variants() } else { &discover.hosts };
         let (found, problems) = discover::all(hosts, places);
-        let results: Vec<_> = found
-            .iter()
-            .map(|found| check.filter(|_| !found.is_disabled).map(|check| check(&found.entry)))
-            .collect();
+        let results: Vec<_> =
+            found.iter().map(|found| check.filter(|_| !found.is_disabled).map(|check| check(&found.entry))).collect();
         let status = if results.iter().flatten().all(Result::is_ok) { 0 } else { FAILED };
         if discover.json {
-            let servers: Vec<_> = found.iter().zip(&results).map(|(found, result)| found.json(result.as_ref())).collect();
+            let servers: Vec<_> =
+                found.iter().zip(&results).map(|(found, result)| found.json(result.as_ref())).collect();
             let problems: Vec<_> = problems.iter().map(discover::Problem::json).collect();
             self.answer(&format!("{:#}", json!({"servers": servers, "problems": problems})));
             return Ok(status);
