@@ -3,7 +3,7 @@
 //! Every case is run as it stands there: a dry run, which changes nothing; the installation; the same again, which finds
 //! it done; and the removal, once with the backup and once without, which gives the file its old bytes.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -127,14 +127,16 @@ impl Home {
     }
 
     fn masked(&self, text: &str) -> String {
-        text.replace(self.places.folder.to_str().unwrap(), "$PROJECT").replace(self.places.home.to_str().unwrap(), "$HOME")
+        text.replace(self.places.folder.to_str().unwrap(), "$PROJECT")
+            .replace(self.places.home.to_str().unwrap(), "$HOME")
     }
 
     fn backups(&self, file: &str) -> Vec<PathBuf> {
         let path = self.path(file);
         let name = format!("{}.bak-", path.file_name().unwrap().to_str().unwrap());
         let all = std::fs::read_dir(path.parent().unwrap()).into_iter().flatten().flatten().map(|entry| entry.path());
-        let mut all: Vec<_> = all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&name)).collect();
+        let mut all: Vec<_> =
+            all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&name)).collect();
         all.sort();
         all
     }
@@ -155,7 +157,8 @@ fn cases() -> Vec<(PathBuf, Case)> {
     paths.retain(|path| path.extension().is_some_and(|ending| ending == "toml"));
     paths.sort();
     let read = |path: PathBuf| {
-        let case = toml::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let case = toml::from_str(&std::fs::read_to_string(&path).unwrap())
+            .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         (path, case)
     };
     paths.into_iter().map(read).collect()
@@ -205,7 +208,7 @@ impl Case {
     }
 }
 
-/// What differs, in the case's own terms.
+/// Runs a case, and gives what differs.
 fn run(case: &Case, bless: &mut BTreeMap<&'static str, String>) -> Vec<String> {
     let mut wrong = Vec::new();
     let home = case.home();
@@ -269,7 +272,11 @@ fn run(case: &Case, bless: &mut BTreeMap<&'static str, String>) -> Vec<String> {
     let uninstall: &[&str] = if args.iter().any(|word| word == "project") { &scoped } else { &uninstall };
     for (key, with, wanted) in [
         ("removed", true, &case.removed),
-        ("removed_without_backup", false, case.removed_without_backup.as_ref().map_or(&case.removed, |_| &case.removed_without_backup)),
+        (
+            "removed_without_backup",
+            false,
+            case.removed_without_backup.as_ref().map_or(&case.removed, |_| &case.removed_without_backup),
+        ),
     ] {
         let kept: Vec<_> = backups.iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect();
         if !with {
@@ -309,7 +316,8 @@ fn configurations_keep_their_bytes() {
             }
             std::fs::write(path, document.to_string()).unwrap();
         }
-        failed.extend(wrong.into_iter().map(|wrong| format!("{}: {wrong}", path.file_name().unwrap().to_string_lossy())));
+        failed
+            .extend(wrong.into_iter().map(|wrong| format!("{}: {wrong}", path.file_name().unwrap().to_string_lossy())));
     }
     assert!(failed.is_empty(), "{} of {} cases:\n{}", failed.len(), cases.len(), failed.join("\n"));
 }
@@ -332,13 +340,28 @@ fn furnished() -> Home {
             "/elsewhere": {"mcpServers": {}}
         }}"#,
     );
-    home.write("project/.mcp.json", r#"{"mcpServers": {"no": {"command": "no"}, "yes": {"command": "yes", "args": ["${HOME}/a b"]}}}"#);
+    home.write(
+        "project/.mcp.json",
+        r#"{"mcpServers": {"no": {"command": "no"}, "yes": {"command": "yes", "args": ["${HOME}/a b"]}}}"#,
+    );
     home.write(".config/Code/User/mcp.json", "{\n  \"servers\": {\n    \"a\": \n}\n");
-    home.write(".config/Code/User/profiles/7f/mcp.json", r#"{"servers": {"p": {"type": "http", "url": "https://p.example", "headers": {"K": "${input:k}"}}}}"#);
-    home.write(".config/Code/User/settings.json", "{ // mine\n\"mcp\": {\"servers\": {\"older\": {\"command\": \"older\"}}},}");
+    home.write(
+        ".config/Code/User/profiles/7f/mcp.json",
+        r#"{"servers": {"p": {"type": "http", "url": "https://p.example", "headers": {"K": "${input:k}"}}}}"#,
+    );
+    home.write(
+        ".config/Code/User/settings.json",
+        "{ // mine\n\"mcp\": {\"servers\": {\"older\": {\"command\": \"older\"}}},}",
+    );
     home.write(".config/zed/settings.json", r#"{"context_servers": {"z": {"command": {"path": "zz", "args": ["1"], "env": {"A": "b"}}}, "ext": {"settings": {}}}}"#);
-    home.write(".gemini/settings.json", r#"{"mcp": {"excluded": ["g"]}, "mcpServers": {"g": {"httpUrl": "https://g.example/mcp"}}}"#);
-    home.write(".codex/config.toml", "[mcp_servers.c]\ncommand = \"c\"\nenabled = false\n[mcp_servers.c.env]\nA = \"1\"\n");
+    home.write(
+        ".gemini/settings.json",
+        r#"{"mcp": {"excluded": ["g"]}, "mcpServers": {"g": {"httpUrl": "https://g.example/mcp"}}}"#,
+    );
+    home.write(
+        ".codex/config.toml",
+        "[mcp_servers.c]\ncommand = \"c\"\nenabled = false\n[mcp_servers.c.env]\nA = \"1\"\n",
+    );
     home.write(".config/goose/config.yaml", "extensions:\n  developer:\n    type: builtin\n  gg:\n    type: stdio\n    cmd: gg\n    args: [-v]\n    envs: {X: y}\n");
     home.write("project/deep/er/file", "");
     home.places.folder = home.path("project");
@@ -374,7 +397,9 @@ fn checks_are_the_callers() {
     let line = Line::try_parse_from(["tricorn", "discover", "cursor", "--check"]).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     assert_eq!(hosts::run(&line.command, &home.places, None, &mut out, &mut err), 2);
-    let check = |entry: &hosts::Entry| if entry.name == "notes" { Err("no answer".to_owned()) } else { Ok("3 tools".to_owned()) };
+    let check = |entry: &hosts::Entry| {
+        if entry.name == "notes" { Err("no answer".to_owned()) } else { Ok("3 tools".to_owned()) }
+    };
     let (mut out, mut err) = (Vec::new(), Vec::new());
     assert_eq!(hosts::run(&line.command, &home.places, Some(&check), &mut out, &mut err), 1);
     let out = String::from_utf8(out).unwrap();
@@ -434,6 +459,7 @@ fn misuse_is_said() {
     refused(&["install", "cursor", "https://a.example", "-e", "A=b"], "a URL has no environment");
     refused(&["install", "cursor", "-H", "A: b", "--", "a"], "a program has no headers");
     refused(&["install", "cursor", "--name", " ", "--", "a"], "a name is missing");
+    refused(&["install", "cursor", "--name=-a", "--", "a"], "a name that begins with -");
     refused(&["install", "cursor", ".mcp.json"], "say which server is meant, .mcp.json#NAME: no, yes");
     refused(&["install", "cursor", ".mcp.json#yess"], "did you mean yes?");
     refused(&["install", "codex", "--name", "a b", "--", "a"], "give another with --name");
@@ -476,7 +502,10 @@ fn claude_code_does_it_itself() {
     let (code, out, err) = home.run(&install);
     assert_eq!(code, 0, "{err}");
     assert!(out.starts_with("Installed \"weather\" in Claude Code by its own command"), "{out}");
-    assert_eq!(std::fs::read_to_string(home.path("said")).unwrap(), format!("mcp add-json --scope user weather {value}\n"));
+    assert_eq!(
+        std::fs::read_to_string(home.path("said")).unwrap(),
+        format!("mcp add-json --scope user weather {value}\n")
+    );
     assert!(home.run(&install).1.contains("already installed"));
     let mut other = install.to_vec();
     other[2] = "https://weather.example/other";
@@ -521,7 +550,17 @@ fn what_is_no_configuration_stays() {
     let (code, _, err) = home.run(&install);
     assert!(code == 1 && err.contains("not a file"), "{err}");
     std::fs::remove_dir(&path).unwrap();
-    std::fs::write(&path, "[".repeat(100_000)).unwrap();
-    let (code, _, err) = home.run(&install);
-    assert!(code == 1 && err.contains("mend it first"), "{err}");
+    for (host, file, start) in [
+        ("cursor", ".cursor/mcp.json", ""),
+        ("codex", ".codex/config.toml", "a = "),
+        ("goose", ".config/goose/config.yaml", "a: "),
+    ] {
+        for part in ["[", "{\"a\": ", "{a = "] {
+            let text = format!("{start}{}", part.repeat(50_000));
+            std::fs::write(home.path(file), &text).unwrap();
+            let (code, _, err) = home.run(&["install", host, "--name", "x", "--", "x"]);
+            assert!(code == 1 && err.contains("left as it is"), "{err}");
+            assert_eq!(std::fs::read_to_string(home.path(file)).unwrap(), text);
+        }
+    }
 }

@@ -47,7 +47,13 @@ fn secrets(value: &Value, all: &mut Vec<(String, String)>) {
             ("args", Value::Array(words)) => {
                 let words: Vec<String> = words.iter().filter_map(|word| Some(word.as_str()?.to_owned())).collect();
                 let masked = arguments(&words);
-                all.extend(words.into_iter().zip(masked).filter(|(word, masked)| word != masked).map(|(word, _)| (word.clone(), word)));
+                all.extend(
+                    words
+                        .into_iter()
+                        .zip(masked)
+                        .filter(|(word, masked)| word != masked)
+                        .map(|(word, _)| (word.clone(), word)),
+                );
             }
             ("url" | "serverUrl" | "httpUrl" | "uri", Value::String(text)) if url(text) != *text => {
                 all.push((name.clone(), text.clone()));
@@ -73,11 +79,15 @@ pub(super) fn arguments(words: &[String]) -> Vec<String> {
         let lower = word.to_ascii_lowercase();
         all.push(if std::mem::take(&mut hidden) && !word.starts_with('-') && !is_placeholder(word) {
             MASK.to_owned()
-        } else if let Some((name, _)) = word.split_once('=').filter(|(name, value)| is_secret(name) && !is_placeholder(value)) {
+        } else if let Some((name, _)) =
+            word.split_once('=').filter(|(name, value)| is_secret(name) && !is_placeholder(value))
+        {
             format!("{name}={MASK}")
         } else if let Some(at) = lower.find("bearer ").filter(|at| !is_placeholder(&word[at + 7..])) {
             format!("{}{MASK}", word.get(..at + 7).unwrap_or_default())
-        } else if let Some((name, _)) = word.split_once(": ").filter(|(name, value)| is_secret(&format!("-{name}")) && !is_placeholder(value)) {
+        } else if let Some((name, _)) =
+            word.split_once(": ").filter(|(name, value)| is_secret(&format!("-{name}")) && !is_placeholder(value))
+        {
             format!("{name}: {MASK}")
         } else if word.contains("://") {
             url(word)
@@ -95,7 +105,9 @@ pub(super) fn url(text: &str) -> String {
     let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
     let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let authority = match authority.rsplit_once('@') {
-        Some((user, host)) if user.contains(':') => format!("{}:{MASK}@{host}", user.split(':').next().unwrap_or_default()),
+        Some((user, host)) if user.contains(':') => {
+            format!("{}:{MASK}@{host}", user.split(':').next().unwrap_or_default())
+        }
         _ => authority.to_owned(),
     };
     let query = query.map(|query| {
@@ -116,7 +128,9 @@ pub(super) fn shown(text: &str) -> String {
     if text.chars().all(is_harmless) {
         return text;
     }
-    let letters = text.chars().map(|letter| if is_harmless(letter) { letter.to_string() } else { letter.escape_default().to_string() });
+    let letters = text
+        .chars()
+        .map(|letter| if is_harmless(letter) { letter.to_string() } else { letter.escape_default().to_string() });
     letters.collect()
 }
 

@@ -37,7 +37,11 @@ impl Contents {
             return Err(format!("{}: not a file", path.display()));
         }
         if metadata.len() > LARGEST {
-            return Err(format!("{}: {} bytes, more than the 10 MB that are read of a configuration", path.display(), metadata.len()));
+            return Err(format!(
+                "{}: {} bytes, more than the 10 MB that are read of a configuration",
+                path.display(),
+                metadata.len()
+            ));
         }
         let bytes = std::fs::read(&real).map_err(|error| said(path, "read", &error))?;
         let whole = std::str::from_utf8(&bytes).map_err(|error| {
@@ -78,7 +82,8 @@ impl Contents {
         }
         let folder = parent(&self.real);
         std::fs::create_dir_all(folder).map_err(|error| failed(&error))?;
-        let mut new = tempfile::Builder::new().prefix(".tricorn-").tempfile_in(folder).map_err(|error| failed(&error))?;
+        let mut new =
+            tempfile::Builder::new().prefix(".tricorn-").tempfile_in(folder).map_err(|error| failed(&error))?;
         if self.has_bom {
             new.write_all(BOM.as_bytes()).map_err(|error| failed(&error))?;
         }
@@ -95,7 +100,8 @@ impl Contents {
             }
         }
         new.as_file().sync_all().map_err(|error| failed(&error))?;
-        let meanwhile = || format!("{}: another program changed it meanwhile; nothing was changed: try again", path.display());
+        let meanwhile =
+            || format!("{}: another program changed it meanwhile; nothing was changed: try again", path.display());
         let Some((bytes, metadata)) = &self.old else {
             return match new.persist_noclobber(&self.real) {
                 Ok(_) => Ok(None),
@@ -103,7 +109,8 @@ impl Contents {
                 Err(error) => Err(failed(&error.error)),
             };
         };
-        let backup = back_up(path, bytes, metadata, now).map_err(|error| format!("{}: no backup: {error}; nothing was changed", path.display()))?;
+        let backup = back_up(path, bytes, metadata, now)
+            .map_err(|error| format!("{}: no backup: {error}; nothing was changed", path.display()))?;
         if !std::fs::read(&self.real).is_ok_and(|current| current == *bytes) {
             // The backup is of a file that is there no more.
             let _gone = std::fs::remove_file(&backup);
@@ -176,7 +183,8 @@ fn numbered(path: &Path) -> Vec<((String, u32), PathBuf)> {
     let order = |path: &Path| {
         let name = path.file_name()?.to_str()?.strip_prefix(&prefix)?;
         let (time, number) = name.split_at_checked(15)?;
-        let is_time = time.bytes().enumerate().all(|(at, byte)| if at == 8 { byte == b'-' } else { byte.is_ascii_digit() });
+        let is_time =
+            time.bytes().enumerate().all(|(at, byte)| if at == 8 { byte == b'-' } else { byte.is_ascii_digit() });
         let number = if number.is_empty() { 1 } else { number.strip_prefix('-')?.parse::<u32>().ok()? };
         is_time.then(|| (time.to_owned(), number))
     };

@@ -123,7 +123,8 @@ impl Host {
             Self::ClaudeCode => places.named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| places.home.clone()),
             // cursor.com/docs/mcp, as guides of others quote it.
             Self::Cursor => places.home.join(".cursor"),
-            // Guides of others for the three systems; profiles beside it: microsoft/vscode-docs.
+            // Guides of others for the three systems. `code --add-mcp` writes the same file without its comments
+            // (microsoft/vscode 253554), removes nothing and has no dry run; an edited file is read at once.
             Self::VsCode => places.config().join("Code").join("User"),
             Self::VsCodeInsiders => places.config().join("Code - Insiders").join("User"),
             // github/github-mcp-server, docs/installation-guides/install-windsurf.md; Windows: guides of others.
@@ -187,7 +188,9 @@ impl Host {
         match self {
             Self::ClaudeDesktop => {
                 let others = claude_desktop(places).into_iter().skip(1);
-                all.extend(others.map(|folder| source(folder.join("claude_desktop_config.json"), self.roots(), "user")));
+                all.extend(
+                    others.map(|folder| source(folder.join("claude_desktop_config.json"), self.roots(), "user")),
+                );
             }
             Self::VsCode | Self::VsCodeInsiders => {
                 let folder = self.folder(places);
@@ -217,8 +220,9 @@ impl Host {
             return name.to_owned();
         }
         let letters = name.chars().filter(|letter| !letter.is_whitespace());
-        let key: String =
-            letters.map(|letter| if letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-') { letter } else { '_' }).collect();
+        let key: String = letters
+            .map(|letter| if letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-') { letter } else { '_' })
+            .collect();
         key.to_lowercase()
     }
 
@@ -228,7 +232,10 @@ impl Host {
         let is_narrow = matches!(self, Self::ClaudeCode | Self::Codex);
         let is_plain = name.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-'));
         if is_narrow && !is_plain {
-            return Err(format!("{} takes letters, digits, - and _ in names alone, got \"{name}\": give another with --name", self.title()));
+            return Err(format!(
+                "{} takes letters, digits, - and _ in names alone, got \"{name}\": give another with --name",
+                self.title()
+            ));
         }
         Ok(())
     }
@@ -239,7 +246,7 @@ impl Host {
         matches!(self, Self::ClaudeDesktop | Self::ClaudeCode)
     }
 
-    /// What is left to be done after the file was changed.
+    /// Tells what is left to be done after the file was changed.
     pub(super) fn hint(self) -> Option<&'static str> {
         match self {
             Self::ClaudeDesktop => Some("Claude Desktop reads its file when it starts: quit it and start it again"),
@@ -270,20 +277,31 @@ impl Host {
                     all.insert(if is_goose { "envs" } else { "env" }.to_owned(), texts(env));
                 }
                 match cwd {
-                    Some(cwd) if matches!(self, Self::Cursor | Self::VsCode | Self::VsCodeInsiders | Self::Gemini | Self::Codex) => {
+                    Some(cwd)
+                        if matches!(
+                            self,
+                            Self::Cursor | Self::VsCode | Self::VsCodeInsiders | Self::Gemini | Self::Codex
+                        ) =>
+                    {
                         all.insert("cwd".to_owned(), cwd.as_str().into());
                     }
-                    Some(cwd) => note = Some(format!("{} starts programs where it likes: {cwd} is left out", self.title())),
+                    Some(cwd) => {
+                        note = Some(format!("{} starts programs where it likes: {cwd} is left out", self.title()))
+                    }
                     None => {}
                 }
             }
             // Other than programs is refused: tadata-org/fastapi_mcp 6, supermemoryai/install-mcp PR 17.
             Kind::Http { url, headers } if self == Self::ClaudeDesktop => {
-                let (program, words) =
-                    places.tricorn.split_first().ok_or("Claude Desktop starts programs only, and the path of this one is not known")?;
+                let (program, words) = places
+                    .tricorn
+                    .split_first()
+                    .ok_or("Claude Desktop starts programs only, and the path of this one is not known")?;
                 let mut args = words.to_vec();
                 args.extend(["run".to_owned(), url.clone()]);
-                args.extend(headers.iter().flat_map(|(name, value)| ["--header".to_owned(), format!("{name}: {value}")]));
+                args.extend(
+                    headers.iter().flat_map(|(name, value)| ["--header".to_owned(), format!("{name}: {value}")]),
+                );
                 all.insert("command".to_owned(), program.as_str().into());
                 all.insert("args".to_owned(), json!(args));
                 note = Some("Claude Desktop starts programs only: this command connects to the URL for it".to_owned());
@@ -335,8 +353,10 @@ fn claude_desktop(places: &Places) -> Vec<PathBuf> {
     }
     let local = places.named("LOCALAPPDATA").unwrap_or_else(|| places.home.join("AppData").join("Local"));
     let packages = folders(&local.join("Packages")).into_iter();
-    let packages = packages.filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("Claude_")));
-    let inside = packages.map(|path| path.join("LocalCache").join("Roaming").join("Claude")).filter(|path| path.is_dir());
+    let packages = packages
+        .filter(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(|name| name.starts_with("Claude_")));
+    let inside =
+        packages.map(|path| path.join("LocalCache").join("Roaming").join("Claude")).filter(|path| path.is_dir());
     inside.chain([usual]).collect()
 }
 
@@ -344,7 +364,11 @@ fn claude_desktop(places: &Places) -> Vec<PathBuf> {
 /// reads the pointer; others fall back in this way).
 fn lm_studio(places: &Places) -> PathBuf {
     let pointer = std::fs::read_to_string(places.home.join(".lmstudio-home-pointer")).unwrap_or_default();
-    let pointed = pointer.lines().next().map(|line| PathBuf::from(line.trim())).filter(|path| path.is_absolute() && path.is_dir());
+    let pointed = pointer
+        .lines()
+        .next()
+        .map(|line| PathBuf::from(line.trim()))
+        .filter(|path| path.is_absolute() && path.is_dir());
     let usual = places.home.join(".lmstudio");
     let older = places.home.join(".cache").join("lm-studio");
     pointed.unwrap_or_else(|| if !usual.is_dir() && older.is_dir() { older } else { usual })

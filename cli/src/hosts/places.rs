@@ -58,7 +58,14 @@ impl Places {
         let home = home.ok_or("no home folder: set HOME")?;
         let folder = std::env::current_dir().map_err(|error| format!("no current folder: {error}"))?;
         let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-        Ok(Self { system: System::own(), home, folder, variables: variables.collect(), tricorn, now: SystemTime::now() })
+        Ok(Self {
+            system: System::own(),
+            home,
+            folder,
+            variables: variables.collect(),
+            tricorn,
+            now: SystemTime::now(),
+        })
     }
 
     /// A variable that is set and not empty.

@@ -48,7 +48,10 @@ impl<'a> Document<'a> {
         let first = found.next();
         if let (Some(first), Some(second)) = (first, found.next()) {
             let lines = [first, second].map(|property| position(self.text, property.range.start).0);
-            return Err(Trouble::Refused(format!("\"{name}\" stands in it twice, in lines {} and {}", lines[0], lines[1])));
+            return Err(Trouble::Refused(format!(
+                "\"{name}\" stands in it twice, in lines {} and {}",
+                lines[0], lines[1]
+            )));
         }
         Ok(first)
     }
@@ -103,7 +106,8 @@ impl<'a> Document<'a> {
         let object = self.root.as_ref().and_then(Node::as_object);
         let first = object.and_then(|object| object.properties.first());
         let unit = first.and_then(|first| self.indent_of(first.range.start)).filter(|indent| !indent.is_empty());
-        let tight = first.is_some_and(|first| !self.text[first.name.end()..first.value.start()].contains([' ', '\t', '\n']));
+        let tight =
+            first.is_some_and(|first| !self.text[first.name.end()..first.value.start()].contains([' ', '\t', '\n']));
         Style { newline: newline(self.text), unit: unit.unwrap_or("  "), tight }
     }
 }
@@ -128,7 +132,8 @@ fn value(node: &Node<'_>) -> Value {
         Node::NullKeyword(_) => Value::Null,
         Node::Array(array) => array.elements.iter().map(value).collect(),
         Node::Object(object) => {
-            let all = object.properties.iter().map(|property| (property.name.as_str().to_owned(), value(&property.value)));
+            let all =
+                object.properties.iter().map(|property| (property.name.as_str().to_owned(), value(&property.value)));
             Value::Object(all.collect::<Map<_, _>>())
         }
     }
@@ -166,7 +171,9 @@ pub(super) fn put(text: &str, root: &str, name: &str, entry: &Value) -> Result<S
                     let indent = document.line_indent(property.range.start);
                     vec![(null.start()..null.end(), style.written(&table(name, entry), indent))]
                 }
-                other => return Err(Trouble::Refused(format!("{root} is {}, not a table of servers", kind(&value(other))))),
+                other => {
+                    return Err(Trouble::Refused(format!("{root} is {}, not a table of servers", kind(&value(other)))));
+                }
             },
         },
         Some(other) => return Err(Trouble::Refused(format!("the file holds {}, not a table", kind(&value(other))))),
@@ -239,7 +246,8 @@ fn add_first(
     let inside = object.start() + 1..object.end() - 1;
     let colon = if style.tight { ":" } else { ": " };
     let is_whole = document.root.as_ref().is_some_and(|root| root.start() == object.start());
-    let in_lines = is_whole || document.root.as_ref().is_some_and(|root| document.has_line_break(root.start()..root.end()));
+    let in_lines =
+        is_whole || document.root.as_ref().is_some_and(|root| document.has_line_break(root.start()..root.end()));
     if !in_lines {
         let new = format!("{key}{colon}{}", style.in_one_line(entry));
         let at = document.between(inside.clone()).last().map_or(inside.start, |comment| comment.range.end);
@@ -280,7 +288,8 @@ pub(super) fn take(text: &str, root: &str, name: &str) -> Result<String, Trouble
                 end = commented;
             }
             let line = old.range.start - indent.len();
-            let line = text[..line].strip_suffix('\n').map_or(line, |text| text.strip_suffix('\r').unwrap_or(text).len());
+            let line =
+                text[..line].strip_suffix('\n').map_or(line, |text| text.strip_suffix('\r').unwrap_or(text).len());
             line.max(entries.start() + 1)
         }
         None => match (&before, &after) {
@@ -326,7 +335,8 @@ impl Style<'_> {
         let colon = if self.tight { ":" } else { ": " };
         let (open, close, parts): (_, _, Vec<String>) = match value {
             Value::Object(all) if !all.is_empty() => {
-                let parts = all.iter().map(|(name, value)| format!("{}{colon}{}", quoted(name), self.written(value, &inner)));
+                let parts =
+                    all.iter().map(|(name, value)| format!("{}{colon}{}", quoted(name), self.written(value, &inner)));
                 ('{', '}', parts.collect())
             }
             // Arguments stand in one line, as most people write them, while they are short.
@@ -343,7 +353,8 @@ impl Style<'_> {
         let (comma, colon) = if self.tight { (",", ":") } else { (", ", ": ") };
         match value {
             Value::Object(all) => {
-                let parts = all.iter().map(|(name, value)| format!("{}{colon}{}", quoted(name), self.in_one_line(value)));
+                let parts =
+                    all.iter().map(|(name, value)| format!("{}{colon}{}", quoted(name), self.in_one_line(value)));
                 format!("{{{}}}", parts.collect::<Vec<_>>().join(comma))
             }
             Value::Array(all) => {

@@ -170,13 +170,22 @@ mod tests {
         for newline in ["\n", "\r\n"] {
             for indent in ["  ", "    ", "\t", ""] {
                 for comma in ["", ","] {
-                    for (above, behind, below) in
-                        [("", "", ""), ("// above\n", "", ""), ("", " // behind", ""), ("", " /* , */", "// \"below\": {},\n"), ("\n", "", "\n")]
-                    {
-                        for entries in ["\"a\": {}", "\"a\": {\"command\": \"x\"},\nI\"b\": { }", "\"a\": {\n\"x\": [1, 2]\n}"] {
+                    for (above, behind, below) in [
+                        ("", "", ""),
+                        ("// above\n", "", ""),
+                        ("", " // behind", ""),
+                        ("", " /* , */", "// \"below\": {},\n"),
+                        ("\n", "", "\n"),
+                    ] {
+                        for entries in
+                            ["\"a\": {}", "\"a\": {\"command\": \"x\"},\nI\"b\": { }", "\"a\": {\n\"x\": [1, 2]\n}"]
+                        {
                             for after in ["", ",\n\"z\": null", ",\n\"z\": {\"mcpServers\": {}}"] {
-                                let text = format!("{{\nU\"x\": 1,\nU\"mcpServers\": {{\n{above}I{entries}{comma}{behind}\n{below}U}}{after}\n}}\n");
-                                let text = text.replace('I', &indent.repeat(2)).replace('U', indent).replace('\n', newline);
+                                let text = format!(
+                                    "{{\nU\"x\": 1,\nU\"mcpServers\": {{\n{above}I{entries}{comma}{behind}\n{below}U}}{after}\n}}\n"
+                                );
+                                let text =
+                                    text.replace('I', &indent.repeat(2)).replace('U', indent).replace('\n', newline);
                                 round(Format::Json, &text, "mcpServers");
                                 count += 1;
                             }
@@ -185,7 +194,12 @@ mod tests {
                 }
             }
         }
-        for text in ["{\"mcpServers\":{\"a\":{}}}", "{ \"mcpServers\": { \"a\": 1, \"b\": 2, } }", "{\"mcpServers\": {}}", "\n\n{\"mcpServers\":{},\"b\":1}\n"] {
+        for text in [
+            "{\"mcpServers\":{\"a\":{}}}",
+            "{ \"mcpServers\": { \"a\": 1, \"b\": 2, } }",
+            "{\"mcpServers\": {}}",
+            "\n\n{\"mcpServers\":{},\"b\":1}\n",
+        ] {
             round(Format::Json, text, "mcpServers");
         }
         assert_eq!(count, 720);
