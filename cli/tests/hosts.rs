@@ -3,7 +3,7 @@
 //! Every case is run as it stands there: a dry run, which changes nothing; the installation; the same again, which finds
 //! it done; and the removal, once with the backup and once without, which gives the file its old bytes.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on ends")]
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -208,7 +208,7 @@ impl Case {
     }
 }
 
-/// What differs, in the case's own terms.
+/// Runs a case, and gives what differs.
 fn run(case: &Case, bless: &mut BTreeMap<&'static str, String>) -> Vec<String> {
     let mut wrong = Vec::new();
     let home = case.home();
@@ -459,6 +459,7 @@ fn misuse_is_said() {
     refused(&["install", "cursor", "https://a.example", "-e", "A=b"], "a URL has no environment");
     refused(&["install", "cursor", "-H", "A: b", "--", "a"], "a program has no headers");
     refused(&["install", "cursor", "--name", " ", "--", "a"], "a name is missing");
+    refused(&["install", "cursor", "--name=-a", "--", "a"], "a name that begins with -");
     refused(&["install", "cursor", ".mcp.json"], "say which server is meant, .mcp.json#NAME: no, yes");
     refused(&["install", "cursor", ".mcp.json#yess"], "did you mean yes?");
     refused(&["install", "codex", "--name", "a b", "--", "a"], "give another with --name");
@@ -549,7 +550,17 @@ fn what_is_no_configuration_stays() {
     let (code, _, err) = home.run(&install);
     assert!(code == 1 && err.contains("not a file"), "{err}");
     std::fs::remove_dir(&path).unwrap();
-    std::fs::write(&path, "[".repeat(100_000)).unwrap();
-    let (code, _, err) = home.run(&install);
-    assert!(code == 1 && err.contains("mend it first"), "{err}");
+    for (host, file, start) in [
+        ("cursor", ".cursor/mcp.json", ""),
+        ("codex", ".codex/config.toml", "a = "),
+        ("goose", ".config/goose/config.yaml", "a: "),
+    ] {
+        for part in ["[", "{\"a\": ", "{a = "] {
+            let text = format!("{start}{}", part.repeat(50_000));
+            std::fs::write(home.path(file), &text).unwrap();
+            let (code, _, err) = home.run(&["install", host, "--name", "x", "--", "x"]);
+            assert!(code == 1 && err.contains("left as it is"), "{err}");
+            assert_eq!(std::fs::read_to_string(home.path(file)).unwrap(), text);
+        }
+    }
 }

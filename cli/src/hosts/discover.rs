@@ -87,7 +87,7 @@ fn of_file(host: Host, source: &Source, whole: &Value, places: &Places, found: &
     }
     let mut add = |entries: Option<&Value>, off: &BTreeSet<String>, project: Option<&str>| {
         for (name, value) in entries.and_then(Value::as_object).into_iter().flatten() {
-            // What Goose brings itself has no command and no URL.
+            // Extensions of Goose itself have no command and no URL.
             let Some(kind) = Kind::read(value) else { continue };
             found.push(Found {
                 host,

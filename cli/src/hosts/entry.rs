@@ -67,7 +67,7 @@ impl Entry {
             (Some(_), [_, ..]) => return Err("give a target or a command line after --, not both".to_owned()),
             (None, []) => return Err("a target is missing: a URL, a file, or a command line after --".to_owned()),
             (None, words) => command(words, places, &mut notes)?,
-            (Some(target), []) => target_entry(target, places)?,
+            (Some(target), []) => target_entry(target, places, &mut notes)?,
         };
         match &mut entry.kind {
             Kind::Stdio { env, .. } => {
@@ -89,6 +89,12 @@ impl Entry {
         if entry.name.trim().is_empty() || entry.name.chars().any(char::is_control) {
             return Err("a name is missing: give one with --name".to_owned());
         }
+        if entry.name.starts_with('-') {
+            return Err(format!(
+                "a name that begins with - is an option to others, got {}: give another with --name",
+                entry.name
+            ));
+        }
         Ok((entry, notes))
     }
 }
@@ -102,7 +108,7 @@ fn merge(all: &mut Vec<(String, String)>, new: &[(String, String)], same: impl F
     }
 }
 
-fn target_entry(target: &str, places: &Places) -> Result<Entry, String> {
+fn target_entry(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry, String> {
     if target.trim().is_empty() {
         return Err("the target is empty".to_owned());
     }
@@ -118,7 +124,7 @@ fn target_entry(target: &str, places: &Places) -> Result<Entry, String> {
     if !places.absolute(target).exists() && super::named_host(target).is_some() {
         return super::find(target, places);
     }
-    file(target, places)
+    file(target, places, notes)
 }
 
 /// The path of an `mcp.json` and the name after it.
@@ -155,7 +161,7 @@ fn from_configuration(path: &str, name: Option<&str>, places: &Places) -> Result
     Ok(Entry { name: name.to_owned(), kind })
 }
 
-fn file(target: &str, places: &Places) -> Result<Entry, String> {
+fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry, String> {
     let mut path = places.absolute(target);
     let mut after = None;
     if !path.exists()
@@ -179,11 +185,14 @@ fn file(target: &str, places: &Places) -> Result<Entry, String> {
             return Err(format!("{target}: hosts do not build packages: build it, and give the path of its program"));
         }
         "py" | "pyw" => match after {
-            None => stdio(python(&path, places)?, vec![shown]),
-            // An object that has to be looked for in the file: this command does that.
-            Some(name) => {
+            None if serves(&path) => stdio(python(&path, places)?, vec![shown]),
+            // A server that has to be looked for in the file: this command does that.
+            _ => {
+                if after.is_none() {
+                    notes.push(format!("{target} starts no server by itself: this command looks for the one in it"));
+                }
                 let mut words = places.tricorn.clone();
-                words.extend(["run".to_owned(), format!("{shown}:{name}")]);
+                words.extend(["run".to_owned(), after.map_or_else(|| shown.clone(), |name| format!("{shown}:{name}"))]);
                 let program = (!words.is_empty()).then(|| words.remove(0));
                 stdio(program.ok_or("no path of this command is known: give a command line after --")?, words)
             }
@@ -201,6 +210,12 @@ fn file(target: &str, places: &Places) -> Result<Entry, String> {
         }
     };
     Ok(Entry { name: name_of_file(&path), kind })
+}
+
+/// True if a Python file looks like one that starts its server.
+fn serves(path: &Path) -> bool {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    text.is_empty() || ["__main__", "run(", "run_async(", "serve("].iter().any(|part| text.contains(part))
 }
 
 /// The interpreter of the active environment, of the nearest one above the file, or that of `PATH`.

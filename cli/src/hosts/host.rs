@@ -123,7 +123,8 @@ impl Host {
             Self::ClaudeCode => places.named("CLAUDE_CONFIG_DIR").unwrap_or_else(|| places.home.clone()),
             // cursor.com/docs/mcp, as guides of others quote it.
             Self::Cursor => places.home.join(".cursor"),
-            // Guides of others for the three systems; profiles beside it: microsoft/vscode-docs.
+            // Guides of others for the three systems. `code --add-mcp` writes the same file without its comments
+            // (microsoft/vscode 253554), removes nothing and has no dry run; an edited file is read at once.
             Self::VsCode => places.config().join("Code").join("User"),
             Self::VsCodeInsiders => places.config().join("Code - Insiders").join("User"),
             // github/github-mcp-server, docs/installation-guides/install-windsurf.md; Windows: guides of others.
@@ -245,7 +246,7 @@ impl Host {
         matches!(self, Self::ClaudeDesktop | Self::ClaudeCode)
     }
 
-    /// What is left to be done after the file was changed.
+    /// Tells what is left to be done after the file was changed.
     pub(super) fn hint(self) -> Option<&'static str> {
         match self {
             Self::ClaudeDesktop => Some("Claude Desktop reads its file when it starts: quit it and start it again"),
