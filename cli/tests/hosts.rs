@@ -423,6 +423,8 @@ fn a_server_of_a_host_is_found_by_its_name() {
 #[test]
 fn a_server_is_copied_from_host_to_host() {
     let home = furnished();
+    let (_, out, _) = home.run(&["install", "codex", "cursor:weather", "--dry-run", "-e", "MINE=m-123456789"]);
+    assert!(out.contains("+TOKEN = \"•••\"") && out.contains("m-123456789"), "{out}");
     let (code, _, err) = home.run(&["install", "codex", "cursor:weather"]);
     assert_eq!(code, 0, "{err}");
     let text = std::fs::read_to_string(home.path(".codex/config.toml")).unwrap();
@@ -488,7 +490,10 @@ fn claude_code_does_it_itself() {
     let before = std::fs::read(home.path(".claude.json")).unwrap();
     let (code, _, err) = home.run(&install);
     assert_eq!(code, 1);
-    assert!(err.contains("claude is not in PATH. Where it is: claude mcp add-json --scope user weather '{"), "{err}");
+    assert!(
+        err.contains("claude is not in PATH; what is to be run: claude mcp add-json --scope user weather '{"),
+        "{err}"
+    );
     assert_eq!(std::fs::read(home.path(".claude.json")).unwrap(), before);
     let mut path = home.path("bin").into_os_string();
     path.push(":/usr/bin:/bin");

@@ -32,7 +32,8 @@ impl Said<'_> {
             && !install.force
         {
             let pretty = |value: &Value| format!("{value:#}\n");
-            let diff = diff::unified(name, &pretty(old), &pretty(value), std::slice::from_ref(old), value);
+            let diff =
+                diff::unified(name, &pretty(old), &pretty(value), &[old.clone(), value.clone()], &install.given(value));
             let _gone = write!(self.err, "{diff}");
             let what = "--force replaces it, --name gives this one another name";
             return Err(format!("Claude Code has another server \"{name}\"; {what}").into());
@@ -89,7 +90,7 @@ fn line(program: &str, words: &[&str]) -> String {
 fn claude(words: &[&str], places: &Places) -> Outcome<()> {
     let Some(program) = places.program("claude") else {
         let why = "Claude Code's file is changed by its own command alone, and claude is not in PATH";
-        return Err(format!("{why}. Where it is: {}", line("claude", words)).into());
+        return Err(format!("{why}; what is to be run: {}", line("claude", words)).into());
     };
     let mut command = Command::new(&program);
     command.args(words).current_dir(&places.folder).stdin(Stdio::null());

@@ -84,6 +84,18 @@ pub struct Install {
     pub command: Vec<String>,
 }
 
+impl Install {
+    /// The part of an entry that the user wrote on the command line, and may see again: not what another file said.
+    fn given(&self, value: &Value) -> Value {
+        match &self.target {
+            Some(target) if !target.contains("://") => {
+                json!({"env": entry::texts(&self.env), "headers": entry::texts(&self.header)})
+            }
+            _ => value.clone(),
+        }
+    }
+}
+
 /// `tricorn uninstall`
 #[derive(Debug, Args)]
 pub struct Uninstall {
@@ -331,8 +343,9 @@ impl Said<'_> {
                 return Err(format!("{}. What belongs into it:\n{}", place.left(&trouble), example.trim_end()).into());
             }
         };
-        let known: Vec<_> = entries.values().cloned().collect();
-        let diff = || diff::unified(&place.path.display().to_string(), contents.text(), &text, &known, &value);
+        let known: Vec<_> = entries.values().chain([&value]).cloned().collect();
+        let given = install.given(&value);
+        let diff = || diff::unified(&place.path.display().to_string(), contents.text(), &text, &known, &given);
         if entries.contains_key(&key) && !install.force {
             let _gone = write!(self.err, "{}", diff());
             let title = host.title();
