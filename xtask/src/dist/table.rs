@@ -45,7 +45,7 @@ pub(super) fn print(plans: &[Plan], tried: bool) -> Result<bool> {
         writeln!(text, "| {platform} | {said} |")?;
     }
     report::clear();
-    text.lines().for_each(|line| report::line(line));
+    text.lines().for_each(report::line);
     std::fs::write(place::target("dist/PACKAGES.md"), text)?;
     Ok(all_work)
 }
