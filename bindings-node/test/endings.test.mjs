@@ -135,6 +135,7 @@ test("a handler closes what it is called by", async () => {
 test("a lifespan closes its server", async () => {
   for (const at of ["start", "stop", "port"]) {
     const said = [];
+    const over = deferred();
     let app;
     let listening;
     const lifespan = {
@@ -145,6 +146,7 @@ test("a lifespan closes its server", async () => {
       stop: async () => {
         await (at === "port" ? listening : app).close();
         said.push("stopped");
+        over.resolve();
       },
     };
     app = made({ lifespan });
@@ -155,6 +157,7 @@ test("a lifespan closes its server", async () => {
       assert.equal(await hello(listening.url), "hello");
       await within(listening.close(), `the end (${at})`);
     }
+    await within(over.promise, `the stop (${at})`);
     assert.deepEqual(said, ["started", "stopped"]);
   }
 });

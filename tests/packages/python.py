@@ -107,7 +107,7 @@ def main() -> None:
     (wheel,) = wheels
     names = zipfile.ZipFile(wheel).namelist()
     # Those of the crates inside come with the packing of what is published.
-    parts = [*IN_WHEEL, *(["licenses/THIRD-PARTY-LICENSES.txt"] if "manylinux" in wheel.name else [])]
+    parts = [*IN_WHEEL, *(["licenses/THIRD-PARTY-LICENSES.txt"] if "manylinux_2_17" in wheel.name else [])]
     missing = [part for part in parts if not any(part in name for name in names)]
     assert not missing, f"the wheel has no {missing}: {names}"
     with tempfile.TemporaryDirectory(prefix="tricorn-package-") as folder:

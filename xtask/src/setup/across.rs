@@ -35,7 +35,8 @@ const STD: &str = r#"
 usr=$PWD/rust/usr
 library=$usr/lib/rustlib/$1/lib
 seed=$PWD/seed-$1
-rm -rf "$usr/lib/rustlib/$1" "$seed"
+# What was compiled with another library fits this one no more.
+rm -rf "$usr/lib/rustlib/$1" "$seed" "target/$1"
 mkdir -p "$seed/src"
 cat > "$seed/Cargo.toml" <<END
 [workspace]
@@ -66,6 +67,11 @@ touch "$library/ready"
 
 fn folder() -> PathBuf {
     place::target("across")
+}
+
+/// The folder of what is compiled with these compilers.
+pub(super) fn products() -> PathBuf {
+    folder().join("target")
 }
 
 fn script(text: &str, argument: &str) -> Command {
@@ -160,7 +166,7 @@ impl Zig {
         }
         command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
         if let Some(rustc) = &self.rustc {
-            command.env("RUSTC", rustc).env("CARGO_TARGET_DIR", folder().join("target"));
+            command.env("RUSTC", rustc).env("CARGO_TARGET_DIR", products());
         }
         Ok(())
     }

@@ -204,7 +204,7 @@ impl Windows {
     pub(crate) fn environment(&self, command: &mut Command) -> Result<()> {
         command.env("PATH", across::before(&folder().join("bin"))?);
         command.env("LIBNODE_PATH", folder().join("libnode"));
-        command.env("CARGO_TARGET_DIR", folder().join("target"));
+        command.env("CARGO_TARGET_DIR", across::products());
         if let Some(rustc) = &self.rustc {
             command.env("RUSTC", rustc);
         }
@@ -226,7 +226,7 @@ impl Windows {
 
     /// The folder of the programs that `build` makes.
     pub(crate) fn programs() -> PathBuf {
-        folder().join("target").join(TARGET).join("debug")
+        across::products().join(TARGET).join("debug")
     }
 
     /// A program that runs Windows programs: wine, with a prefix of its own. `Err`: this machine cannot have it.
