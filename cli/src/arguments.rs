@@ -117,7 +117,7 @@ fn help(examples: &str) -> String {
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
     /// Gives up after so many seconds without an answer or progress; 0 for never
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, allow_negative_numbers = true)]
     pub(crate) timeout: Option<Duration>,
     /// Sends an HTTP header, "NAME: VALUE", with every request
     #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
@@ -365,6 +365,14 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
     let is_install = arguments.first().is_some_and(|word| word == "install");
     let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
     if command.is_some() {
+        const CONNECTING: [&str; 9] = ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run"];
+        match own.first().and_then(|word| word.to_str()) {
+            None => return Err(Failure::misuse(format!("a command is missing before --: {}", CONNECTING.join(", ")))),
+            Some("uninstall" | "discover" | "completions") => {
+                return Err(Failure::misuse("nothing may follow after -- here"));
+            }
+            _ => {}
+        }
         // After the name of the command, where the target's place is.
         own.insert(own.len().min(1), AFTER_DASHES.into());
     }

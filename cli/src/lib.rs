@@ -20,7 +20,7 @@ use std::ffi::OsString;
 
 pub use launcher::Launcher;
 
-use failure::Outcome;
+use failure::{FAILED, Failure, Outcome};
 use output::Screen;
 
 /// Runs the command with these arguments, without the program's name, and gives the status to end the process with:
@@ -32,6 +32,10 @@ pub fn main(arguments: Vec<OsString>, launcher: Launcher) -> u8 {
     let screen = Screen::new();
     let outcome = run(arguments, launcher, &screen);
     screen.finish();
+    let outcome = match screen.unwritten() {
+        Some(error) if outcome.is_ok() => Err(Failure::new(FAILED, format!("cannot write the answer: {error}"))),
+        _ => outcome,
+    };
     match outcome {
         Ok(status) => status,
         Err(failure) => {

@@ -133,7 +133,7 @@ impl Home {
 
     fn backups(&self, file: &str) -> Vec<PathBuf> {
         let path = self.path(file);
-        let name = format!("{}.bak-", path.file_name().unwrap().to_str().unwrap());
+        let name = format!("{}.bak-tricorn-", path.file_name().unwrap().to_str().unwrap());
         let all = std::fs::read_dir(path.parent().unwrap()).into_iter().flatten().flatten().map(|entry| entry.path());
         let mut all: Vec<_> =
             all.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&name)).collect();

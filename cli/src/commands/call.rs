@@ -5,15 +5,14 @@ use super::{Entry, listed, text};
 use crate::arguments::Call;
 use crate::connection::Session;
 use crate::failure::{FAILED, Failure, Outcome, instead};
-use crate::output::{Place, Progress, Screen, Table, blocks, pretty, shown, wrapped};
+use crate::output::{Place, Progress, Screen, Table, blocks, one_line, pretty, shown, wrapped};
 use crate::schema::{self, Given, Schema, describe};
 
 /// The schema of a tool that has none.
 const EMPTY: &Value = &Value::Null;
 
 /// Calls a tool, or tells of it.
-pub(super) async fn call(session: &Session, name: &str, call: &Call) -> Outcome<u8> {
-    let given = Given::read(&call.arguments)?;
+pub(super) async fn call(session: &Session, name: &str, given: Given, call: &Call) -> Outcome<u8> {
     let tools = listed(session, Kind::Tool).await?;
     let Some(tool) = tools.iter().find(|tool| text(tool, "name") == name) else {
         let known = tools.iter().map(|tool| text(tool, "name"));
@@ -33,7 +32,7 @@ pub(super) async fn call(session: &Session, name: &str, call: &Call) -> Outcome<
             Err(error) => return Err(session.failed(name, &error).await),
         };
         drop(progress);
-        session.screen.print(started.id());
+        session.screen.print(&one_line(started.id()));
         return Ok(0);
     }
     let params = json!({"name": name, "arguments": arguments});
@@ -48,7 +47,7 @@ pub(super) async fn call(session: &Session, name: &str, call: &Call) -> Outcome<
 pub(super) fn finish(screen: &Screen, name: &str, result: &Value, place: &Place, as_json: bool) -> Outcome<u8> {
     let failed = result["isError"] == true;
     if as_json {
-        screen.print(&pretty(result));
+        screen.json(&result);
         return if failed { Err(Failure::silent(FAILED)) } else { Ok(0) };
     }
     let content = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();

@@ -5,7 +5,6 @@ use super::{listed, text};
 use crate::arguments::Complete;
 use crate::connection::Session;
 use crate::failure::{Failure, Outcome, instead};
-use crate::output::pretty;
 use crate::schema::pair;
 
 /// Completes an argument.
@@ -37,7 +36,7 @@ pub(super) async fn complete(session: &Session, complete: &Complete) -> Outcome<
     let result = outcome.map_err(|error| Failure::requesting(reference, &error))?;
     let screen = &session.screen;
     if complete.json {
-        screen.print(&pretty(&result));
+        screen.json(&result);
         return Ok(0);
     }
     let completion = serde_json::to_value(&result.completion).unwrap_or_default();

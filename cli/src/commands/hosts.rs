@@ -8,7 +8,7 @@ use crate::connection::runtime;
 use crate::failure::{Failure, Outcome};
 use crate::hosts::{self, Entry, Kind, Places};
 use crate::launcher::Launcher;
-use crate::output::Screen;
+use crate::output::{Screen, shown};
 
 /// Longest time that a server has to start and to answer.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -19,10 +19,10 @@ pub(super) fn hosts(command: &hosts::Command, launcher: &Launcher, screen: &Scre
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let status = hosts::run(command, &places, Some(&check), &mut out, &mut err);
     for line in String::from_utf8_lossy(&err).lines() {
-        screen.line(line);
+        screen.line(&shown(line));
     }
     if !out.is_empty() {
-        screen.print(String::from_utf8_lossy(&out).trim_end_matches('\n'));
+        screen.print(screen.for_output(&String::from_utf8_lossy(&out)).trim_end_matches('\n'));
     }
     Ok(status)
 }

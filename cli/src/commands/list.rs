@@ -5,7 +5,7 @@ use super::{Entry, listed, text};
 use crate::arguments::List;
 use crate::connection::Session;
 use crate::failure::Outcome;
-use crate::output::{Table, first_line, one_line, pretty, wrapped};
+use crate::output::{Table, first_line, one_line, wrapped};
 use crate::schema::signature;
 
 /// Lines of what a server says of itself; `--json` has all of them.
@@ -40,7 +40,7 @@ pub(super) async fn list(session: &Session, list: &List) -> Outcome<u8> {
         for (_, key, _, entries) in parts {
             result[key] = entries.into_iter().map(Value::Object).collect();
         }
-        screen.print(&pretty(&result));
+        screen.json(&result);
         return Ok(0);
     }
     let mut page = String::new();

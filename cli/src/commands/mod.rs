@@ -20,6 +20,7 @@ use crate::connection::{Hears, Session, run as connected};
 use crate::failure::{Failure, Outcome};
 use crate::launcher::Launcher;
 use crate::output::Screen;
+use crate::schema::Given;
 
 /// Does what the command line asks for, and gives the status.
 pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outcome<u8> {
@@ -35,8 +36,10 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
                 return Ok(0);
             };
             let hears = if call.help { Hears::Nothing } else { Hears::All };
+            // Standard input may be waited for, and files may be missing: before there is a connection.
+            let given = if call.help { Given::default() } else { Given::read(&call.arguments)? };
             connected(target, &call.connection, hears, &launcher, screen, async |session| {
-                call::call(session, tool, &call).await
+                call::call(session, tool, given, &call).await
             })
         }
         Command::Read(read) => {
@@ -45,8 +48,9 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
             })
         }
         Command::Prompt(prompt) => {
+            let given = Given::read(&prompt.arguments)?.into_texts(&prompt.name)?;
             connected(&prompt.target, &prompt.connection, Hears::All, &launcher, screen, async |session| {
-                prompt::prompt(session, &prompt).await
+                prompt::prompt(session, given, &prompt).await
             })
         }
         Command::Complete(complete) => {

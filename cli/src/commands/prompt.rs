@@ -5,13 +5,11 @@ use super::{Entry, listed, text};
 use crate::arguments::Prompt;
 use crate::connection::Session;
 use crate::failure::{FAILED, Failure, Outcome, instead};
-use crate::output::{Place, Progress, blocks, pretty};
-use crate::schema::Given;
+use crate::output::{Place, Progress, blocks};
 
 /// Gets a prompt.
-pub(super) async fn prompt(session: &Session, prompt: &Prompt) -> Outcome<u8> {
+pub(super) async fn prompt(session: &Session, given: Map<String, Value>, prompt: &Prompt) -> Outcome<u8> {
     let (screen, name) = (&session.screen, &prompt.name);
-    let given = Given::read(&prompt.arguments)?.into_texts(name)?;
     let prompts = listed(session, Kind::Prompt).await?;
     let Some(listed) = prompts.iter().find(|entry| text(entry, "name") == name) else {
         let known = prompts.iter().map(|entry| text(entry, "name"));
@@ -25,7 +23,7 @@ pub(super) async fn prompt(session: &Session, prompt: &Prompt) -> Outcome<u8> {
     drop(progress);
     let result: Value = result.to().map_err(|error| Failure::new(FAILED, format!("{name}: {error}")))?;
     if prompt.json {
-        screen.print(&pretty(&result));
+        screen.json(&result);
         return Ok(0);
     }
     let messages = result["messages"].as_array().map(Vec::as_slice).unwrap_or_default();

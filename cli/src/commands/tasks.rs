@@ -32,7 +32,7 @@ async fn list(session: &Session, tasks: &Tasks) -> Outcome<u8> {
     let screen = &session.screen;
     let all = session.client.tasks().await.map_err(|error| Failure::requesting("listing tasks", &error))?;
     if tasks.json {
-        screen.print(&pretty(&all));
+        screen.json(&all);
         return Ok(0);
     }
     let mut table = Table::new(screen);

@@ -38,16 +38,32 @@ impl Said<'_> {
             let what = "--force replaces it, --name gives this one another name";
             return Err(format!("Claude Code has another server \"{name}\"; {what}").into());
         }
-        let value = value.to_string();
-        let add = ["mcp", "add-json", "--scope", "user", name, &value];
+        let (text, shown) = (value.to_string(), diff::masked(value, &install.given(value)).to_string());
+        let add = ["mcp", "add-json", "--scope", "user", name, &text];
+        let add_shown = ["mcp", "add-json", "--scope", "user", name, &shown];
         let remove = ["mcp", "remove", "--scope", "user", name];
-        let steps: &[&[&str]] = if old.is_some() { &[&remove, &add] } else { &[&add] };
         if install.dry_run {
-            steps.iter().for_each(|step| self.answer(&line("claude", step)));
+            if old.is_some() {
+                self.answer(&line("claude", &remove));
+            }
+            self.answer(&line("claude", &add_shown));
             return Ok(0);
         }
-        for step in steps {
-            claude(step, places)?;
+        if old.is_some() {
+            claude(&remove, &remove, places)?;
+        }
+        if let Err(mut failure) = claude(&add, &add_shown, places) {
+            // The old one was removed for it.
+            if let Some(old) = old {
+                let before = old.to_string();
+                let again = ["mcp", "add-json", "--scope", "user", name, &before];
+                let end = match claude(&again, &again, places) {
+                    Ok(()) => format!("; \"{name}\" is as it was"),
+                    Err(_) => format!("; the old \"{name}\" is gone, and could not be put back: {before}"),
+                };
+                failure.message.push_str(&end);
+            }
+            return Err(failure);
         }
         let after = Contents::read(&place.path)?;
         let after = place.format.entries(after.text(), place.root).map_err(|trouble| place.left(&trouble))?;
@@ -75,7 +91,7 @@ impl Said<'_> {
             self.answer(&line("claude", &step));
             return Ok(0);
         }
-        claude(&step, places)?;
+        claude(&step, &step, places)?;
         self.answer(&format!("Removed \"{name}\" from Claude Code by its own command: {}", place.path.display()));
         Ok(0)
     }
@@ -86,11 +102,11 @@ fn line(program: &str, words: &[&str]) -> String {
     shlex::try_join(all.clone()).unwrap_or_else(|_| all.collect::<Vec<_>>().join(" "))
 }
 
-/// Runs Claude Code's command; what it says is told where it fails.
-fn claude(words: &[&str], places: &Places) -> Outcome<()> {
+/// Runs Claude Code's command; what it says is told where it fails. `shown` are the words without secrets.
+fn claude(words: &[&str], shown: &[&str], places: &Places) -> Outcome<()> {
     let Some(program) = places.program("claude") else {
         let why = "Claude Code's file is changed by its own command alone, and claude is not in PATH";
-        return Err(format!("{why}; what is to be run: {}", line("claude", words)).into());
+        return Err(format!("{why}; what is to be run: {}", line("claude", shown)).into());
     };
     let mut command = Command::new(&program);
     command.args(words).current_dir(&places.folder).stdin(Stdio::null());

@@ -16,7 +16,13 @@ pub(super) fn unified(path: &str, old: &str, new: &str, values: &[Value], given:
     known.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
     let diff = TextDiff::from_lines(old, new);
     let text = diff.unified_diff().context_radius(3).header(path, path).to_string();
-    let lines = text.split_inclusive('\n').map(|line| shown(&mask(line, &known)));
+    let lines = text.split_inclusive('\n').map(|line| {
+        let line = mask(line, &known);
+        // A file may spell a value in another way; lines that are added are spelt by us.
+        let line =
+            if line.starts_with('+') { line } else { known.iter().fold(line, |line, (name, _)| member(line, name)) };
+        shown(&line)
+    });
     lines.collect()
 }
 
@@ -33,6 +39,47 @@ fn mask(line: &str, known: &[(String, String)]) -> String {
         }
     }
     line
+}
+
+/// A line with the text masked that a member of JSON with this name has.
+fn member(line: String, name: &str) -> String {
+    let quoted = format!("\"{name}\"");
+    let Some(at) = line.find(&quoted).map(|at| at + quoted.len()) else { return line };
+    let rest = &line[at..];
+    let Some(open) = rest.find('"').filter(|open| rest[..*open].trim() == ":") else { return line };
+    let text = &rest[open + 1..];
+    let mut escaped = false;
+    let end = text.char_indices().find(|(_, letter)| {
+        let ends = *letter == '"' && !escaped;
+        escaped = *letter == '\\' && !escaped;
+        ends
+    });
+    match end {
+        Some((end, _)) if !is_placeholder(&text[..end]) && end > 0 => {
+            format!("{}{}{MASK}{}", &line[..at], &rest[..=open], &text[end..])
+        }
+        _ => line,
+    }
+}
+
+/// A value with its secrets masked, but those that the user gives now.
+pub(super) fn masked(value: &Value, given: &Value) -> Value {
+    let (mut known, mut own) = (Vec::new(), Vec::new());
+    secrets(value, &mut known);
+    secrets(given, &mut own);
+    known.retain(|(_, value)| own.iter().all(|(_, own)| own != value));
+    let mut masked = value.clone();
+    hide(&mut masked, &known);
+    masked
+}
+
+fn hide(value: &mut Value, known: &[(String, String)]) {
+    match value {
+        Value::String(text) if known.iter().any(|(_, known)| known == text) => MASK.clone_into(text),
+        Value::Array(all) => all.iter_mut().for_each(|value| hide(value, known)),
+        Value::Object(all) => all.values_mut().for_each(|value| hide(value, known)),
+        _ => {}
+    }
 }
 
 /// Values that are secret in an entry: those of variables and headers, and some of arguments and URLs.
@@ -58,6 +105,9 @@ fn secrets(value: &Value, all: &mut Vec<(String, String)>) {
             ("url" | "serverUrl" | "httpUrl" | "uri", Value::String(text)) if url(text) != *text => {
                 all.push((name.clone(), text.clone()));
             }
+            (name, Value::String(text)) if is_secret(name) && !text.is_empty() && !is_placeholder(text) => {
+                all.push((name.to_owned(), text.clone()));
+            }
             (_, inner) => secrets(inner, all),
         }
     }
@@ -67,36 +117,60 @@ fn is_placeholder(value: &str) -> bool {
     value.starts_with('$') || (value.contains("${") && value.ends_with('}'))
 }
 
+/// True for the name of an option, a variable, a header or a member whose value is a secret.
+fn is_secret(name: &str) -> bool {
+    const PARTS: [&str; 8] = ["token", "key", "secret", "password", "passwd", "auth", "credential", "cookie"];
+    let name = name.to_ascii_lowercase();
+    let mut words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
+    PARTS.iter().any(|part| name.contains(part)) || words.any(|word| matches!(word, "pat" | "pwd" | "pass"))
+}
+
 /// Arguments with those masked that are said to be secret by the option before them or by themselves.
 pub(super) fn arguments(words: &[String]) -> Vec<String> {
-    let is_secret = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        name.starts_with('-') && ["token", "key", "secret", "password", "auth"].iter().any(|part| name.contains(part))
-    };
-    let mut hidden = false;
+    let mut before = "";
     let mut all = Vec::new();
     for word in words {
-        let lower = word.to_ascii_lowercase();
-        all.push(if std::mem::take(&mut hidden) && !word.starts_with('-') && !is_placeholder(word) {
-            MASK.to_owned()
-        } else if let Some((name, _)) =
-            word.split_once('=').filter(|(name, value)| is_secret(name) && !is_placeholder(value))
-        {
-            format!("{name}={MASK}")
-        } else if let Some(at) = lower.find("bearer ").filter(|at| !is_placeholder(&word[at + 7..])) {
-            format!("{}{MASK}", word.get(..at + 7).unwrap_or_default())
-        } else if let Some((name, _)) =
-            word.split_once(": ").filter(|(name, value)| is_secret(&format!("-{name}")) && !is_placeholder(value))
-        {
-            format!("{name}: {MASK}")
-        } else if word.contains("://") {
-            url(word)
-        } else {
-            hidden = is_secret(word);
-            word.clone()
-        });
+        all.push(argument(std::mem::replace(&mut before, word), word));
     }
     all
+}
+
+/// One of them, after another.
+fn argument(before: &str, word: &str) -> String {
+    if let Some((option @ ("--header" | "--env"), value)) = word.split_once('=') {
+        return format!("{option}={}", argument(option, value));
+    }
+    let masked = |name: &str, between: &str, value: &str| {
+        (!value.is_empty() && !is_placeholder(value)).then(|| format!("{name}{between}{MASK}"))
+    };
+    let header = || {
+        let (name, value) =
+            word.split_once(':').filter(|(name, value)| !name.contains('/') && !value.starts_with("//"))?;
+        let text = value.trim_start();
+        Some((name, &word[name.len()..word.len() - text.len()], text))
+    };
+    let found = match before {
+        "-H" | "--header" => header().and_then(|(name, between, value)| masked(name, between, value)),
+        "-e" | "--env" => word.split_once('=').and_then(|(name, value)| masked(name, "=", value)),
+        _ if before.starts_with('-') && !before.contains('=') && is_secret(before) && !word.starts_with('-') => {
+            masked("", "", word)
+        }
+        _ => None,
+    };
+    let named = || {
+        let (name, value) = word.split_once('=').filter(|(name, _)| is_secret(name) && !name.contains("://"))?;
+        masked(name, "=", value)
+    };
+    let bearer = || {
+        let at = word.to_ascii_lowercase().find("bearer ")? + "bearer ".len();
+        masked(word.get(..at)?, "", word.get(at..)?)
+    };
+    let of_header = || {
+        let (name, between, value) = header().filter(|(name, ..)| is_secret(name))?;
+        masked(name, between, value)
+    };
+    let all = bearer().or(found).or_else(named).or_else(of_header);
+    all.unwrap_or_else(|| if word.contains("://") { url(word) } else { word.to_owned() })
 }
 
 /// A URL without a password and without the values of its query.
@@ -105,10 +179,11 @@ pub(super) fn url(text: &str) -> String {
     let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
     let (authority, path) = place.split_at(place.find('/').unwrap_or(place.len()));
     let authority = match authority.rsplit_once('@') {
-        Some((user, host)) if user.contains(':') => {
-            format!("{}:{MASK}@{host}", user.split(':').next().unwrap_or_default())
-        }
-        _ => authority.to_owned(),
+        Some((user, host)) => match user.split_once(':') {
+            Some((name, _)) => format!("{name}:{MASK}@{host}"),
+            None => format!("{MASK}@{host}"),
+        },
+        None => authority.to_owned(),
     };
     let query = query.map(|query| {
         let parts = query.split('&').map(|part| match part.split_once('=') {
@@ -118,6 +193,11 @@ pub(super) fn url(text: &str) -> String {
         format!("?{}", parts.collect::<Vec<_>>().join("&"))
     });
     format!("{scheme}://{authority}{path}{}", query.unwrap_or_default())
+}
+
+/// The same on one line.
+pub(super) fn one_line(text: &str) -> String {
+    crate::output::one_line(text)
 }
 
 /// A text without what a terminal would obey.
@@ -147,7 +227,26 @@ mod tests {
         assert_eq!(masked("--header 'Authorization: Bearer abc'"), "--header Authorization: Bearer •••");
         assert_eq!(masked("--header 'X-Api-Key: abc'"), "--header X-Api-Key: •••");
         assert_eq!(masked("--api-key ${input:key}"), "--api-key ${input:key}");
+        assert_eq!(masked("docker run -e GITHUB_PAT=abc x"), "docker run -e GITHUB_PAT=••• x");
+        assert_eq!(masked("--header X-Thing:abc"), "--header X-Thing:•••");
+        assert_eq!(masked("--header=X-Thing:abc"), "--header=X-Thing:•••");
+        assert_eq!(masked("env API_KEY=abc node x.js"), "env API_KEY=••• node x.js");
+        assert_eq!(masked("https://abc@example.com/a"), "https://•••@example.com/a");
+        assert_eq!(masked("-y pkg --path /a/b key"), "-y pkg --path /a/b key");
         assert_eq!(masked("https://u:p@example.com/a?key=1&b"), "https://u:•••@example.com/a?key=•••&b");
+    }
+
+    #[test]
+    fn secrets_in_lines_are_masked_however_they_are_spelt() {
+        let line = r#"  "K": "se\/cr\"et", "L": "x""#;
+        assert_eq!(member(line.to_owned(), "K"), r#"  "K": "•••", "L": "x""#);
+        assert_eq!(member(line.to_owned(), "M"), line);
+        let value = serde_json::json!({"env": {"A": "old", "B": "new"}, "args": ["--token=abc", "x"]});
+        let given = serde_json::json!({"env": {"B": "new"}});
+        assert_eq!(
+            super::masked(&value, &given),
+            serde_json::json!({"env": {"A": "•••", "B": "new"}, "args": ["•••", "x"]})
+        );
     }
 
     #[test]

@@ -153,7 +153,7 @@ fn said(path: &Path, what: &str, error: &std::io::Error) -> String {
 fn back_up(path: &Path, bytes: &[u8], metadata: &Metadata, now: SystemTime) -> std::io::Result<PathBuf> {
     let time = humantime::format_rfc3339_seconds(now).to_string().replace(['-', ':', 'Z'], "").replace('T', "-");
     let mut name = path.as_os_str().to_owned();
-    name.push(format!(".bak-{time}"));
+    name.push(format!(".bak-tricorn-{time}"));
     // Several in one second have numbers.
     let last = numbered(path).into_iter().rev().find(|((other, _), _)| *other == time);
     if let Some(((_, number), _)) = last {
@@ -176,7 +176,8 @@ fn backups(path: &Path) -> Vec<PathBuf> {
 
 /// The backups with their times and numbers.
 fn numbered(path: &Path) -> Vec<((String, u32), PathBuf)> {
-    let Some(prefix) = path.file_name().and_then(|name| name.to_str()).map(|name| format!("{name}.bak-")) else {
+    let Some(prefix) = path.file_name().and_then(|name| name.to_str()).map(|name| format!("{name}.bak-tricorn-"))
+    else {
         return Vec::new();
     };
     // The number of one second, which is compared as such.

@@ -301,7 +301,7 @@ impl Said<'_> {
     }
 
     fn tell(&mut self, line: &str) {
-        let _gone = writeln!(self.err, "{line}");
+        let _gone = writeln!(self.err, "{}", diff::shown(line));
     }
 
     fn install(&mut self, install: &Install, places: &Places) -> Outcome<u8> {
@@ -455,21 +455,21 @@ impl Said<'_> {
             if heading != Some(next) {
                 let gap = if heading.is_some() { "\n" } else { "" };
                 let scope = match &found.project {
-                    Some(project) => format!(" ({project})"),
+                    Some(project) => format!(" ({})", diff::one_line(project)),
                     None if found.scope == "user" => String::new(),
                     None => format!(" ({})", found.scope),
                 };
-                let file = found.file.display();
-                self.answer(&format!("{gap}{}{}: {file}", found.host.title(), diff::shown(&scope)));
+                let file = diff::one_line(&found.file.display().to_string());
+                self.answer(&format!("{gap}{}{}: {file}", found.host.title(), scope));
                 heading = Some(next);
             }
-            let name = diff::shown(&found.entry.name);
+            let name = diff::one_line(&found.entry.name);
             let blanks = " ".repeat(width.saturating_sub(unicode_width::UnicodeWidthStr::width(name.as_str())));
             let off = if found.is_disabled { "  (disabled)" } else { "" };
-            self.answer(&format!("  {name}{blanks}  {}{off}", diff::shown(&found.entry.kind.line())));
+            self.answer(&format!("  {name}{blanks}  {}{off}", diff::one_line(&found.entry.kind.line())));
             match result {
-                Some(Ok(said)) => self.answer(&format!("  {}  ok: {}", " ".repeat(width), diff::shown(said))),
-                Some(Err(said)) => self.answer(&format!("  {}  failed: {}", " ".repeat(width), diff::shown(said))),
+                Some(Ok(said)) => self.answer(&format!("  {}  ok: {}", " ".repeat(width), diff::one_line(said))),
+                Some(Err(said)) => self.answer(&format!("  {}  failed: {}", " ".repeat(width), diff::one_line(said))),
                 None => {}
             }
         }

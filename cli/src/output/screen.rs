@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use clap::builder::StyledStr;
 use indicatif::ProgressBar;
 
-use super::text::{Style, one_line, shown};
+use super::content::pretty;
+use super::text::{Style, escaped, one_line, shown};
 
 /// Lines that are kept while a form is open.
 const HELD: usize = 1000;
@@ -34,6 +35,8 @@ struct State {
     /// A form is open: lines wait.
     held: Option<Vec<String>>,
     dropped: usize,
+    /// The answer could not be written.
+    unwritten: Option<std::io::Error>,
 }
 
 impl Screen {
@@ -100,20 +103,35 @@ impl Screen {
     /// Prints a part of the answer, and a line break if there is none at its end. A reader that has gone is no error.
     pub(crate) fn print(&self, text: &str) {
         let end = if text.ends_with('\n') { "" } else { "\n" };
-        self.without_bar(|| {
-            let mut out = std::io::stdout().lock();
-            let _ =
-                out.write_all(text.as_bytes()).and_then(|()| out.write_all(end.as_bytes())).and_then(|()| out.flush());
-        });
+        self.without_bar(|| self.write(&[text.as_bytes(), end.as_bytes()]));
+    }
+
+    /// Prints a value. On a terminal, letters that it would obey are escapes of JSON.
+    pub(crate) fn json(&self, value: &impl serde::Serialize) {
+        let text = pretty(value);
+        self.print(&if self.0.out { escaped(&text) } else { text });
     }
 
     /// Writes the answer's own bytes.
-    ///
-    /// # Errors
-    /// They could not be written.
-    pub(crate) fn bytes(&self, bytes: &[u8]) -> std::io::Result<()> {
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        self.write(&[bytes]);
+    }
+
+    fn write(&self, parts: &[&[u8]]) {
         let mut out = std::io::stdout().lock();
-        out.write_all(bytes).and_then(|()| out.flush())
+        let wrote = parts.iter().try_for_each(|part| out.write_all(part)).and_then(|()| out.flush());
+        drop(out);
+        // A reader that has gone has read enough.
+        if let Err(error) = wrote
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            self.state().unwritten.get_or_insert(error);
+        }
+    }
+
+    /// The reason why the answer, or a part of it, could not be written.
+    pub(crate) fn unwritten(&self) -> Option<std::io::Error> {
+        self.state().unwritten.take()
     }
 
     /// Prints what clap has made.

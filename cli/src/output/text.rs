@@ -27,6 +27,22 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     Cow::Owned(safe)
 }
 
+/// JSON in which harmful characters are escapes.
+pub(super) fn escaped(json: &str) -> String {
+    let mut safe = String::with_capacity(json.len());
+    for character in json.chars() {
+        if is_harmful(character) {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                let _ = write!(safe, "\\u{unit:04x}");
+            }
+        } else {
+            safe.push(character);
+        }
+    }
+    safe
+}
+
 fn is_harmful(character: char) -> bool {
     let turns =
         matches!(character, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{200e}' | '\u{200f}' | '\u{61c}');
@@ -94,6 +110,7 @@ mod tests {
     fn control_characters_are_escapes() {
         assert_eq!(shown("plain\ttext\n"), "plain\ttext\n");
         assert_eq!(shown("a\u{1b}[31mb\r\nc\rd\u{9b}e\u{202e}f"), "a\\u{1b}[31mb\nc\\u{d}d\\u{9b}e\\u{202e}f");
+        assert_eq!(escaped("[\"a\u{9b}2J\u{202e}\"]"), "[\"a\\u009b2J\\u202e\"]");
         assert_eq!(one_line("  one\n two\u{7} "), "one two\\u{7}");
         assert_eq!(first_line("\n  the first\nsecond"), "the first");
     }

@@ -91,7 +91,7 @@ impl Field {
             (Kind::Text, _) => {
                 let length = self.range("minLength", "maxLength").map(|range| format!("{range} characters"));
                 match (self.schema["format"].as_str(), length) {
-                    (Some(format), length) => named(format, length),
+                    (Some(format), length) => named(&one_line(format), length),
                     (None, length) => length,
                 }
             }

@@ -21,6 +21,11 @@ pub(super) fn ask(screen: &Screen, message: &str, url: &str) -> dialoguer::Resul
     if !url.starts_with("https://") && !url.starts_with("http://") {
         return Ok(false);
     }
+    // Browsers read a backslash as a slash, and leave out other letters: the host would be another one than it seems.
+    if url.contains(|letter: char| letter == '\\' || letter.is_whitespace() || letter.is_control()) {
+        screen.warn(&format!("the server wants a page visited whose address is no URL: {url}"));
+        return Ok(false);
+    }
     let term = Term::stderr();
     let style = screen.error_style();
     let text = wrapped(screen, message, "  ");

@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value};
 
-use super::Schema;
 use super::describe::describe;
+use super::{Schema, Steps};
 
 /// How deep unions and arrays may be in each other.
 const DEPTH: usize = 16;
@@ -14,11 +14,13 @@ const DEPTH: usize = 16;
 /// What was expected.
 pub(crate) fn coerce(schema: Schema<'_>, texts: &[String]) -> Result<Value, String> {
     let schema = schema.resolved();
+    let one = |schema: Schema<'_>, text: &str, depth| one(schema, text, depth, &Steps::new());
     match texts {
         [text] => one(schema, text, 0).ok_or_else(|| wrong(schema, text)),
         [] => Ok(Value::Null),
         several => {
-            let Some(items) = items(schema, 0) else { return Err("it is given more than once".to_owned()) };
+            let items = items(schema, 0, &Steps::new());
+            let Some(items) = items else { return Err("it is given more than once".to_owned()) };
             let values = several.iter().map(|text| one(items, text, 1).ok_or_else(|| wrong(items, text)));
             values.collect::<Result<Vec<_>, _>>().map(Value::Array)
         }
@@ -34,21 +36,21 @@ fn wrong(schema: Schema<'_>, text: &str) -> String {
 }
 
 /// The schema of the items, if it may be an array.
-fn items(schema: Schema<'_>, depth: usize) -> Option<Schema<'_>> {
+fn items<'a>(schema: Schema<'a>, depth: usize, steps: &Steps) -> Option<Schema<'a>> {
     const ANYTHING: &Value = &Value::Bool(true);
     let schema = schema.resolved();
     if schema.types().contains(&"array") || schema.get("items").is_some() {
         return Some(schema.get("items").map_or_else(|| schema.of(ANYTHING), |items| schema.of(items).resolved()));
     }
-    if depth > DEPTH {
+    if depth > DEPTH || !steps.next() {
         return None;
     }
-    schema.alternatives().into_iter().find_map(|schema| items(schema, depth + 1))
+    schema.alternatives().into_iter().find_map(|schema| items(schema, depth + 1, steps))
 }
 
-fn one(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
+fn one(schema: Schema<'_>, text: &str, depth: usize, steps: &Steps) -> Option<Value> {
     let schema = schema.resolved();
-    if depth > DEPTH {
+    if depth > DEPTH || !steps.next() {
         return None;
     }
     if let Some(values) = schema.values() {
@@ -62,7 +64,7 @@ fn one(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
         // Text is what everything is, so it comes last.
         let mut ranked = types;
         ranked.sort_by_key(|name| rank(name));
-        return ranked.into_iter().find_map(|name| of_type(schema, name, text, depth));
+        return ranked.into_iter().find_map(|name| of_type(schema, name, text, depth, steps));
     }
     let mut alternatives = schema.alternatives();
     if !alternatives.is_empty() {
@@ -74,18 +76,18 @@ fn one(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
                 .max()
                 .unwrap_or_else(|| usize::from(schema.values().is_none()) * 5)
         });
-        return alternatives.into_iter().find_map(|schema| one(schema, text, depth + 1));
+        return alternatives.into_iter().find_map(|schema| one(schema, text, depth + 1, steps));
     }
     if let Some(part) =
         schema.list("allOf").into_iter().find(|part| !part.types().is_empty() || part.values().is_some())
     {
-        return one(part, text, depth + 1);
+        return one(part, text, depth + 1, steps);
     }
     if schema.get("properties").is_some() {
-        return of_type(schema, "object", text, depth);
+        return of_type(schema, "object", text, depth, steps);
     }
     if schema.get("items").is_some() {
-        return of_type(schema, "array", text, depth);
+        return of_type(schema, "array", text, depth, steps);
     }
     Some(text.into())
 }
@@ -97,7 +99,7 @@ fn rank(name: &str) -> usize {
         .unwrap_or(usize::MAX)
 }
 
-fn of_type(schema: Schema<'_>, name: &str, text: &str, depth: usize) -> Option<Value> {
+fn of_type(schema: Schema<'_>, name: &str, text: &str, depth: usize, steps: &Steps) -> Option<Value> {
     match name {
         "null" => (text == "null").then_some(Value::Null),
         "boolean" => match text {
@@ -107,7 +109,7 @@ fn of_type(schema: Schema<'_>, name: &str, text: &str, depth: usize) -> Option<V
         },
         "integer" => integer(text),
         "number" => serde_json::from_str::<Number>(text.strip_prefix('+').unwrap_or(text)).ok().map(Value::Number),
-        "array" => array(schema, text, depth),
+        "array" => array(schema, text, depth, steps),
         "object" => serde_json::from_str::<Value>(text).ok().filter(Value::is_object),
         _ => Some(text.into()),
     }
@@ -121,7 +123,7 @@ fn integer(text: &str) -> Option<Value> {
 }
 
 /// An array as JSON, or its items between commas.
-fn array(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
+fn array(schema: Schema<'_>, text: &str, depth: usize, steps: &Steps) -> Option<Value> {
     if text.trim_start().starts_with('[')
         && let Ok(value @ Value::Array(_)) = serde_json::from_str(text)
     {
@@ -130,12 +132,16 @@ fn array(schema: Schema<'_>, text: &str, depth: usize) -> Option<Value> {
     if text.is_empty() {
         return Some(Value::Array(Vec::new()));
     }
-    let items = items(schema, depth)?;
+    let items = items(schema, depth, steps)?;
     // One item with commas in it may be an object.
     if let Some(value) = of_json(items, text) {
         return Some(Value::Array(vec![value]));
     }
-    let values = text.split(',').map(|part| one(items, part.trim(), depth + 1));
+    // The number of items is the user's; those of an array in an array are of the same budget.
+    let values = text.split(',').map(|part| {
+        let steps = if depth == 0 { &Steps::new() } else { steps };
+        one(items, part.trim(), depth + 1, steps)
+    });
     values.collect::<Option<Vec<_>>>().map(Value::Array)
 }
 
@@ -187,6 +193,24 @@ mod tests {
         ] {
             assert_eq!(made(&schema, &[text]), Ok(value), "{schema} {text}");
         }
+    }
+
+    #[test]
+    fn a_short_schema_causes_little_work() {
+        let itself = json!({"$ref": "#"});
+        let union = json!({"anyOf": [itself, itself, itself, itself, itself, itself]});
+        assert!(made(&union, &["1"]).is_err());
+        let circle = json!({"allOf": [{"$ref": "#"}], "type": "object", "properties": {"a": {"type": "integer"}}});
+        assert_eq!(Schema::new(&circle).properties().len(), 1);
+        let mut doubled = serde_json::Map::new();
+        doubled.insert("d0".to_owned(), json!({"required": ["a"]}));
+        for number in 1..40 {
+            let before = json!({"$ref": format!("#/$defs/d{}", number - 1)});
+            doubled.insert(format!("d{number}"), json!({"allOf": [before, before]}));
+        }
+        let doubled = json!({"$ref": "#/$defs/d39", "$defs": doubled});
+        assert_eq!(Schema::new(&doubled).required(), ["a"]);
+        assert!(describe(Schema::new(&union)).len() < 10_000);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::Schema;
+use super::{Schema, Steps};
 
 /// Values of an enumeration that are shown.
 const VALUES: usize = 12;
@@ -10,12 +10,12 @@ const DEPTH: usize = 4;
 
 /// What a value has to be: `an integer`, `one of a, b`, `a list of texts`.
 pub(crate) fn describe(schema: Schema<'_>) -> String {
-    words(schema, 0, false)
+    words(schema, 0, false, &Steps::new())
 }
 
-fn words(schema: Schema<'_>, depth: usize, plural: bool) -> String {
+fn words(schema: Schema<'_>, depth: usize, plural: bool, steps: &Steps) -> String {
     let schema = schema.resolved();
-    if depth > DEPTH {
+    if depth > DEPTH || !steps.next() {
         return if plural { "values" } else { "a value" }.to_owned();
     }
     if let Some(values) = schema.values() {
@@ -28,27 +28,28 @@ fn words(schema: Schema<'_>, depth: usize, plural: bool) -> String {
     }
     let types = schema.types();
     if !types.is_empty() {
-        let named: Vec<_> = types.iter().map(|name| of_type(schema, name, depth, plural)).collect();
+        let named: Vec<_> = types.iter().map(|name| of_type(schema, name, depth, plural, steps)).collect();
         return named.join(" or ");
     }
     let alternatives = schema.alternatives();
     if !alternatives.is_empty() {
-        let mut named: Vec<_> = alternatives.into_iter().map(|schema| words(schema, depth + 1, plural)).collect();
+        let mut named: Vec<_> =
+            alternatives.into_iter().map(|schema| words(schema, depth + 1, plural, steps)).collect();
         named.dedup();
         return named.join(" or ");
     }
     if let Some(part) =
         schema.list("allOf").into_iter().find(|part| !part.types().is_empty() || part.values().is_some())
     {
-        return words(part, depth + 1, plural);
+        return words(part, depth + 1, plural, steps);
     }
     if schema.get("properties").is_some() {
-        return of_type(schema, "object", depth, plural);
+        return of_type(schema, "object", depth, plural, steps);
     }
     if plural { "values" } else { "any value" }.to_owned()
 }
 
-fn of_type(schema: Schema<'_>, name: &str, depth: usize, plural: bool) -> String {
+fn of_type(schema: Schema<'_>, name: &str, depth: usize, plural: bool, steps: &Steps) -> String {
     match (name, plural) {
         ("null", _) => "null".to_owned(),
         ("boolean", false) => "true or false".to_owned(),
@@ -62,7 +63,7 @@ fn of_type(schema: Schema<'_>, name: &str, depth: usize, plural: bool) -> String
         ("string", false) => "a text".to_owned(),
         ("string", true) => "texts".to_owned(),
         ("array", _) => {
-            let items = schema.get("items").map(|items| words(schema.of(items), depth + 1, true));
+            let items = schema.get("items").map(|items| words(schema.of(items), depth + 1, true, steps));
             let head = if plural { "lists" } else { "a list" };
             items.map_or_else(|| head.to_owned(), |items| format!("{head} of {items}"))
         }

@@ -14,6 +14,26 @@ use crate::failure::{Failure, Outcome, instead};
 
 /// References that are followed before a schema counts as one that says nothing.
 const REFERENCES: usize = 32;
+/// Parts of an `allOf`, and alternatives of one union, that are looked at.
+const PARTS: usize = 64;
+/// Schemas that are looked at for one value or one description.
+const STEPS: u32 = 2000;
+
+/// Work that a schema may still cause: references make a short one as large as they like.
+struct Steps(std::cell::Cell<u32>);
+
+impl Steps {
+    fn new() -> Self {
+        Self(std::cell::Cell::new(STEPS))
+    }
+
+    /// Takes one step; false if there is none left.
+    fn next(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+}
 
 /// A schema, with the document that its references are of.
 #[derive(Clone, Copy)]
@@ -48,7 +68,20 @@ impl<'a> Schema<'a> {
 
     fn list(self, name: &str) -> Vec<Self> {
         let members = self.get(name).and_then(Value::as_array);
-        members.into_iter().flatten().map(|member| self.of(member).resolved()).collect()
+        members.into_iter().flatten().take(PARTS).map(|member| self.of(member).resolved()).collect()
+    }
+
+    /// The schema and the parts of its `allOf`, each once.
+    fn parts(self) -> Vec<Self> {
+        let (mut all, mut open) = (Vec::<Self>::new(), vec![self.resolved()]);
+        while let Some(schema) = open.pop() {
+            if all.len() == PARTS || all.iter().any(|known| std::ptr::eq(known.at, schema.at)) {
+                continue;
+            }
+            all.push(schema);
+            open.extend(schema.list("allOf").into_iter().rev());
+        }
+        all
     }
 
     /// The alternatives of a union.
@@ -76,25 +109,16 @@ impl<'a> Schema<'a> {
 
     /// The properties of an object, in their order, those of `allOf` included.
     pub(crate) fn properties(self) -> Vec<(&'a str, Self)> {
-        let own = self.resolved().get("properties").and_then(Value::as_object);
-        let mut all: Vec<_> = own.into_iter().flatten().map(|(name, at)| (name.as_str(), self.of(at))).collect();
-        for part in self.resolved().list("allOf") {
-            for (name, schema) in part.properties() {
-                if all.iter().all(|(known, _)| *known != name) {
-                    all.push((name, schema));
-                }
-            }
-        }
-        all
+        let mut known = std::collections::HashSet::new();
+        let parts = self.parts().into_iter();
+        let all = parts.filter_map(|part| part.get("properties")?.as_object()).flatten();
+        all.filter(|(name, _)| known.insert(name.as_str())).map(|(name, at)| (name.as_str(), self.of(at))).collect()
     }
 
     /// The names of the properties that have to be there.
     pub(crate) fn required(self) -> Vec<&'a str> {
-        let schema = self.resolved();
-        let own = schema.get("required").and_then(Value::as_array);
-        let mut all: Vec<_> = own.into_iter().flatten().filter_map(Value::as_str).collect();
-        all.extend(schema.list("allOf").into_iter().flat_map(Self::required));
-        all
+        let parts = self.parts().into_iter();
+        parts.filter_map(|part| part.get("required")?.as_array()).flatten().filter_map(Value::as_str).collect()
     }
 
     /// True if it takes properties that it does not name.

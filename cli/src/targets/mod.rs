@@ -124,8 +124,13 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
     if text.trim().is_empty() {
         return Err(Failure::misuse("the target is empty"));
     }
+    if text.split_once("://").is_some_and(|(scheme, _)| scheme.contains(char::is_whitespace)) {
+        let line = without_secrets(text);
+        return Err(Failure::misuse(format!("{line:?} is no URL; a command line comes after everything else: … --")));
+    }
     if text.contains("://") || text.starts_with("unix:") {
-        let target = Target::from_text(text).map_err(|error| Failure::misuse(error.message()))?;
+        let said = |error: &tricorn::Error| error.message().replace(text.trim(), &without_secrets(text.trim()));
+        let target = Target::from_text(text).map_err(|error| Failure::misuse(said(&error)))?;
         return Ok(Found { name: without_secrets(text), reach: Reach::One(target), kind: Kind::Url });
     }
     if let Some((path, name)) = configuration(text) {

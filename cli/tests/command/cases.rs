@@ -109,6 +109,9 @@ fn run(case: &mut Case, url: &str, protected: &str) -> Vec<String> {
         };
     }
     program.env("COLUMNS", "80").env_remove("VIRTUAL_ENV").env_remove("NO_COLOR");
+    for name in ["HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"] {
+        program.env_remove(name).env_remove(name.to_lowercase());
+    }
     if let Some(python) = python() {
         program.env("VIRTUAL_ENV", Path::new(&python).parent().unwrap().parent().unwrap());
     }

@@ -16,12 +16,19 @@ impl Signals {
         let [interrupt, terminate, hangup] = &mut self.0;
         loop {
             tokio::select! {
-                _ = told(interrupt) => {}
+                // A terminal tells the child, too.
+                _ = told(interrupt) => if !has_terminal() { return rustix::process::Signal::INT },
                 _ = told(terminate) => return rustix::process::Signal::TERM,
                 _ = told(hangup) => return rustix::process::Signal::HUP,
             }
         }
     }
+}
+
+#[cfg(unix)]
+fn has_terminal() -> bool {
+    use std::io::IsTerminal as _;
+    std::io::stdin().is_terminal() || std::io::stderr().is_terminal()
 }
 
 #[cfg(unix)]
