@@ -208,6 +208,7 @@ def takes(**properties: Json) -> Json:
     return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
+TREE = takes(label=TEXT, below={"type": "array", "items": {"$ref": "#/$defs/Tree"}, "description": "Trees."})
 READS: Json = {"readOnlyHint": True, "openWorldHint": False}
 TOOLS: list[Json] = [
     {
@@ -297,9 +298,7 @@ TOOLS_OF: dict[str, Callable[[list[Json]], list[Json]]] = {
     "gemini-keyword": one_more("extra", takes(above={**NUMBER, "exclusiveMinimum": 0})),
     "bad-schema": one_more("extra", takes(a={"type": "strng", "description": "A text."})),
     "deep-ref": one_more("extra", _chain(20)),
-    "circular-ref": one_more(
-        "extra", {**takes(tree={"$ref": "#/$defs/Tree"}), "$defs": {"Tree": takes(below={"$ref": "#/$defs/Tree"})}}
-    ),
+    "circular-ref": one_more("extra", {**takes(tree={"$ref": "#/$defs/Tree"}), "$defs": {"Tree": TREE}}),
     "remote-ref": one_more("extra", takes(a={"$ref": "https://schemas.example/text.json"})),
     "output-no-object": one_more("extra", takes(), outputSchema={"properties": {"text": TEXT}}),
     "too-big": lambda tools: [*tools, *({**tools[2], "name": f"image_{at}"} for at in range(200))],
@@ -1372,7 +1371,7 @@ class Handler(BaseHTTPRequestHandler):
             except SilentError:
                 self.stream(outbox)
                 return
-            if opened is not None and "error" in answer:
+            if opened is not None and "result" not in answer:
                 end_session(opened)
                 headers = {}
             self.reply(status, answer, **headers)
