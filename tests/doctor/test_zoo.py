@@ -21,7 +21,18 @@ from typing import Any
 import pytest
 import zoo
 
-from tricorn import AsyncClient, ClientAuth, ResourceNotFoundError, ResourceUpdated, RpcError, connect
+from tricorn import (
+    AsyncClient,
+    AuthError,
+    ClientAuth,
+    ClosedError,
+    PeerMisbehavedError,
+    ResourceNotFoundError,
+    ResourceUpdated,
+    RpcError,
+    TransportError,
+    connect,
+)
 
 Json = dict[str, Any]
 
@@ -361,11 +372,10 @@ def ignores_term(wire: Wire) -> bool:
 def orphan(wire: Wire) -> bool:
     wire.open()
     said = [str(heard["stderr"]) for heard in wire.heard if "stderr" in heard]
-    with contextlib.suppress(queue.Empty):
-        while (line := wire.said.get_nowait()) is not None:
-            said.append(line.decode())
     wire.process.terminate()
     wire.ends()
+    while (line := wire.said.get(timeout=LIMIT)) is not None:
+        said.append(line.decode())
     for child in re.findall(r"child (\d+)", "".join(said)):
         os.kill(int(child), signal.SIGKILL)
         return True
@@ -1034,12 +1044,55 @@ async def test_a_call_is_cancelled(revision: str, transport: str) -> None:
         assert (await client.call_tool("add", {"a": 1, "b": 2})).content
 
 
+def browse(url: str) -> None:
+    urllib.request.urlopen(url, timeout=LIMIT).close()
+
+
 @pytest.mark.parametrize("revision", ["2025-11-25", zoo.MODERN])
 async def test_a_client_logs_in(revision: str) -> None:
-    def browse(url: str) -> None:
-        urllib.request.urlopen(url, timeout=LIMIT).close()
-
     with target("good", "http", "--auth") as url:
         auth = ClientAuth(browser=browse, store="memory")
         async with connect(url, auth=auth, revision=revision) as client:
             assert len(await client.list_tools()) == len(zoo.TOOLS)
+
+
+HEARD: dict[str, tuple[type[Exception], str]] = {
+    "no-start": (ClosedError, "127.*no-such-server: not found"),
+    "dies-early": (ClosedError, "No module named 'nowhere'"),
+    "probe-kills": (TransportError, '"server/discover" failed'),
+    "result-and-error": (PeerMisbehavedError, '"result" and "error": expected one'),
+    "tools-lie": (RpcError, "-32601"),
+    "cursor-loop": (PeerMisbehavedError, "came twice"),
+    "output-unfit": (PeerMisbehavedError, "does not fit its outputSchema"),
+    "bad-base64": (PeerMisbehavedError, "base64"),
+    "resource-differs": (AuthError, "has to name itself"),
+    "issuer-differs": (AuthError, "must be the same text"),
+    "no-S256": (AuthError, "without S256"),
+}
+"""Our client's words about faults, which otherwise it puts up with."""
+PUTS_UP_WITH = {("probe-kills", "stdio")}
+UNREACHABLE = {("no-start", "http"), ("dies-early", "http")}
+LEAVES_A_PROCESS = {("orphan", "stdio"), ("orphan", "http")}
+
+
+@pytest.mark.parametrize(("fault", "transport"), [case for case in CASES if case not in UNREACHABLE | LEAVES_A_PROCESS])
+async def test_our_client_knows_its_way(fault: str, transport: str) -> None:
+    options: Json = {"probe_timeout": 1, "request_timeout": 10, "on_stderr": lambda line: None}
+    if fault in zoo.AUTH:
+        options["auth"] = ClientAuth(browser=browse, store="memory")
+
+    async def visit() -> None:
+        async with connected(fault, transport, **options) as client:
+            assert len(await client.list_tools()) >= len(zoo.TOOLS)
+            assert (await client.call_tool("add", {"a": 1, "b": 2})).structured == {"sum": 3}
+            assert (await client.call_tool("image")).content
+            steps: list[float] = []
+            await client.call_tool("slow", {"steps": 2}, on_progress=lambda told: steps.append(told.progress))
+            assert steps == sorted(steps)
+
+    if fault in HEARD and (fault, transport) not in PUTS_UP_WITH:
+        kind, words = HEARD[fault]
+        with pytest.raises(kind, match=f"(?s){words}"):
+            await asyncio.wait_for(visit(), LIMIT)
+    else:
+        await asyncio.wait_for(visit(), LIMIT)

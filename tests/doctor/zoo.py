@@ -506,7 +506,7 @@ def page(call: Call, member: str, items: list[Json]) -> Json:
 
 def all_tools(revision: str) -> list[Json]:
     """The tools as that revision has them."""
-    tools = TOOLS_OF.get(fault, lambda tools: tools)(copy.deepcopy(TOOLS))
+    tools = TOOLS_OF.get(fault, list)(copy.deepcopy(TOOLS))
     unknown = {"2024-11-05": ("annotations", "title", "outputSchema"), "2025-03-26": ("title", "outputSchema")}
     return [{key: tool[key] for key in tool if key not in unknown.get(revision, ())} for tool in tools]
 
@@ -680,7 +680,7 @@ def add(call: Call, given: Json) -> Json:
 
 def slow(call: Call, given: Json) -> Json:
     """Takes its time."""
-    steps = given.get("steps")
+    steps: Any = given.get("steps")
     if not is_number(steps, whole=True) or not 1 <= steps <= 1000:
         return unfit(call, "steps: expected a whole number from 1 to 1000")
     pause = threading.Event() if has("cancel-ignored") else call.cancelled
@@ -716,7 +716,7 @@ def ask(call: Call, given: Json) -> Json:
         answer = call.ask("elicitation/create", asked)
     else:
         if not can:
-            needed = {"requiredCapabilities": {"elicitation": {}}}
+            needed: Json = {"requiredCapabilities": {"elicitation": {}}}
             raise RefusedError(-32021, "This tool asks the user", needed, status=400)
         state = hmac.new(SEAL, b"ask", hashlib.sha256).hexdigest()
         answers = call.params.get("inputResponses")
@@ -733,7 +733,7 @@ def ask(call: Call, given: Json) -> Json:
 
 def touch(call: Call, given: Json) -> Json:
     """Changes a note."""
-    uri = given.get("uri")
+    uri: Any = given.get("uri")
     if uri not in NOTES:
         return unfit(call, "uri: expected the URI of a note")
     NOTES[uri] = NOTES[uri].rstrip("!") + "!"
@@ -840,7 +840,7 @@ def answered(call: Call) -> tuple[Json, int]:
         answer["error"] = {"code": -32603, "message": f"{type(error).__name__}: {error}"}
     if call.cancelled.is_set() and not has("cancel-ignored"):
         raise SilentError
-    return ANSWER_OF.get(fault, lambda answer: answer)(answer), status
+    return ANSWER_OF.get(fault, dict)(answer), status
 
 
 def refusal(message: object, error: RefusedError, revision: str | None) -> Json:
@@ -1074,7 +1074,7 @@ class Outbox:
     def put(self, message: Json | None) -> None:
         """Sends a message; None is the end."""
         self.messages.append(message)
-        with contextlib.suppress(OSError):  # it is awake
+        with contextlib.suppress(OSError):  # awake already
             self.writer.send(b".")
 
     def close(self) -> None:
