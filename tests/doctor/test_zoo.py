@@ -409,7 +409,7 @@ def blocks_on_stderr(start: Callable[..., StdioWire]) -> bool:
 
 
 @probe("probe-hangs")
-def probe_hangs(wire: StdioWire) -> bool:
+def probe_hangs(wire: Wire) -> bool:
     hangs = wire.call("server/discover", {"_meta": ENVELOPE}, limit=SILENT) is None
     wire.open()
     return hangs

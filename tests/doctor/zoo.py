@@ -135,7 +135,7 @@ FAULTS: dict[str, str] = {
 }
 AUTH = ("no-challenge", "resource-differs", "issuer-differs", "no-S256", "foreign-audience-ok")
 """Faults that need `--auth`, and switch it on."""
-STDIO = ("multi-line", "noise", "ignores-eof", "spins-after-eof", "blocks-on-stderr", "probe-hangs")
+STDIO = ("multi-line", "noise", "ignores-eof", "spins-after-eof", "blocks-on-stderr")
 """Faults that are there over stdio only."""
 HTTP = (
     "any-host",
@@ -1313,8 +1313,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def legacy(self, what: str, message: Json, version: str | None) -> None:
         """Takes a message of an older revision."""
-        if message.get("method") == "server/discover" and has("probe-kills"):
-            os._exit(1)
+        if message.get("method") == "server/discover" and not speaks_modern():
+            if has("probe-kills"):
+                os._exit(1)
+            self.stream(Outbox())
+            return
         if version is not None and version not in LEGACY:
             raise RefusedError(-32600, f"MCP-Protocol-Version: expected one of {', '.join(LEGACY)}", status=400)
         if what == "request" and message["method"] == "initialize":
