@@ -94,13 +94,19 @@ fn empty(name: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
+/// Removes what earlier runs left of one part.
+fn clear(part: &str, is_old: impl Fn(&str) -> bool) -> Result<()> {
+    let files = found(&dist(part)?, "").unwrap_or_default();
+    let named = |path: &Path| path.file_name().is_some_and(|name| is_old(&name.to_string_lossy()));
+    files.into_iter().filter(|path| named(path)).try_for_each(|path| Ok(std::fs::remove_file(path)?))
+}
+
 /// The wheels, and with that of the first platform the sources.
 fn python(plans: &[Plan]) -> Result<()> {
     setup::python_tools()?;
     let folder = dist("python")?;
-    for old in found(&folder, "").unwrap_or_default() {
-        std::fs::remove_file(old)?;
-    }
+    clear("python", |_| true)?;
+    clear("symbols", |name| name.contains("._core."))?;
     let log = place::log("dist python");
     for plan in plans {
         report::step(format!("building the wheel for {}", plan.name));
@@ -168,6 +174,8 @@ fn addon(plan: &Plan) -> Result<PathBuf> {
 /// The packages of the platforms, and that of all.
 fn node(plans: &[Plan]) -> Result<()> {
     setup::node_modules()?;
+    clear("symbols", |name| !name.contains("._core."))?;
+    clear("sbom", |_| true)?;
     let addons = plans.iter().map(addon).collect::<Result<Vec<_>>>()?;
     report::step("packing the Node packages");
     let log = place::log("dist node");

@@ -125,7 +125,7 @@ impl Plan {
         Ok(Self {
             name,
             target,
-            tried: platform.tried,
+            tried: platform.tried.filter(|how| *how != Tried::Here || is_host),
             module: platform.module.filter(|_| !quick),
             wheel: platform.wheel.clone(),
             glibc: platform.glibc.clone(),
