@@ -61,7 +61,7 @@ Examples:
 
 `tricorn COMMAND --help` tells more of each.";
 
-/// What is to be done.
+/// Commands, with their arguments.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Lists the tools, resources, templates and prompts of a server.
@@ -112,7 +112,7 @@ fn help(examples: &str) -> String {
     format!("{TARGETS}\n\nExamples:\n  {examples}\n\n{CODES}")
 }
 
-/// What all commands say of how to connect.
+/// Options of all commands that connect to a server.
 #[derive(Debug, Args, Default, Clone)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct Connection {
@@ -399,7 +399,7 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
     }
 }
 
-/// What clap says on several lines.
+/// Puts an error that clap prints on several lines on one.
 fn on_one_line(error: &clap::Error, launcher: &Launcher) -> String {
     if let (ErrorKind::ValueValidation, Some(ContextValue::String(option)), Some(why)) =
         (error.kind(), error.get(ContextKind::InvalidArg), std::error::Error::source(error))

@@ -23,7 +23,7 @@ use crate::targets::{self, Found, Reach, Way};
 
 /// Lines that are kept of a server until it is connected.
 const OPENING: usize = 200;
-/// How long a server that failed is listened to after its last line.
+/// Time that a server that failed is listened to after its last line.
 const QUIET: Duration = Duration::from_millis(50);
 /// The longest wait for a server that has not shown yet which era it speaks, in seconds.
 const PROBE: f64 = 5.0;
@@ -36,11 +36,11 @@ pub(crate) struct Session {
     pub(crate) screen: Screen,
     /// True if whoever calls can be asked: then requests take as long as they take.
     waits: bool,
-    /// What is between, when the target is many servers.
+    /// Bridge between, when the target is many servers.
     bridge: Option<Bridge>,
 }
 
-/// What of the server is heard while the command runs.
+/// Messages of the server that are heard while the command runs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Hears {
     /// Nothing: a request or two, and no calls.
@@ -107,6 +107,10 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     let is_heard = hears == Hears::All || matches!(found.reach, Reach::One(Target::Command { .. }));
     let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
     let name = found.name.clone();
+    let address = match &found.reach {
+        Reach::One(Target::Url { url, .. }) => url.clone(),
+        _ => name.clone(),
+    };
     let (connected, bridge) = match &found.reach {
         Reach::One(target) => (Client::connect_with(target, &options, &handlers).await, None),
         Reach::Many(_) => {
@@ -121,7 +125,10 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
             if is_heard {
                 heard.failed().await;
             }
-            return Err(Failure::connecting(&name, &error));
+            // The address may have a secret in it, which its name has not.
+            let mut failure = Failure::connecting(&name, &error);
+            failure.message = failure.message.replace(&address, &name);
+            return Err(failure);
         }
     };
     heard.connected();
@@ -185,7 +192,7 @@ impl Session {
         }
     }
 
-    /// What a request failed with, after what it asks of the user.
+    /// Makes the failure of a request's error, after offering the pages that it wants visited.
     pub(crate) async fn failed(&self, what: &str, error: &Error) -> Failure {
         questions::visit(&self.screen, error).await;
         Failure::requesting(what, error)

@@ -1,4 +1,4 @@
-//! Why a command ends with another status than 0.
+//! Reasons for a command to end with another status than 0.
 
 use tricorn::{Error, ErrorKind};
 
@@ -80,7 +80,7 @@ fn in_options(message: &str) -> String {
     message.replace("by the option \"revision\" (\"legacy\" or \"modern\")", "by --revision legacy, or modern")
 }
 
-/// What went wrong, without the command line, which whoever called has given or does not know.
+/// Takes the command line out of a message: the caller has given it, or does not know it.
 fn without_program(message: &str) -> &str {
     message.split_once("; it is \"").map_or(message, |(why, _)| why)
 }

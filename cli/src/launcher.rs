@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-/// What started the command: the binary itself, or a script of a language's package.
+/// Program that started the command: the binary itself, or a script of a language's package.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Launcher {

@@ -1,4 +1,4 @@
-//! What is behind a bridge: one server, or those of a configuration file as one.
+//! The side behind a bridge: one server, or those of a configuration file as one.
 
 use serde_json::{Map, Value, json};
 use tricorn::client::{Client, ClientGroup, ClientOptions, Handlers, Servers};
@@ -16,7 +16,7 @@ pub(super) enum Behind {
     Many(ClientGroup),
 }
 
-/// What it says of itself.
+/// Description that it gives of itself.
 pub(super) struct Facts {
     pub(super) name: String,
     pub(super) version: String,
@@ -67,7 +67,7 @@ impl Behind {
         }
     }
 
-    /// What it is; many servers have the name of their file.
+    /// Returns its description; many servers have the name of their file.
     pub(super) fn facts(&self, name: &str) -> Facts {
         let clients = self.clients();
         let has = Box::new(move |path: &str| clients.iter().any(|client| client.capabilities().has(path)));
@@ -170,7 +170,7 @@ async fn asked(group: &ClientGroup, method: &str, params: &RawJson, options: &Ca
     })
 }
 
-/// What the group does not have is the caller's mistake, not this program's.
+/// Turns a name that the group does not have into the caller's mistake: it is not this program's.
 fn invalid(error: Error) -> Error {
     match error.kind() {
         tricorn::ErrorKind::Misuse => Error::invalid_params(error.message()),

@@ -17,12 +17,12 @@ use super::front::internal;
 use crate::output::{Screen, shown};
 use crate::targets::Found;
 
-/// How long a connection stays that nobody uses, whatever has become of its session.
+/// Time that an unused connection stays, whatever has become of its session.
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Calls of one session at a time whose contexts are kept.
 const AT_WORK: usize = 1024;
 
-/// What servers ask, and the capability that lets them.
+/// Questions of servers, and the capability that lets them ask.
 const QUESTIONS: [(&str, &str); 3] =
     [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")];
 
@@ -41,7 +41,7 @@ struct Calling {
     count: u64,
     /// Those whose calls go on, by number, the last one last.
     at_work: Vec<(u64, Context)>,
-    /// Who called last.
+    /// The last caller.
     last: Option<Context>,
     /// The connection has ended.
     is_over: bool,
@@ -52,7 +52,7 @@ impl Callers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Who can be asked and told.
+    /// The client that can be asked and told.
     fn last(&self) -> Option<Context> {
         let state = self.lock();
         state.at_work.last().map(|(_, context)| context.clone()).or_else(|| state.last.clone())
@@ -94,7 +94,7 @@ impl Upstream {
     }
 }
 
-/// Where a session's connection is, or is being made.
+/// The connection of a session, there or being made.
 type Slot = Arc<tokio::sync::Mutex<Option<Arc<Upstream>>>>;
 
 /// A session, and when it was used last. Whoever comes while it is being connected waits for that.

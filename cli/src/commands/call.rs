@@ -89,7 +89,7 @@ fn shown_data(data: &Value) -> String {
     }
 }
 
-/// What a tool is and takes.
+/// Describes a tool and its arguments.
 fn help(screen: &Screen, tool: &Entry) -> String {
     let style = screen.style();
     let name = text(tool, "name");
@@ -134,7 +134,7 @@ fn help(screen: &Screen, tool: &Entry) -> String {
     page
 }
 
-/// What its annotations say, in words.
+/// Puts its annotations into words.
 fn hints(tool: &Entry) -> String {
     let said = |name: &str| tool.get("annotations").and_then(|all| all.get(name)).and_then(Value::as_bool);
     let hints = [

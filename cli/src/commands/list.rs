@@ -65,7 +65,7 @@ pub(super) async fn list(session: &Session, list: &List) -> Outcome<u8> {
     Ok(0)
 }
 
-/// What the server says of itself.
+/// Describes the server in its own words.
 fn head(session: &Session) -> String {
     let (screen, client) = (&session.screen, &session.client);
     let info: Value = client.server_info().and_then(|info| info.to().ok()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What each command does.
+//! One module for each command.
 
 mod call;
 mod complete;

@@ -13,7 +13,7 @@ const MAX_SHOWN: usize = 8 << 20;
 /// Characters of one piece of an image for kitty.
 const PIECE: usize = 4096;
 
-/// Where files go.
+/// Folder for files.
 #[derive(Debug, Clone, Default)]
 pub(crate) enum Place {
     /// To the system's folder for temporary files.

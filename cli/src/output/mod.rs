@@ -1,4 +1,4 @@
-//! What is shown: answers on standard output, all else on standard error.
+//! Output: answers on standard output, all else on standard error.
 
 mod content;
 mod media;

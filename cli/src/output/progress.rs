@@ -29,7 +29,7 @@ impl Progress {
         Self(screen.clone())
     }
 
-    /// What hears of the progress of one request.
+    /// Returns the listener for the progress of one request.
     pub(crate) fn listener(&self) -> impl Fn(RawJson) + Send + Sync + 'static {
         let (screen, bar) = (self.0.clone(), std::sync::OnceLock::<ProgressBar>::new());
         move |told: RawJson| {

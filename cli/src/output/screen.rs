@@ -14,7 +14,7 @@ const HELD: usize = 1000;
 /// Columns where nothing says how many there are.
 const COLUMNS: usize = 80;
 
-/// Where everything is written. A clone is the same.
+/// Standard output and standard error, with their state. A clone is the same.
 #[derive(Clone)]
 pub(crate) struct Screen(Arc<Shared>);
 

@@ -1,4 +1,4 @@
-//! What the command is.
+//! Version of the command, the engine and the platform.
 
 use tricorn::protocol::revision::Revision;
 

@@ -77,7 +77,7 @@ impl Field {
         }
     }
 
-    /// What it takes, in a few words.
+    /// Describes the values that it takes, in a few words.
     fn hint(&self) -> Option<String> {
         let named = |kind: &str, range: Option<String>| match range {
             Some(range) => Some(format!("{kind}, {range}")),
@@ -108,7 +108,7 @@ impl Field {
     /// The value of what was typed; `None` for no answer.
     ///
     /// # Errors
-    /// What is expected.
+    /// Says which value is expected.
     pub(super) fn value(&self, text: &str) -> Result<Option<Value>, String> {
         if text.is_empty() && !self.is_required {
             return Ok(None);
@@ -151,10 +151,10 @@ impl Field {
         if fits && is_formed { Ok(()) } else { Err(format!("expected {}{example}", self.hint().unwrap_or_default())) }
     }
 
-    /// True if so many may be chosen.
+    /// Checks that so many may be chosen.
     ///
     /// # Errors
-    /// How many may be.
+    /// Says how many may be chosen.
     pub(super) fn check_count(&self, count: usize) -> Result<(), String> {
         let count = count as f64;
         let least = self.limit("minItems").unwrap_or(0.0);

@@ -1,4 +1,4 @@
-//! What the server asks while it is asked.
+//! Questions of the server during a request.
 
 mod field;
 mod form;
@@ -19,7 +19,7 @@ pub(crate) use visits::visit;
 use crate::failure::Outcome;
 use crate::output::{Screen, one_line};
 
-/// What answers the server's questions.
+/// Makes the handlers that answer the server's questions.
 pub(crate) fn handlers(sampler: Option<&str>, screen: &Screen, runtime: &Handle) -> Outcome<Handlers> {
     let asked = Asked { screen: screen.clone(), runtime: runtime.clone(), turn: Arc::default() };
     let handlers = Handlers::new().elicitation_with_url(Arc::new(asked));

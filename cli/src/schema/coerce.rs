@@ -5,13 +5,13 @@ use serde_json::{Number, Value};
 use super::describe::describe;
 use super::{Schema, Steps};
 
-/// How deep unions and arrays may be in each other.
+/// Depth of unions and arrays in each other, at most.
 const DEPTH: usize = 16;
 
 /// Makes the value of an argument; of several texts those of an array.
 ///
 /// # Errors
-/// What was expected.
+/// Says which value was expected.
 pub(crate) fn coerce(schema: Schema<'_>, texts: &[String]) -> Result<Value, String> {
     let schema = schema.resolved();
     let one = |schema: Schema<'_>, text: &str, depth| one(schema, text, depth, &Steps::new());

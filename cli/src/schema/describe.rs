@@ -8,7 +8,7 @@ use super::{Schema, Steps};
 const VALUES: usize = 12;
 const DEPTH: usize = 4;
 
-/// What a value has to be: `an integer`, `one of a, b`, `a list of texts`.
+/// Names the values that a schema takes: `an integer`, `one of a, b`, `a list of texts`.
 pub(crate) fn describe(schema: Schema<'_>) -> String {
     words(schema, 0, false, &Steps::new())
 }

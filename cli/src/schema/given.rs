@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome};
 /// The longest file or standard input that arguments are read from, in bytes.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// What was given: texts for the schema to make values of, values as JSON, and whole objects.
+/// Arguments as they were given: texts for the schema to make values of, values as JSON, and whole objects.
 #[derive(Debug, Default)]
 pub(crate) struct Given {
     pub(super) texts: Vec<(String, Vec<String>)>,

@@ -26,7 +26,7 @@ pub(crate) enum Way {
     Http(String),
 }
 
-/// What a target was found to be.
+/// Result of looking for a target.
 pub(crate) struct Found {
     /// Its name for people.
     pub(crate) name: String,
@@ -53,7 +53,7 @@ pub(crate) enum Kind {
 /// A file that is run.
 struct Script<'a> {
     path: &'a Path,
-    /// What stands after the colon.
+    /// The part after the colon.
     name: Option<&'a str>,
 }
 

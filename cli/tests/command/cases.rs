@@ -45,7 +45,7 @@ struct Case {
     leaves: BTreeMap<String, String>,
 }
 
-/// What was printed, without what differs each time.
+/// Masks for the parts of an output that differ each time.
 struct Masks {
     texts: Vec<(String, &'static str)>,
     patterns: Vec<(Regex, &'static str)>,

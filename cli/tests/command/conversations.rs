@@ -1,4 +1,4 @@
-//! What takes more than one call of the command.
+//! Conversations that take more than one call of the command.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Output, Stdio};

@@ -1,4 +1,4 @@
-//! Where everything is.
+//! Places of the programs and files.
 
 use std::path::{Path, PathBuf};
 

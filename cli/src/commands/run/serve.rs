@@ -64,7 +64,7 @@ fn address(given: &str) -> Outcome<(String, u16)> {
     Ok((host.to_owned(), port))
 }
 
-/// What ends the bridge.
+/// Signals that end the bridge.
 #[cfg(unix)]
 struct Ending([Option<tokio::signal::unix::Signal>; 2]);
 
@@ -85,7 +85,7 @@ impl Ending {
     }
 }
 
-/// What ends the bridge.
+/// Ctrl-C, which ends the bridge.
 #[cfg(not(unix))]
 struct Ending;
 

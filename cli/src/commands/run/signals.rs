@@ -1,6 +1,6 @@
-//! What ends a server, passed on to the program that it is.
+//! Signals that end a server, passed on to the program that it is.
 
-/// What ends a program.
+/// Signals that end a program.
 #[cfg(unix)]
 pub(super) struct Signals([Option<tokio::signal::unix::Signal>; 3]);
 
@@ -47,7 +47,7 @@ pub(super) fn pass(child: &tokio::process::Child, signal: rustix::process::Signa
     }
 }
 
-/// What ends a program: consoles tell all that belong to them.
+/// Stand-in for signals: consoles tell all programs that belong to them.
 #[cfg(not(unix))]
 pub(super) struct Signals;
 
