@@ -95,6 +95,8 @@ pub(super) fn read_all(folder: &Path) -> Outcome<Vec<Case>> {
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "json"))
+        // Wrong uses have a form and checks of their own.
+        .filter(|path| !path.ends_with("misuse.json"))
         .collect();
     files.sort();
     let mut cases = Vec::new();
