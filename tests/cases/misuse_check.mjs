@@ -66,6 +66,7 @@ function rendered(text) {
 function demo(options) {
   const server = new Server("demo", options);
   server.tool("add", () => 3);
+  server.tool("slow", () => new Promise(() => {}));
   server.prompt("hello", () => "Hello");
   server.resource("notes://1", { name: "one" }, "One");
   return server;
@@ -115,8 +116,8 @@ const make = {
     server.addExtension(new Extension("com.example/x"));
     return server[camel(call)](...args);
   },
-  async request(options, { call, arguments: args }) {
-    const client = await connect(demo());
+  async request(options, { call, arguments: args, client: own = {} }) {
+    const client = await connect(demo(), ours(own));
     try {
       if (call === "listen") await client.listen(options).honoured;
       else await client[camel(call)](...args, ...(Object.keys(options).length > 0 ? [options] : []));

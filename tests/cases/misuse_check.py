@@ -33,9 +33,21 @@ URL = "http://127.0.0.1:9/mcp"
 """A URL where nothing listens: options of HTTP are refused before a connection is made."""
 
 
+async def slow() -> str:
+    """Answers too late for every case."""
+    await asyncio.sleep(60)
+    return "at last"
+
+
+async def nothing() -> dict[str, Any]:
+    """Answers with an empty result."""
+    return {}
+
+
 def demo(**options: Any) -> Server:
     """A server with one of everything."""
     server = Server("demo", **options)
+    server.add_tool(slow)
     server.add_tool(lambda a, b: a + b, name="add")
     server.add_prompt(lambda: "Hello", name="hello")
     server.add_resource("notes://1", "One", name="one")
@@ -112,7 +124,7 @@ async def make_extension(options: dict[str, Any]) -> None:
     """An extension of a server, with a method and a notification if they are named."""
     extension = Extension(options["id"], options.get("settings"))
     if "method" in options:
-        extension.method(options["method"])(dict)
+        extension.method(options["method"])(nothing)
     if "notification" in options:
         extension.notification(options["notification"], options["member"])
     demo().add_extension(extension)
@@ -147,10 +159,12 @@ async def make_on_server(options: dict[str, Any], call: str, arguments: list[Any
     getattr(server, call)(*arguments, **options)
 
 
-async def make_request(options: dict[str, Any], call: str, arguments: list[Any]) -> None:
+async def make_request(
+    options: dict[str, Any], call: str, arguments: list[Any], client: dict[str, Any] | None = None
+) -> None:
     """A method of a connected client."""
-    async with tricorn.connect(demo()) as client:
-        made = getattr(client, call)(*arguments, **options)
+    async with tricorn.connect(demo(), **(client or {})) as connected:
+        made = getattr(connected, call)(*arguments, **options)
         if hasattr(made, "__aenter__"):
             async with made:
                 pass
@@ -160,7 +174,7 @@ async def make_request(options: dict[str, Any], call: str, arguments: list[Any])
 
 async def told(case: dict[str, Any]) -> str:
     """The text of the error that a case ends with."""
-    rest = {name: case[name] for name in ("target", "call", "arguments") if name in case}
+    rest = {name: case[name] for name in ("target", "call", "arguments", "client") if name in case}
     try:
         await globals()[f"make_{case['make']}"](case.get("options", {}), **rest)
     except tricorn.Error as error:
