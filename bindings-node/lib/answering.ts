@@ -11,6 +11,7 @@ import { type AnyFunction, type Home, Runner } from "./handler.js";
 import { addon, handle, register } from "./host.js";
 import { toJson } from "./json.js";
 import type { Kind } from "./kind.js";
+import { shown } from "./options.js";
 import { RequestContext } from "./request-context.js";
 import type {
   CreateMessageRequestParams,
@@ -185,13 +186,15 @@ export function answerWith(client: Addon.Client, answers: Answers, home: Home): 
 
 /** The client has these roots from now on. */
 export function setRoots(client: Addon.Client, roots: readonly RootLike[]): void {
-  if (!Array.isArray(roots)) throw new MisuseError("roots: expected a list of paths, URLs or roots, or a function");
+  if (!Array.isArray(roots))
+    throw new MisuseError(`roots: expected a list of paths, URLs or roots, or a function, got ${shown(roots)}`);
   native(() => client.setRoots(stringify(roots.map(root))));
 }
 
 /** A root as the schema has it. */
 function root(given: RootLike): Root {
   if (given instanceof URL) return { uri: given.href };
-  if (typeof given !== "string") return given;
+  if (typeof given === "object" && given !== null) return given;
+  if (typeof given !== "string") throw new MisuseError(`root ${shown(given)}: expected a path, a URL or a root`);
   return { uri: given.includes("://") ? given : pathToFileURL(resolve(given)).href };
 }

@@ -15,12 +15,11 @@
  * What a tool answers has to make sense without its user interface, too: not every client shows one.
  */
 
-import { inspect } from "node:util";
 import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { Extension } from "./extension.js";
 import type { Offer } from "./offer.js";
-import { checkNames, checkTypes } from "./options.js";
+import { checkNames, checkTypes, shown } from "./options.js";
 import type { ResourceArguments, ResourceOptions } from "./resources.js";
 import type { MetaObject, Tool } from "./types.js";
 
@@ -284,8 +283,4 @@ function isTexts(value: unknown): value is readonly string[] {
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-function shown(value: unknown): string {
-  return inspect(value, { depth: 1 });
 }

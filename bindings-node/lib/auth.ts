@@ -1,11 +1,10 @@
 /** Authorization of a client at a protected server. */
 
-import { inspect } from "node:util";
 import { type AskedOptions, Numbered, textOf } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
 import { keepUp, letEnd } from "./host.js";
-import { checkShapes, optionsToEngine, type Shape, typeOf } from "./options.js";
+import { checkShapes, optionsToEngine, type Shape, shown, typeOf } from "./options.js";
 import { type StoreRequest, storing, type TokenStore } from "./store.js";
 
 /** The purpose of an assertion or a token. */
@@ -223,7 +222,7 @@ export function clientAuth(given: ClientAuth | boolean | undefined, home: Home):
   checkShapes("auth", auth, OPTIONS);
   // The engine's word on it would spell them in our casing.
   if (auth.grant !== undefined && !GRANTS.includes(auth.grant)) {
-    throw new MisuseError(`auth: grant: expected one of ${GRANTS.join(", ")}, got ${inspect(auth.grant)}`);
+    throw new MisuseError(`auth: grant: expected one of ${GRANTS.join(", ")}, got ${shown(auth.grant)}`);
   }
   const { browser, callback, token, assertion, store, identity, ...plain } = auth;
   checkText("token", token);

@@ -23,7 +23,7 @@ import { paramsJson } from "./json.js";
 import { Listening, type ListenOptions } from "./listening.js";
 import { type ClientEvent, type ClientMetrics, type Middleware, type RequestRecord, wrap } from "./middleware.js";
 import { closed, Hold, opened } from "./open.js";
-import { checkFunctions, checkTypes } from "./options.js";
+import { checkFunctions, checkTypes, shown } from "./options.js";
 import {
   collected,
   entries,
@@ -112,7 +112,7 @@ export class Client {
   constructor(make: (source: number) => Made, options: ClientOptions) {
     const { middleware = [], onClose, onError } = options;
     checkFunctions(options, CALLBACKS);
-    if (!Array.isArray(middleware)) throw new MisuseError("middleware: expected a list");
+    if (!Array.isArray(middleware)) throw new MisuseError(`middleware: expected a list, got ${shown(middleware)}`);
     const { engine, onStderr = options.onStderr, kept = [] } = make(this.#source);
     this.#native = engine;
     this.#handle = engine.handle();

@@ -3,6 +3,7 @@
 import type { AnyState, Context } from "./context.js";
 import { MisuseError } from "./errors.js";
 import { type Home, type Runner, Values } from "./handler.js";
+import { shown } from "./options.js";
 import type { Whole } from "./result.js";
 import type { CompleteRequestParams, CompleteResult } from "./types.js";
 
@@ -60,7 +61,9 @@ export function completersOf(
 function suggesting(argument: string, complete: Completes<AnyState>): Completer {
   if (typeof complete === "function") return complete;
   if (!Array.isArray(complete) || !complete.every((value) => typeof value === "string")) {
-    throw new MisuseError(`complete: "${argument}": expected a function or a list of text`);
+    throw new MisuseError(
+      `the completion of "${argument}": expected a function or a list of strings, got ${shown(complete)}`,
+    );
   }
   const values: readonly string[] = complete;
   return (value) => values.filter((one) => one.toLowerCase().startsWith(value.toLowerCase()));

@@ -83,11 +83,11 @@ export class RpcError extends TricornError {
    */
   constructor(code: number, message: string, data?: unknown) {
     if (!Number.isSafeInteger(code)) {
-      const got = typeof code === "number" ? code : typeof code;
+      const got = typeof code === "string" ? JSON.stringify(code) : String(code);
       throw new MisuseError(`RpcError: code: expected an integer of at most 53 bits, such as -32602, got ${got}`);
     }
     if (typeof message !== "string") {
-      throw new MisuseError(`RpcError: message: expected a string, got ${message === null ? "null" : typeof message}`);
+      throw new MisuseError(`RpcError: message: expected a string, got ${String(message)}`);
     }
     super("rpc", message);
     this.code = code;
@@ -346,28 +346,12 @@ function namedHere(message: string): string {
   return outsideQuotes(message, (part) => part.replace(OPTIONS, camel));
 }
 
-/** Limits that the engine names at the end of what it says, and times, which are milliseconds here. */
-const LIMIT = /(?:(\d[\d.e-]*) s )?(\((?:[a-z]+(?:_[a-z_]+|[A-Z][A-Za-z]*)|timeout)(?:, [A-Za-z_]+)*\))/g;
-
-/** The engine's words for a time that an option cannot be. */
-const SECONDS = /seconds( of at least 0, got )(-?\d[\d.e-]*)/;
-
-function milliseconds(seconds: string): number {
-  return Number((Number(seconds) * 1000).toPrecision(12));
-}
+/** Limits that the engine names at the end of what it says. */
+const LIMIT = /\([a-z]+_[a-z_]+(?:, [a-z_]+)*\)/g;
 
 /** The same of what has run over a limit. */
 function limitedHere(message: string): string {
-  return outsideQuotes(message, (part) => {
-    const timed = part.replace(
-      SECONDS,
-      (_match, got: string, time: string) => `milliseconds${got}${milliseconds(time)}`,
-    );
-    return timed.replace(LIMIT, (_match, seconds: string | undefined, options: string) => {
-      const time = seconds === undefined ? "" : `${milliseconds(seconds)} ms `;
-      return time + camel(options);
-    });
-  });
+  return outsideQuotes(message, (part) => part.replace(LIMIT, camel));
 }
 
 function outsideQuotes(message: string, change: (part: string) => string): string {

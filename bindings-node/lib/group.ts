@@ -9,7 +9,7 @@ import { deprecated } from "./deprecation.js";
 import { type ErrorRecord, errorFrom, MisuseError, type TricornError, traceOf } from "./errors.js";
 import { addon, bridge, say, wait, warn } from "./host.js";
 import type { Kind } from "./kind.js";
-import { checkNames, withOptions } from "./options.js";
+import { checkNames, shown, withOptions } from "./options.js";
 import * as paramsOf from "./params.js";
 import { received } from "./received.js";
 import { type CallOptions, engineRequest, REQUEST_OPTIONS, type RequestOptions } from "./requesting.js";
@@ -115,7 +115,7 @@ export class ClientGroup {
     this.#options = withPolicy(options);
     const { forServer, ...rest } = options;
     if (forServer !== undefined && typeof forServer !== "function") {
-      throw new MisuseError("forServer: expected a function");
+      throw new MisuseError(`forServer: expected a function, got ${shown(forServer)}`);
     }
     const own = [...OWN, "connectTimeout", "prefix", "forServer"];
     const { engine, kept } = engineOptions(rest);

@@ -301,8 +301,8 @@ export function addOptions(parts: {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
   if (parts.completions !== undefined) members.push(`"completions":${stringify(parts.completions)}`);
-  if (parts.enabled !== undefined) members.push(`"enabled":${parts.enabled}`);
-  if (parts.replace !== undefined) members.push(`"replace":${parts.replace}`);
+  if (parts.enabled !== undefined) members.push(`"enabled":${JSON.stringify(parts.enabled)}`);
+  if (parts.replace !== undefined) members.push(`"replace":${JSON.stringify(parts.replace)}`);
   if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
   if (parts.scopes !== undefined) members.push(`"scopes":${stringify(parts.scopes)}`);
   if (parts.judged?.length) members.push(`"judged":${stringify(parts.judged)}`);

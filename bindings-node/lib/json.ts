@@ -50,7 +50,7 @@ export function checkObject(name: string, value: unknown): void {
   const isMap = value instanceof Map || value instanceof Set; // JSON would make an empty object of it.
   if (typeof value === "object" && value !== null && !Array.isArray(value) && !isMap) return;
   const got = isMap ? `a ${value.constructor.name}; give its Object.fromEntries()` : typeOf(value);
-  throw new MisuseError(`${name}: expected an object, such as { name: "value" }, got ${got}`);
+  throw new MisuseError(`${name}: expected an object, such as {"name": "value"}, got ${got}`);
 }
 
 /** The JSON of numbers and dates that are none, of Maps, Errors, generators and bytes. */

@@ -4,7 +4,7 @@ import { inspect } from "node:util";
 import type * as Addon from "./addon.js";
 import { CancelledError, MisuseError, TricornError } from "./errors.js";
 import { wait } from "./host.js";
-import { checkNames, checkTypes } from "./options.js";
+import { checkNames, checkTypes, shown, typeOf } from "./options.js";
 import { onAbort } from "./signals.js";
 import type { TaskHandle } from "./tasks.js";
 import type { SubscriptionFilter, Task } from "./types.js";
@@ -283,9 +283,9 @@ function filterOf(asked: Omit<ListenOptions, "signal">): object {
     ["prompts", prompts, "boolean"],
     ["resources", resources, "boolean"],
   );
-  if (!Array.isArray(uris)) throw new MisuseError("listen: uris: expected a list of URIs");
+  if (!Array.isArray(uris)) throw new MisuseError(`listen: uris: expected a list of URIs, got ${shown(uris)}`);
   for (const uri of uris) if (!(uri instanceof URL)) checkTypes("listen", ["uris", uri, "string"]);
-  if (!Array.isArray(tasks)) throw new MisuseError("listen: tasks: expected a list of ids");
+  if (!Array.isArray(tasks)) throw new MisuseError(`listen: tasks: expected a list of ids, got ${shown(tasks)}`);
   const own: Filter = {
     toolsListChanged: tools,
     promptsListChanged: prompts,
@@ -305,7 +305,9 @@ function idOf(task: string | TaskHandle): string {
 /** The members of extensions of which anything is wanted. */
 function othersOf(extensions: NonNullable<ListenOptions["extensions"]>, own: object): object {
   if (typeof extensions !== "object" || extensions === null || Array.isArray(extensions)) {
-    throw new MisuseError('listen: extensions: expected an object, such as { "com.example/queries": true }');
+    throw new MisuseError(
+      `listen: extensions: expected an object, such as {"com.example/queries": true}, got ${typeOf(extensions)}`,
+    );
   }
   const others = Object.entries(extensions).filter(([member, wanted]) => {
     if (Object.hasOwn(own, member)) {

@@ -78,10 +78,6 @@ export function checkFinite(place: string, value: object): void {
   }
 }
 
-function camel(name: string): string {
-  return name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase());
-}
-
 function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
@@ -107,7 +103,7 @@ function tasks(value: boolean | object): unknown {
 const UNKNOWN = /unknown option "(.*)", (?:did you mean "(.*)"\?|expected one of (.*))/;
 
 /**
- * Runs a call that was given options, and names them the way they are written here if it objects.
+ * Runs a call that was given options. A name that it does not know may be near one that the engine does not see.
  *
  * @param others the options that the engine does not see
  */
@@ -116,15 +112,12 @@ export function withOptions<T>(call: () => T, others: readonly string[] = []): T
     return native(call);
   } catch (error) {
     if (!(error instanceof MisuseError)) throw error;
-    const named = error.message.replace(/(["`])([a-z]+(?:_[a-z]+)+)\1/g, (_match, quote: string, name: string) => {
-      return quote + camel(name) + quote;
-    });
     throw new MisuseError(
-      named.replace(UNKNOWN, (_match, name: string, near: string | undefined, all: string | undefined) => {
+      error.message.replace(UNKNOWN, (_match, name: string, near: string | undefined, all: string | undefined) => {
         if (near === undefined)
-          return `unknown option "${name}", ${hint(name, [...(all ?? "").split(", ").map(camel), ...others])}`;
+          return `unknown option "${name}", ${hint(name, [...(all ?? "").split(", "), ...others])}`;
         // The engine knows all but those.
-        const [nearest = near] = [camel(near), ...others].sort((a, b) => distance(name, a) - distance(name, b));
+        const [nearest = near] = [near, ...others].sort((a, b) => distance(name, a) - distance(name, b));
         return `unknown option "${name}", did you mean "${nearest}"?`;
       }),
     );
@@ -137,11 +130,11 @@ export function withOptions<T>(call: () => T, others: readonly string[] = []): T
  * @throws {MisuseError} naming the option
  */
 export function checkFunctions(options: object, names: readonly string[]): void {
-  const wrong = names.find((name) => {
+  for (const name of names) {
     const value = (options as Readonly<Record<string, unknown>>)[name];
-    return value !== undefined && typeof value !== "function";
-  });
-  if (wrong) throw new MisuseError(`${wrong}: expected a function`);
+    if (value === undefined || typeof value === "function") continue;
+    throw new MisuseError(`${name}: expected a function, got ${shown(value)}`);
+  }
 }
 
 /** Requirements of an argument: its name, the value, the type, and whether it may be left out. */
@@ -156,7 +149,7 @@ export function checkTypes(what: string, ...given: readonly Typed[]): void {
   for (const [name, value, type, optional] of given) {
     if (optional && (value === undefined || value === null)) continue;
     if (type === "number" ? Number.isFinite(value) : typeof value === type) continue;
-    throw new MisuseError(`${what}: ${name}: expected a ${type}, got ${inspect(value, { depth: 0 })}`);
+    throw new MisuseError(`${what}: ${name}: expected a ${type}, got ${shown(value)}`);
   }
 }
 
@@ -189,11 +182,12 @@ export function checkShapes(what: string, options: object, shapes: Readonly<Reco
     if (value === undefined || shape === "any") continue;
     if (isOf(shape, value)) {
       if (!DURATIONS.has(name) || !((value as number) < 0)) continue;
-      throw new MisuseError(`${what}: ${name}: expected at least 0 milliseconds, got ${value}`);
+      throw new MisuseError(`option "${name}": expected milliseconds of at least 0, got ${value}`);
     }
     const odd: unknown[] = Array.isArray(value) ? value.filter((one) => typeof one !== "string") : [];
     const got = shape === "list of strings" && odd.length > 0 ? `${typeOf(odd[0])} in it` : typeOf(value);
-    throw new MisuseError(`${what}: ${name}: expected ${shape === "object" ? "an" : "a"} ${shape}, got ${got}`);
+    const expected = DURATIONS.has(name) ? "a number of milliseconds" : `${shape === "object" ? "an" : "a"} ${shape}`;
+    throw new MisuseError(`${what}: ${name}: expected ${expected}, got ${got}`);
   }
 }
 
@@ -201,6 +195,19 @@ function isOf(shape: Shape, value: unknown): boolean {
   if (shape === "list of strings") return Array.isArray(value) && value.every((one) => typeof one === "string");
   if (shape === "object") return typeOf(value) === "an object";
   return typeof value === shape;
+}
+
+/** A value for a message: as JSON where it is JSON, and not at any length. */
+export function shown(value: unknown): string {
+  let text: string | undefined;
+  try {
+    // JSON makes null of numbers that it has not.
+    text = typeof value === "number" ? String(value) : (JSON.stringify(value) as string | undefined);
+  } catch {
+    // No JSON: cycles, big integers.
+  }
+  text ??= inspect(value, { depth: 0 });
+  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
 }
 
 /** Returns the kind of a value, in words that tell nothing else of it. */

@@ -2,7 +2,7 @@
 
 import { inspect } from "node:util";
 import { MisuseError } from "./errors.js";
-import { checkFinite, checkNames, typeOf } from "./options.js";
+import { checkFinite, checkNames, shown, typeOf } from "./options.js";
 
 /** Details of a principal besides its name. All optional. */
 export interface PrincipalDetails {
@@ -138,13 +138,12 @@ function check(subject: unknown, details: unknown): void {
 }
 
 /** Makes the error for a wrong detail without its value: a token may have been put there. */
-function wrong(name: string, expected: string, got: unknown, fix: string): MisuseError {
-  return new MisuseError(`Principal: ${name}: expected ${expected}, got ${typeOf(got)}; ${fix}`);
+function wrong(name: string, expected: string, got: unknown, fix = ""): MisuseError {
+  return new MisuseError(`Principal: ${name}: expected ${expected}, got ${typeOf(got)}${fix}`);
 }
 
 function checkName(name: string, value: unknown): void {
-  if (typeof value !== "string")
-    throw wrong(name, "a string", value, "give String() of it, or leave out what is optional");
+  if (typeof value !== "string") throw wrong(name, "a string", value);
   if (value === "") {
     throw new MisuseError(
       `Principal: ${name}: expected a string that is not empty: it tells one principal from another`,
@@ -153,19 +152,19 @@ function checkName(name: string, value: unknown): void {
 }
 
 function checkScopes(scopes: unknown): void {
-  const fix = 'give its .split(" "), one scope in each';
-  if (typeof scopes === "string") throw wrong("scopes", "a list of strings", scopes, fix);
-  if (!Array.isArray(scopes)) throw wrong("scopes", "a list of strings", scopes, "give [...it]");
+  if (typeof scopes === "string") throw wrong("scopes", "a list of strings", scopes, ": split it");
+  if (!Array.isArray(scopes)) throw wrong("scopes", "a list of strings", scopes, ": give [...it]");
   for (const scope of scopes as unknown[]) {
-    if (typeof scope !== "string") throw wrong("scopes", "a list of strings", [scope], `one of it is ${typeOf(scope)}`);
+    if (typeof scope !== "string")
+      throw wrong("scopes", "a list of strings", [scope], `: one of it is ${typeOf(scope)}`);
     if (!/^\S+$/.test(scope)) {
-      throw new MisuseError(`Principal: scopes: expected one scope in each string, got ${inspect(scope)}; ${fix}`);
+      throw new MisuseError(`Principal: scopes: expected one scope in each string, got ${shown(scope)}: split it`);
     }
   }
 }
 
 function checkClaims(claims: unknown): void {
-  if (!isPlain(claims)) throw wrong("claims", "an object", claims, "give the token's decoded payload");
+  if (!isPlain(claims)) throw wrong("claims", "an object", claims, "; give the token's decoded payload");
   try {
     JSON.stringify(claims);
   } catch (error) {
@@ -176,12 +175,12 @@ function checkClaims(claims: unknown): void {
 }
 
 function checkTime(at: unknown): void {
-  const expected = "seconds since 1970 or a Date";
+  const expected = 'seconds since 1970, such as the token\'s "exp", or a date';
   if (at instanceof Date) {
     if (!Number.isNaN(at.getTime())) return;
     throw new MisuseError(`Principal: expiresAt: expected ${expected}, got an invalid Date; give new Date(exp * 1000)`);
   }
-  if (typeof at !== "number") throw wrong("expiresAt", expected, at, "give the token's exp");
+  if (typeof at !== "number") throw wrong("expiresAt", expected, at);
   if (!Number.isFinite(at)) {
     throw new MisuseError(
       `Principal: expiresAt: expected a finite number or a Date, got ${at}; leave it out where none is said`,

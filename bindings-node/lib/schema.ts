@@ -87,7 +87,7 @@ export function checkSchema(subject: string, schema: unknown): void {
   if (schema === undefined || isStandard(schema)) return;
   if (typeof schema !== "object" || schema === null || Array.isArray(schema)) {
     throw new MisuseError(
-      `${subject}: expected a schema, such as z.object({ … }), or a JSON Schema, got ${kindOf(schema)}`,
+      `${subject}: expected a JSON Schema, or a schema such as z.object({ … }), got ${kindOf(schema)}`,
     );
   }
   const members = Object.entries(schema) as [string, unknown][];
@@ -176,8 +176,8 @@ export function withSchemas<Options extends Given>(what: string, options: Option
   let settled: Options = options;
   for (const name of ["input", "output"] as const) {
     const [own, json] = [options[name], options[`${name}Schema`]];
-    checkSchema(`${what} ${name}`, own);
-    checkSchema(`${what} ${name}Schema`, json);
+    checkSchema(`${what}: ${name}`, own);
+    checkSchema(`${what}: ${name}Schema`, json);
     if (!isStandard(json)) continue;
     if (own !== undefined) throw new MisuseError(`${what}: ${name}Schema beside ${name} is its JSON Schema`);
     // Others call it so.

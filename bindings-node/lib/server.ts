@@ -25,7 +25,7 @@ import type { Kind } from "./kind.js";
 import { isWithin, liveBy } from "./lifespan.js";
 import { type BuiltinMiddleware, type Middleware, wrap } from "./middleware.js";
 import { Offer } from "./offer.js";
-import { checkFunctions, checkTypes, toEngine, withOptions } from "./options.js";
+import { checkFunctions, checkTypes, shown, toEngine, withOptions } from "./options.js";
 import { userPackage } from "./package.js";
 import { giveBackStreams, takeStreams } from "./printed.js";
 import { serverAuth } from "./protection.js";
@@ -131,7 +131,8 @@ export class Server<State = unknown> extends Offer<State> {
     this.#heard = { logs: [], home: new WeakRef(home) };
     hear(this.#source, this.#heard);
     forgotten.register(this, this.#source);
-    if (!Array.isArray(extensions)) throw new MisuseError("extensions: expected a list of Extension");
+    if (!Array.isArray(extensions))
+      throw new MisuseError(`extensions: expected a list of extensions, got ${shown(extensions)}`);
     for (const extension of extensions) this.addExtension(extension);
   }
 
@@ -238,7 +239,7 @@ export class Server<State = unknown> extends Offer<State> {
    * Token in `Authorization`, which is not verified here, else that header as it is.
    */
   principal(of: (ctx: Context<State>) => string | null | undefined | Promise<string | null | undefined>): this {
-    if (typeof of !== "function") throw new MisuseError("principal: expected a function");
+    if (typeof of !== "function") throw new MisuseError(`principal: expected a function, got ${shown(of)}`);
     const call: AnyFunction = (_, ctx) => of(ctx);
     return this.#hook("principal", new Whose("principal", "the principal", call, this.#home));
   }

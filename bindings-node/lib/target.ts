@@ -1,8 +1,8 @@
 /** Targets that a client can connect to. */
 
-import { inspect } from "node:util";
 import type { AnyState } from "./context.js";
 import { MisuseError } from "./errors.js";
+import { shown } from "./options.js";
 import type { Server } from "./server.js";
 import { stringify } from "./unicode.js";
 
@@ -39,8 +39,15 @@ export interface ConfigTarget {
   >;
 }
 
-/** A URL, a command line, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
-export type Target = string | URL | Server<AnyState> | HttpTarget | CommandTarget | ConfigTarget;
+/** A URL, a command line or its words, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
+export type Target =
+  | string
+  | URL
+  | readonly [program: string, ...args: string[]]
+  | Server<AnyState>
+  | HttpTarget
+  | CommandTarget
+  | ConfigTarget;
 
 interface Resolved {
   readonly wire: string;
@@ -55,14 +62,22 @@ export function resolve(
 ): Resolved {
   const mode = heard ? "event" : undefined;
   if (typeof target !== "string" && (typeof target !== "object" || target === null)) {
-    throw new MisuseError(
-      `cannot connect to ${inspect(target)}: expected a URL, a command line, or one of these spelt out`,
-    );
+    throw new MisuseError(`cannot connect to ${shown(target)}: expected a URL, a path, a command line or an object`);
   }
   if (typeof target === "string") return { wire: stringify({ text: target, server, stderr: mode }) };
+  if (isWords(target)) {
+    const [command, ...args] = target;
+    if (typeof command !== "string" || !args.every((word) => typeof word === "string")) {
+      throw new MisuseError("target: expected a program and its arguments, a list of strings");
+    }
+    return { wire: stringify({ command, args, server, stderr: mode }) };
+  }
   if (target instanceof URL) return { wire: stringify({ text: target.href, server }) };
   if ("url" in target) return { wire: stringify({ ...target, url: String(target.url), server }) };
   if ("mcpServers" in target) {
+    if (typeof target.mcpServers !== "object" || target.mcpServers === null || Array.isArray(target.mcpServers)) {
+      throw new MisuseError(`target "mcpServers": expected an object, got ${shown(target.mcpServers)}`);
+    }
     const deaf = Object.keys(target.mcpServers).find((name) => typeof stderrOf(target.mcpServers[name]) === "function");
     if (deaf !== undefined) {
       throw new MisuseError(`server "${deaf}": stderr: a function is for the option onStderr`);
@@ -72,6 +87,10 @@ export function resolve(
   const { stderr = mode, ...rest } = target;
   if (typeof stderr === "function") return { wire: stringify({ args: [], ...rest, server, stderr: "event" }), stderr };
   return { wire: stringify({ args: [], ...rest, server, stderr }) };
+}
+
+function isWords(target: object): target is readonly unknown[] {
+  return Array.isArray(target);
 }
 
 function stderrOf(entry: unknown): unknown {

@@ -42,7 +42,7 @@ impl Bridge {
     #[napi(constructor, catch_unwind)]
     pub fn new(wake: Function<'_, (), ()>) -> napi::Result<Self> {
         let wake = wake.build_threadsafe_function::<()>().weak::<true>().build()?;
-        tricorn::bridge::name_options_in_camel_case();
+        tricorn::bridge::set_idiom(true, true);
         Ok(Self { inner: tricorn::bridge::Bridge::new(Wake(wake)) })
     }
 

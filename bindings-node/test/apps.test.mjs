@@ -128,12 +128,12 @@ test("what is wrong is named", async () => {
       return true;
     });
   };
-  const uri = /resourceUri: expected a URI that begins with ui:\/\/, got 'https:\/\/example\.com'/;
+  const uri = /resourceUri: expected a URI that begins with ui:\/\/, got "https:\/\/example\.com"/;
   refused(() => apps.toolMeta({ resourceUri: "https://example.com" }), uri);
-  refused(() => apps.toolMeta({ visibility: "app" }), /visibility: expected a list of "model" and "app", got 'app'/);
+  refused(() => apps.toolMeta({ visibility: "app" }), /visibility: expected a list of "model" and "app", got "app"/);
   refused(
     () => apps.toolMeta({ visibility: ["user"] }),
-    /visibility: expected a list of "model" and "app", got \[ 'user' \]/,
+    /visibility: expected a list of "model" and "app", got \["user"\]/,
   );
   refused(() => apps.toolMeta({ resourceUrl: MAP }), /unknown option "resourceUrl", did you mean "resourceUri"\?/);
   refused(() => apps.uiClientSettings([]), /mimeTypes: expected a list of at least one MIME type, got \[\]/);
@@ -150,16 +150,16 @@ test("what is wrong is named", async () => {
   refused(shown({ csp: { connect: [] } }), /^ui: csp: unknown option "connect", did you mean "connectDomains"\?$/);
   refused(
     shown({ csp: { frameDomains: "x" } }),
-    /^ui: csp: frameDomains: expected a list of origins, which are text, got 'x'$/,
+    /^ui: csp: frameDomains: expected a list of origins, which are text, got "x"$/,
   );
   refused(shown({ permissions: { camera: {} } }), /^ui: permissions: camera: expected a boolean, got \{\}$/);
   refused(shown({ permissions: { phone: true } }), /^ui: permissions: unknown option "phone"/);
   refused(shown({ domain: 7 }), /^ui: domain: expected a string, got 7$/);
-  refused(shown({ prefersBorder: "no" }), /^ui: prefersBorder: expected a boolean, got 'no'$/);
+  refused(shown({ prefersBorder: "no" }), /^ui: prefersBorder: expected a boolean, got "no"$/);
   assert.equal(app.removeResource(MAP), false);
   const heard = [];
   const wrong = new Server("wrong", { onError: (error) => heard.push(String(error)) });
   apps.addUiResource(wrong, MAP, () => ({ html: HTML }));
   await withClient(wrong, (client) => assert.rejects(client.readResource(MAP), { code: -32603 }));
-  assert.match(heard.join(), /user interface "ui:\/\/weather\/map": expected HTML, text or bytes, got \{ html:/);
+  assert.match(heard.join(), /user interface "ui:\/\/weather\/map": expected HTML, text or bytes, got \{"html":/);
 });

@@ -327,7 +327,7 @@ test("wrong options are named before anybody is asked", async (t) => {
     [{ scopes: "5317" }, /auth: scopes: expected a list of strings, got a string/],
     [{ scopes: ["read", 53_17] }, /auth: scopes: expected a list of strings, got a number in it/],
     [{ noBrowser: "5317" }, /auth: noBrowser: expected a boolean, got a string/],
-    [{ loginTimeout: -1 }, /auth: loginTimeout: expected at least 0 milliseconds, got -1/],
+    [{ loginTimeout: -1 }, /"loginTimeout": expected milliseconds of at least 0, got -1/],
     [{ redirectPort: 70_000 }, /auth: redirectPort: expected a port, 0 to 65535, got 70000/],
     [{ identity: "5317" }, /auth: identity: expected an object, got a string/],
     [{ identity: { tokenEndpoint: "https://idp/", clientId: "x", token: 53_17 } }, /auth: identity: token: expected a/],

@@ -81,7 +81,10 @@ test("what is wrong is named", async () => {
     '"tools": "ttl": expected milliseconds of at least 0, got -1000',
   );
   wrong(() => new Server("s", { cache: { scope: "all" } }), '"scope": expected "public" or "private", got "all"');
-  wrong(() => new Server("s").resource("a://b", { cache: { tll: 1 } }, ""), '"tll": unknown');
+  wrong(
+    () => new Server("s").resource("a://b", { cache: { tll: 1 } }, ""),
+    'unknown option "tll", did you mean "ttl"?',
+  );
   await withClient(
     new Server("s"),
     async (client) => {

@@ -318,7 +318,7 @@ test("what is wrong is named when the extension is made or added", () => {
   added(own().notification("x", "m"), /"x": expected the name of a notification/);
   added(own().notification(FOUND, "m"), /is there already/);
   added(own().notification("notifications/x", "taskIds"), /"taskIds" is no name for a member/);
-  refused(() => new Server("x", { extensions: search() }), /^extensions: expected a list of Extension$/);
+  refused(() => new Server("x", { extensions: search() }), /^extensions: expected a list of extensions, got \{/);
   refused(() => new Server("x", { extensions: ["a"] }), /^extension: expected an Extension$/);
   refused(() => new Server("x", { extension: [] }), /unknown option "extension", did you mean "extensions"\?/);
   const app = server();

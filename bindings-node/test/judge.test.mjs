@@ -211,10 +211,10 @@ const refused = [
   [
     "a shape as output",
     { output: { sum: z.number() } },
-    /tool "t" output: these are schemas by name.*z\.object\(\{ sum: … \}\)/,
+    /tool "t": output: these are schemas by name.*z\.object\(\{ sum: … \}\)/,
   ],
-  ["a shape as input", { input: { sum: z.number() } }, /tool "t" input: these are schemas by name/],
-  ["a shape as inputSchema", { inputSchema: { sum: z.number() } }, /tool "t" inputSchema: these are schemas by name/],
+  ["a shape as input", { input: { sum: z.number() } }, /tool "t": input: these are schemas by name/],
+  ["a shape as inputSchema", { inputSchema: { sum: z.number() } }, /tool "t": inputSchema: these are schemas by name/],
   ["a shape of zod 3", { output: { sum: z3.number() } }, /these are schemas by name/],
   [
     "a shape of schemas",
@@ -227,8 +227,8 @@ const refused = [
     /"properties\.a" in this JSON Schema is a schema of a library/,
   ],
   ["a schema of an old version", { input: { _def: {}, parse() {} } }, /zod has it since 3\.24/],
-  ["a class", { input: class {} }, /expected a schema, such as z\.object.*got a function/],
-  ["text", { output: "string" }, /expected a schema.*got a string/],
+  ["a class", { input: class {} }, /a schema such as z\.object.*got a function/],
+  ["text", { output: "string" }, /expected a JSON Schema.*got a string/],
   ["a Map", { output: new Map() }, /is a Map/],
   ["what JSON has not", { output: z.object({ a: z.bigint() }) }, /BigInt cannot be represented/],
   [

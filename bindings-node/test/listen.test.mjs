@@ -250,7 +250,7 @@ test("what is not offered is named", async () => {
       await assert.rejects(client.listen(nothing).next(), MisuseError);
     }
     assert.throws(() => client.listen({ tool: true }), /unknown option "tool", did you mean "tools"/);
-    assert.throws(() => client.listen({ tools: "yes" }), /tools: expected a boolean, got 'yes'/);
+    assert.throws(() => client.listen({ tools: "yes" }), /tools: expected a boolean, got "yes"/);
     assert.throws(() => client.listen({ uris: ONE }), /uris: expected a list/);
     assert.throws(() => client.listen({ uris: [ONE, null] }), /uris: expected a string, got null/);
     await client.close();

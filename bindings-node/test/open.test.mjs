@@ -107,7 +107,7 @@ test("what is no certificate", async () => {
     });
   };
   await wrong({ key }, /"key": expected "cert" besides/);
-  await wrong({ cert: "/nowhere/cert.pem" }, /"cert": expected PEM or the path of a file/);
+  await wrong({ cert: "/nowhere/cert.pem" }, /"cert": expected PEM, or the path of a file/);
 });
 
 test("requests are written to standard error", async () => {

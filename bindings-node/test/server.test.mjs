@@ -320,16 +320,16 @@ test("context: arguments of the wrong type are named", async () => {
   );
   await withClient(app, async (client) => {
     assert.deepEqual(JSON.parse((await client.callTool("check")).text), [
-      "MisuseError: progress: progress: expected a number, got '1'",
+      'MisuseError: progress: progress: expected a number, got "1"',
       "MisuseError: progress: progress: expected a number, got NaN",
-      "MisuseError: progress: total: expected a number, got 'x'",
+      'MisuseError: progress: total: expected a number, got "x"',
       "MisuseError: progress: message: expected a string, got 5",
       "MisuseError: log: level: expected a string, got 20",
       "MisuseError: log: logger: expected a string, got 5",
       "MisuseError: setStatus: message: expected a string, got {}",
       "MisuseError: require: capability: expected a string, got 1",
       "MisuseError: notify: method: expected a string, got 1",
-      "MisuseError: setEnabled: enabled: expected a boolean, got 'yes'",
+      'MisuseError: setEnabled: enabled: expected a boolean, got "yes"',
     ]);
   });
 });

@@ -170,7 +170,7 @@ async def test_roots_that_change() -> None:
     assert seen[2] == ["/early"]
     for options in ({}, {"roots": list}):
         async with testing.connect(app, revision=LEGACY, **options) as client:  # type: ignore[arg-type]
-            with pytest.raises(MisuseError, match="connect with roots"):
+            with pytest.raises(MisuseError, match='connect with the option "roots"'):
                 client.set_roots(["/x"])
 
 

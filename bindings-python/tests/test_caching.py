@@ -78,7 +78,7 @@ def test_a_synchronous_client_keeps_it_too() -> None:
     [
         (lambda: Server("s", cache={"tools": {"ttl": -1}}), '"tools": "ttl": expected seconds of at least 0, got -1'),
         (lambda: Server("s", cache={"scope": "all"}), '"scope": expected "public" or "private", got "all"'),  # type: ignore[typeddict-item]
-        (lambda: Server("s").add_resource("a://b", "", cache={"tll": 1}), '"tll": unknown'),  # type: ignore[typeddict-unknown-key]
+        (lambda: Server("s").add_resource("a://b", "", cache={"tll": 1}), 'unknown option "tll", did you mean "ttl"?'),  # type: ignore[typeddict-unknown-key]
         (lambda: Client(Server("s"), cache={"max_bytes": 0}), '"max_bytes": expected an integer of at least 1'),
     ],
 )

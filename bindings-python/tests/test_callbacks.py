@@ -250,7 +250,7 @@ async def test_undeclared_parts_are_the_engines_affair(asking: Asking) -> None:
     [
         ({"samplng": lambda: "x"}, 'unknown option "samplng", did you mean "sampling"?'),
         ({"request_timout": 5}, 'did you mean "request_timeout"?'),
-        ({"qqq": 5}, 'client: unknown option "qqq", expected one of '),
+        ({"qqq": 5}, 'client options: unknown option "qqq", expected one of '),
         ({"roots": 5}, "roots: expected a list"),
         ({"roots": "/x"}, "roots: expected a list"),
         ({"on_log": 5}, "on_log: expected a function, got 5"),

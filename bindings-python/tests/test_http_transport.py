@@ -858,7 +858,7 @@ async def not_bytes() -> AsyncGenerator[Any]:
         (HttpResponse("200"), "status: expected a number of three digits, got '200'"),  # type: ignore[arg-type]
         (HttpResponse(20), "status: expected a number of three digits, got 20"),
         (HttpResponse(200, {"a": "b"}), "got a dict; give its .items()"),  # type: ignore[dict-item]
-        (HttpResponse(200, [("a", b"b")]), "both text, got a bytes; give its .decode()"),  # type: ignore[list-item]
+        (HttpResponse(200, [("a", b"b")]), "both text, got bytes; give its .decode()"),  # type: ignore[list-item]
         (HttpResponse(200, ["a"]), "headers: expected pairs of a name and a value"),  # type: ignore[list-item]
         (HttpResponse(200, None), "headers: expected pairs of a name and a value"),  # type: ignore[arg-type]
         (HttpResponse(200, JSON, "{}"), "got a str; give its .encode()"),  # type: ignore[arg-type]

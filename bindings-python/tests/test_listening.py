@@ -285,10 +285,10 @@ async def test_what_cannot_be_listened_to(revision: str) -> None:
         with pytest.raises(MisuseError, match="nothing is asked for"):
             await client.listen().__aenter__()
         for options, message in (
-            ({"uris": "a://one"}, "uris: expected a list of URIs, got 'a://one'"),
-            ({"uris": None}, "uris: expected a list of URIs, got None"),
-            ({"uris": [1]}, "uris: expected a URI or a Resource, got 1"),
-            ({"prompts": "yes"}, "prompts: expected True or False, got 'yes'"),
+            ({"uris": "a://one"}, "uris: expected a list of URIs, got .a://one.$"),
+            ({"uris": None}, "uris: expected a list of URIs, got null"),
+            ({"uris": [1]}, "uris: expected a string, got 1"),
+            ({"prompts": "yes"}, 'prompts: expected a boolean, got "yes"'),
         ):
             with pytest.raises(MisuseError, match=f"^listen: {message}$"):
                 client.listen(**options)  # type: ignore[arg-type]

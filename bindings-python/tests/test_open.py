@@ -78,7 +78,7 @@ async def test_what_is_no_certificate() -> None:
     with pytest.raises(MisuseError, match='"key": expected "cert" besides'):
         async with app.listen(port=0, key=KEY):
             pass
-    with pytest.raises(MisuseError, match='"cert": expected PEM or the path of a file'):
+    with pytest.raises(MisuseError, match='"cert": expected PEM, or the path of a file'):
         async with app.listen(port=0, cert="/nowhere/cert.pem"):
             pass
     with pytest.raises(MisuseError, match='"max_memory": expected at least 1, got 0'):

@@ -303,7 +303,7 @@ def test_mistakes_show_at_registration(app: Server) -> None:
         ("notes://{number}", typed, {"complete": {"a": ["x"]}}, "no variable"),
         ("notes://{number}", typed, {"complete": {"number": "x"}}, "expected a function or a list"),
         ("notes://{number}", typed, {"complete": {"number": lambda a, b, c: []}}, "2 values at most"),
-        ("notes://x", "", {"complete": {"a": ["x"]}}, "no variables"),
+        ("notes://x", "", {"complete": {"a": ["x"]}}, "is for templates"),
         ("notes://x", "", {"mime": "x"}, 'unknown option "mime", did you mean "mime_type"'),
         ("no uri", "", {}, "absolute URI"),
     ):

@@ -208,10 +208,10 @@ async def test_a_store_that_fails(app: Server, visitor: Visitor, caplog: pytest.
 @pytest.mark.parametrize(
     ("name", "given", "why"),
     [
-        ("load", b"s3cret", "store: load: expected text, got a bytes"),
+        ("load", b"s3cret", "store: load: expected a string, got bytes"),
         ("find", None, "store: find: expected pairs of an issuer and a login"),
         ("find", ["s3cret"], "store: find: expected pairs of an issuer and a login"),
-        ("find", [("issuer", b"s3cret")], "store: find: login: expected text, got a bytes"),
+        ("find", [("issuer", b"s3cret")], "store: find: login: expected a string, got bytes"),
     ],
 )
 async def test_a_store_that_gives_what_is_no_login(

@@ -262,7 +262,7 @@ def test_a_code_that_is_none(code: Any) -> None:
 
 
 def test_a_message_that_is_none() -> None:
-    with pytest.raises(MisuseError, match="RpcError: message: expected text, got None"):
+    with pytest.raises(MisuseError, match="RpcError: message: expected a string, got null"):
         RpcError(1, None)  # type: ignore[arg-type]
 
 
@@ -346,27 +346,27 @@ async def test_numbers_that_are_none_are_not_sent() -> None:
 
 async def wrong_calls(client: Any) -> list[tuple[Callable[[], Any], str]]:
     return [
-        (lambda: client.call_tool(None), "call_tool: name: expected text"),
-        (lambda: client.call_tool(5), "call_tool: name: expected text"),
-        (lambda: client.call_tool("t", []), "call_tool: arguments: expected a mapping"),
-        (lambda: client.call_tool("t", "x"), "call_tool: arguments: expected a mapping"),
+        (lambda: client.call_tool(None), "call_tool: name: expected a string"),
+        (lambda: client.call_tool(5), "call_tool: name: expected a string"),
+        (lambda: client.call_tool("t", []), "call_tool: arguments: expected an object"),
+        (lambda: client.call_tool("t", "x"), "call_tool: arguments: expected an object"),
         (lambda: client.call_tool("t", {"a": [{"b": object()}]}), r"call_tool: arguments\.a\[0\]\.b: object cannot be"),
         (lambda: client.call_tool("t", {"a": "\ud800", "b": object()}), r"call_tool: arguments\.b: object cannot be"),
         (lambda: client.call_tool("t", in_itself()), "call_tool: arguments: it is in itself"),
-        (lambda: client.call_tool("t", {}, meta=5), "call_tool: meta: expected a mapping"),
+        (lambda: client.call_tool("t", {}, meta=5), "call_tool: meta: expected an object"),
         (lambda: client.call_tool("t", {}, meta={"a": object()}), r"call_tool: _meta\.a: object cannot be"),
-        (lambda: client.call_tool_task("t", [1]), "call_tool_task: arguments: expected a mapping"),
-        (lambda: client.get_prompt(None), "get_prompt: name: expected text"),
-        (lambda: client.get_prompt("p", [1]), "get_prompt: arguments: expected a mapping"),
+        (lambda: client.call_tool_task("t", [1]), "call_tool_task: arguments: expected an object"),
+        (lambda: client.get_prompt(None), "get_prompt: name: expected a string"),
+        (lambda: client.get_prompt("p", [1]), "get_prompt: arguments: expected an object"),
         (lambda: client.get_prompt("p", {"a": object()}), r"get_prompt: arguments\.a: object cannot be"),
-        (lambda: client.get_prompt("p", meta="x"), "prompts/get: meta: expected a mapping"),
-        (lambda: client.read_resource(None), "read_resource: uri: expected text"),
-        (lambda: client.subscribe(5), "subscribe: uri: expected text"),
-        (lambda: client.complete("p", 5, ""), "complete: argument: expected text"),
-        (lambda: client.complete("p", "a", None), "complete: value: expected text"),
-        (lambda: client.complete("p", "a", "", context=[1]), "complete: context: expected a mapping"),
-        (lambda: client.request("x/y", [1]), "x/y: params: expected a mapping"),
-        (lambda: client.request("x/y", {"_meta": 5}, meta={"a": 1}), "x/y: _meta: expected a mapping, .* got a int"),
+        (lambda: client.get_prompt("p", meta="x"), "prompts/get: meta: expected an object"),
+        (lambda: client.read_resource(None), "read_resource: uri: expected a string"),
+        (lambda: client.subscribe(5), "subscribe: uri: expected a string"),
+        (lambda: client.complete("p", 5, ""), "complete: argument: expected a string"),
+        (lambda: client.complete("p", "a", None), "complete: value: expected a string"),
+        (lambda: client.complete("p", "a", "", context=[1]), "complete: context: expected an object"),
+        (lambda: client.request("x/y", [1]), "x/y: parameters: expected an object"),
+        (lambda: client.request("x/y", {"_meta": 5}, meta={"a": 1}), "x/y: _meta: expected an object, .* got a number"),
         (lambda: client.request("x/y", {(1, 2): 3}), r"x/y: the key \(1, 2\): tuple cannot be"),
         (lambda: client.request("x/y", {"a": [{(1, 2): 3}]}), r"x/y: a\[0\]: the key \(1, 2\): tuple cannot be"),
     ]
@@ -377,7 +377,7 @@ async def test_parameters_that_the_protocol_does_not_have(app: Server) -> None:
         for call, why in await wrong_calls(client):
             with pytest.raises(MisuseError, match=why):
                 await call()
-        with pytest.raises(MisuseError, match="x/y: params: expected a mapping"):
+        with pytest.raises(MisuseError, match="x/y: parameters: expected an object"):
             client.notify("x/y", [1])  # type: ignore[arg-type]
 
 
@@ -390,7 +390,7 @@ def test_parameters_without_asyncio(app: Server) -> None:
 
 @pytest.mark.parametrize("settings", [5, "x", [], [1]])
 def test_settings_that_are_none(settings: Any) -> None:
-    with pytest.raises(MisuseError, match=r"Extension 'com\.example/x': settings: expected a mapping"):
+    with pytest.raises(MisuseError, match=r'extension "com\.example/x": settings: expected an object'):
         Extension("com.example/x", settings)
 
 

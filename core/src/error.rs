@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::idiom;
 use crate::jsonrpc::{ErrorObject, RawJson, code};
 use crate::report::Printable;
+use std::time::Duration;
 
 /// Kind of an error: the thing that went wrong, and the side at fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -137,6 +138,12 @@ impl Error {
     /// The connection is closed.
     pub fn closed(message: impl Into<String>) -> Self {
         Self::new(ErrorKind::Closed, message)
+    }
+
+    /// A request got no answer within a time, which this option sets.
+    pub(crate) fn late(method: &str, within: Duration, option: &str) -> Self {
+        let (time, option) = (idiom::time(within), idiom::named(option));
+        Self::new(ErrorKind::Timeout, format!("no answer to {method:?} within {time} ({option})"))
     }
 
     /// The call was cancelled.
@@ -313,29 +320,6 @@ impl Error {
             data: self.0.data.clone(),
         }
     }
-}
-
-/// Option names are said as other languages write them: `maxMessageBytes`.
-static IN_CAMEL_CASE: AtomicBool = AtomicBool::new(false);
-
-/// From now on messages name options in camelCase. Of the bindings of such languages, when they are loaded.
-pub(crate) fn name_in_camel_case() {
-    IN_CAMEL_CASE.store(true, Ordering::Relaxed);
-}
-
-/// An option's name, for a message.
-pub(crate) fn named(option: &'static str) -> Cow<'static, str> {
-    if !IN_CAMEL_CASE.load(Ordering::Relaxed) {
-        return Cow::Borrowed(option);
-    }
-    let mut words = option.split('_');
-    let mut name = words.next().unwrap_or_default().to_owned();
-    for word in words {
-        let (first, rest) = word.split_at(usize::from(!word.is_empty()));
-        name.push_str(&first.to_ascii_uppercase());
-        name.push_str(rest);
-    }
-    Cow::Owned(name)
 }
 
 /// At most `most` characters of what a peer sent, for a message.

@@ -31,6 +31,7 @@ mod driver;
 mod error;
 #[cfg(all(test, feature = "http", feature = "auth"))]
 mod fuzz;
+mod idiom;
 pub mod jsonrpc;
 #[cfg(feature = "runtime")]
 mod loopback;

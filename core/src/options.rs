@@ -5,8 +5,10 @@ use std::time::Duration;
 use serde::de::{DeserializeOwned, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use serde_path_to_error::Segment;
 
 use crate::error::{Error, Result, shortened};
+use crate::idiom::{self, named};
 
 /// Reads options; those that exist are the members of `T`.
 ///
@@ -17,7 +19,7 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     let text = if text.trim().is_empty() { "{}" } else { text };
     let value: Value = serde_json::from_str(text).map_err(|e| Error::misuse(format!("{what}: {e}")))?;
     let Value::Object(members) = &value else {
-        return Err(Error::misuse(format!("{what}: expected an object, got {value}")));
+        return Err(Error::misuse(format!("{what}: expected an object, got {}", type_of(&value))));
     };
     for name in members.keys() {
         if !known.contains(&name.as_str()) {
@@ -28,13 +30,14 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     let given: serde_json::Map<String, Value> =
         members.iter().filter(|(_, v)| !v.is_null()).map(|(k, v)| (k.clone(), v.clone())).collect();
     // The path tells a member that is wrong from one that is missing.
-    serde_path_to_error::deserialize(&Value::Object(given.clone())).map_err(|e| {
-        let name = match e.path().iter().next() {
-            Some(serde_path_to_error::Segment::Map { key }) => key.clone(),
-            _ => return Error::misuse(format!("{what}: {}", e.inner())),
+    let given = Value::Object(given);
+    serde_path_to_error::deserialize(&given).map_err(|e| {
+        let path: Vec<_> = e.path().iter().collect();
+        let Some((Segment::Map { key: name }, within)) = path.split_first() else {
+            return Error::misuse(format!("{what}: {}", e.inner()));
         };
-        let value = given.get(&name).unwrap_or(&Value::Null);
-        Error::misuse(format!("{what}: option {name:?}: {}", in_words(e.inner(), &name, value)))
+        let why = fault(e.inner(), name, within, given.get(name).unwrap_or(&Value::Null), what);
+        Error::misuse(format!("{what}: option {:?}: {why}", named(name)))
     })
 }
 
@@ -43,19 +46,27 @@ const SHORTEST: usize = 4;
 
 /// The refusal of an option that does not exist, with the nearest one that does, or else all of them.
 pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
+    Error::misuse(format!("{what}: {}", unknown_in_words(name, known)))
+}
+
+/// The same without the place.
+pub(crate) fn unknown_in_words(name: &str, known: &[&str]) -> String {
     let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
     let begun = known.iter().find(|k| name.len() >= SHORTEST && k.starts_with(name));
     // A name with less than half in common was not meant.
     let meant = begun.or_else(|| (far <= nearest.len().max(name.len()).div_ceil(2)).then_some(&nearest));
     let hint = match meant {
-        Some(meant) => format!("did you mean {meant:?}?"),
-        None => format!("expected one of {}", known.join(", ")),
+        Some(meant) => format!("did you mean {:?}?", named(meant)),
+        None => format!("expected one of {}", idiom::all(known)),
     };
-    Error::misuse(format!("{what}: unknown option {name:?}, {hint}"))
+    format!("unknown option {:?}, {hint}", named(name))
 }
 
 /// Counts of which none is nothing.
-const FROM_ONE: [&str; 8] = [
+const FROM_ONE: [&str; 15] = [
+    "burst",
+    "max",
+    "max_connections",
     "max_decoded_bytes",
     "max_in_flight",
     "max_listeners",
@@ -63,24 +74,115 @@ const FROM_ONE: [&str; 8] = [
     "max_message_bytes",
     "max_nesting",
     "max_request_state_bytes",
+    "max_session_tasks",
+    "max_sessions",
+    "max_task_bytes",
+    "max_tasks",
     "page_size",
 ];
 
+/// Times, which are numbers of the host's unit.
+const TIMES: [&str; 17] = [
+    "clock_skew",
+    "connect_timeout",
+    "keep_alive_interval",
+    "login_timeout",
+    "max_task_ttl",
+    "max_timeout",
+    "ping_interval",
+    "ping_timeout",
+    "probe_timeout",
+    "request_state_ttl",
+    "request_timeout",
+    "session_idle_timeout",
+    "shutdown_grace",
+    "sse_retry",
+    "task_poll_interval",
+    "task_ttl",
+    "timeout",
+];
+
+/// Options that hold secrets, at least where they are of another shape than they should be: of their values the type is
+/// said.
+const PRIVATE: [&str; 8] = ["args", "auth", "cert", "env", "headers", "key", "proxy", "request_state_keys"];
+
 /// Words serde's message about a value, where its types mean something to the author of the option.
-fn in_words(error: &serde_json::Error, name: &str, value: &Value) -> String {
+fn fault(error: &serde_json::Error, name: &str, within: &[&Segment], value: &Value, what: &str) -> String {
     let text = error.to_string();
-    let kind = text.rsplit_once("expected ").map_or("", |(_, kind)| kind);
-    let least = usize::from(FROM_ONE.contains(&name));
-    let got = shortened(&value.to_string(), 60).into_owned();
-    match kind {
-        "u16" => format!("expected a whole number from {least} to 65535, got {got}"),
-        "usize" | "u64" | "u32" | "u8" if value.is_f64() => {
-            format!("expected a whole number of at least {least}, got {got}")
+    let (mut place, mut value, mut innermost) = (String::new(), value, name);
+    if let Some((unknown, known)) = unknown_member(&text) {
+        return unknown_in_words(unknown, &known);
+    }
+    for segment in within {
+        let inner = match segment {
+            Segment::Map { key } => {
+                innermost = key;
+                place.push_str(&format!("{:?}: ", named(key)));
+                value.get(key)
+            }
+            Segment::Seq { index } => {
+                place.push_str(&format!("[{index}]: "));
+                value.get(index)
+            }
+            _ => None,
+        };
+        value = inner.unwrap_or(&Value::Null);
+    }
+    let is_private = PRIVATE.contains(&name) || what.contains("\"auth\"");
+    let is_variant = text.starts_with("unknown variant");
+    let got = if is_private && !is_variant { type_of(value).to_owned() } else { shown(value, innermost) };
+    let least = usize::from(FROM_ONE.contains(&innermost));
+    let expected = match text.rsplit_once("expected ").map_or("", |(_, kind)| kind) {
+        // Our own words, which say it all.
+        _ if !text.starts_with("invalid ") && !is_variant => {
+            return match text.strip_suffix(EXPECTED_ONLY) {
+                Some(text) => format!("{place}{text}, got {got}"),
+                None => format!("{place}{text}"),
+            };
         }
-        "usize" | "u64" | "u32" | "u8" => format!("expected a number of at least {least}, got {got}"),
-        "f64" | "f32" => format!("expected a number, got {got}"),
-        "a boolean" => format!("expected a boolean, got {got}"),
-        _ => text,
+        kind if is_variant => kind.replace('`', ""),
+        "u16" => format!("a whole number from {least} to 65535"),
+        "usize" | "u64" | "u32" | "u8" | "a nonzero u32" if value.is_f64() => {
+            format!("a whole number of at least {least}")
+        }
+        "usize" | "u64" | "u32" | "u8" | "a nonzero u32" => format!("a number of at least {least}"),
+        "f64" | "f32" if TIMES.contains(&innermost) => format!("a number of {}", idiom::unit()),
+        "f64" | "f32" => "a number".into(),
+        "a sequence" => "a list of strings".into(),
+        "a map" => "an object".into(),
+        "struct TaskOptions" => "true, false or an object".into(),
+        kind if kind.starts_with("struct ") => "an object".into(),
+        kind => kind.into(),
+    };
+    format!("{place}expected {expected}, got {got}")
+}
+
+/// The end of a text of our own that says what is expected, and leaves the value to [`fault`]. For `serde(expecting)`.
+const EXPECTED_ONLY: &str = " (given otherwise)";
+
+/// Reads serde's message about a member that a struct has not.
+fn unknown_member(text: &str) -> Option<(&str, Vec<&str>)> {
+    let (name, known) = text.strip_prefix("unknown field `")?.split_once("`, expected ")?;
+    Some((name, known.split('`').skip(1).step_by(2).collect()))
+}
+
+/// A value for a message: not at any length, and a time in the host's unit.
+fn shown(value: &Value, option: &str) -> String {
+    match value.as_f64().filter(|_| TIMES.contains(&option)) {
+        Some(seconds) => idiom::number(seconds).to_string(),
+        None => shortened(&value.to_string(), 60).into_owned(),
+    }
+}
+
+/// The type of a value, for a message that must not show it.
+pub(crate) fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
     }
 }
 
@@ -120,8 +222,10 @@ fn members<'de, T: Deserialize<'de>>() -> &'static [&'static str] {
 /// # Errors
 /// [`Misuse`](crate::ErrorKind::Misuse) for what is no time.
 pub(crate) fn seconds(name: &str, value: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(value)
-        .map_err(|_| Error::misuse(format!("option {name:?}: expected seconds of at least 0, got {value}")))
+    Duration::try_from_secs_f64(value).map_err(|_| {
+        let (option, unit, value) = (named(name), idiom::unit(), idiom::number(value));
+        Error::misuse(format!("option {option:?}: expected {unit} of at least 0, got {value}"))
+    })
 }
 
 /// Functions that set an option each and give the options back, named as the members: `ClientOptions::new().name("demo")`.

@@ -48,11 +48,16 @@ function ours(options) {
 }
 
 const escaped = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
-const WORDS = { u: "milliseconds", all: "\\w+(?:, \\w+)+", any: ".*" };
+const WORDS = {
+  u: "milliseconds",
+  s: escaped("a JSON Schema, or a schema such as z.object({ … })"),
+  all: "\\w+(?:, \\w+)+",
+  any: ".*",
+};
 
 /** The expected text as this language has it: names of options in camelCase, times in milliseconds. */
 function rendered(text) {
-  const parts = text.split(/(\{(?:[otn]:[^}]*|u|all|any)\})/);
+  const parts = text.split(/(\{(?:[otn]:[^}]*|u|s|all|any)\})/);
   const pattern = parts.map((part, at) => {
     if (at % 2 === 0) return escaped(part);
     const [, kind, value] = /^\{(\w+):?(.*)\}$/.exec(part);

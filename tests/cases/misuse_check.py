@@ -185,7 +185,7 @@ async def told(case: dict[str, Any]) -> str:
     return "(nothing was refused)"
 
 
-PLACEHOLDER = re.compile(r"\{(?:([otn]):([^}]*)|(u|all|any))\}")
+PLACEHOLDER = re.compile(r"\{(?:([otn]):([^}]*)|(u|s|all|any))\}")
 
 
 def rendered(text: str) -> re.Pattern[str]:
@@ -195,7 +195,7 @@ def rendered(text: str) -> re.Pattern[str]:
         pattern += re.escape(text[end : found.start()])
         kind, value, word = found.groups()
         if word:
-            pattern += {"u": "seconds", "all": r"\w+(?:, \w+)+", "any": ".*"}[word]
+            pattern += {"u": "seconds", "s": "a JSON Schema", "all": r"\w+(?:, \w+)+", "any": ".*"}[word]
         else:
             pattern += re.escape(value + " s" if kind == "t" else value)
         end = found.end()

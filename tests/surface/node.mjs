@@ -1,4 +1,4 @@
-// Prints the public surface of the Node package, one declaration a line: `node node.mjs [--write] [DIST]`.
+// Prints the public surface of the Node package, one declaration a line: `node node.mjs [--write | --check] [DIST]`.
 //
 // Reads the declaration files that the build emits (default: bindings-node/dist) for each entry of package.json, follows
 // `export {…} from`, and prints what is exported and every declaration that those name. Comments are left out.
@@ -11,7 +11,8 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, "../..");
 const given = process.argv.slice(2);
 const write = given[0] === "--write";
-const dist = resolve(given[write ? 1 : 0] ?? join(root, "bindings-node/dist"));
+const check = given[0] === "--check";
+const dist = resolve(given[write || check ? 1 : 0] ?? join(root, "bindings-node/dist"));
 
 /** Removes comments, keeps strings, and makes every run of white space one space. */
 function clean(text) {
@@ -175,4 +176,17 @@ while (work.length > 0) print(...work.shift());
 lines.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 const text = lines.map(([path, text]) => `${path} ${text}\n`).join("");
 if (write) writeFileSync(join(here, "node.txt"), text);
+else if (check) compare(readFileSync(join(here, "node.txt"), "utf8"));
 else process.stdout.write(text);
+
+/** Prints the declarations that only one of both has, and fails if there are any. */
+function compare(known) {
+  const [before, now] = [known, text].map((all) => all.split("\n"));
+  const [gone, come] = [new Set(now), new Set(before)].map((other, at) =>
+    [before, now][at].filter((line) => !other.has(line)),
+  );
+  if (gone.length + come.length === 0) return;
+  process.stdout.write(`${[...gone.map((line) => `-${line}`), ...come.map((line) => `+${line}`)].join("\n")}\n`);
+  process.stderr.write("the public surface of Node has changed: `cargo xtask surface --write` takes it over\n");
+  process.exitCode = 1;
+}

@@ -1,4 +1,4 @@
-"""Prints the public surface of the Python package, one declaration a line: `python.py [--write]`.
+"""Prints the public surface of the Python package, one declaration a line: `python.py [--write | --check]`.
 
 Reads the sources with `ast` and imports nothing, so that it needs neither the built module nor other packages.
 """
@@ -6,6 +6,7 @@ Reads the sources with `ast` and imports nothing, so that it needs neither the b
 from __future__ import annotations
 
 import ast
+import difflib
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,8 +28,14 @@ def main() -> None:
     text = "\n".join(Surface().lines()) + "\n"
     if sys.argv[1:] == ["--write"]:
         (HERE / "python.txt").write_text(text, encoding="utf-8")
+    elif sys.argv[1:] == ["--check"]:
+        known = (HERE / "python.txt").read_text(encoding="utf-8").splitlines()
+        changes = [line for line in difflib.unified_diff(known, text.splitlines(), n=0, lineterm="") if line[:1] != "@"]
+        if changes:
+            print("\n".join(changes[2:]))
+            raise SystemExit("the public surface of Python has changed: `cargo xtask surface --write` takes it over")
     elif sys.argv[1:]:
-        raise SystemExit("usage: python.py [--write]")
+        raise SystemExit("usage: python.py [--write | --check]")
     else:
         sys.stdout.write(text)
 

@@ -18,6 +18,7 @@ mod sanitize;
 mod setup;
 mod soak;
 mod stamp;
+mod surface;
 mod test;
 mod tidy;
 mod tool;
@@ -92,6 +93,12 @@ enum Task {
     },
     /// Write the examples into the guides that show them.
     Guides,
+    /// Compare the public surface of Python and Node with its snapshots in tests/surface.
+    Surface {
+        /// Write the snapshots anew
+        #[arg(long)]
+        write: bool,
+    },
     /// Check the rules of the tree that no compiler checks.
     Tidy,
     /// Measure our servers and clients beside a bare floor.
@@ -148,6 +155,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::GenTypes { check } => xtask_gen_types::run(place::root(), check).map(|()| true),
         Task::Test(options) => test::main(&options),
         Task::Guides => guides::write().map(|_| true),
+        Task::Surface { write } => surface::main(write),
         Task::Tidy => tidy::main(),
         Task::Bench(options) => bench::main(&options),
         Task::Release(options) => release::main(&options),

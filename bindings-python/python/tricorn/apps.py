@@ -23,7 +23,7 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from . import schema
+from . import checks, schema
 from .content import ResourceContents, Tool
 from .context import Context
 from .errors import InputRequired, MisuseError
@@ -53,7 +53,7 @@ def ui_client_settings(mime_types: Sequence[str] = (UI_MIME_TYPE,)) -> dict[str,
     It declares them as `extensions={UI_EXTENSION: ui_client_settings()}`. `MisuseError` for no MIME type.
     """
     if not _is_texts(mime_types) or not mime_types:
-        raise MisuseError(f"mime_types: expected a list of at least one MIME type, got {mime_types!r}")
+        raise MisuseError(f"mime_types: expected a list of at least one MIME type, got {checks.shown(mime_types)}")
     return {"mimeTypes": list(mime_types)}
 
 
@@ -98,7 +98,7 @@ class UiCsp(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def __post_init__(self) -> None:
         for name, origins in msgspec.structs.asdict(self).items():
             if not _is_texts(origins):
-                raise MisuseError(f"{name}: expected a list of origins, which are text, got {origins!r}")
+                raise MisuseError(f"{name}: expected a list of origins, which are text, got {checks.shown(origins)}")
 
 
 class UiPermissions(msgspec.Struct, frozen=True):
@@ -178,7 +178,7 @@ def add_ui_resource(
             return ResourceContents(mime_type=UI_MIME_TYPE, text=page, meta=meta)
         if isinstance(page, (bytes, bytearray, memoryview)):
             return ResourceContents(mime_type=UI_MIME_TYPE, blob=bytes(cast(bytes, page)), meta=meta)
-        raise MisuseError(f"user interface {uri!r}: expected HTML, text or bytes, got {page!r}")
+        raise MisuseError(f"user interface {uri!r}: expected HTML, text or bytes, got {checks.shown(page)}")
 
     given: Any = {"name": uri.removeprefix("ui://"), **options, "mime_type": UI_MIME_TYPE}
     if callable(html):
@@ -219,7 +219,7 @@ def _is_texts(value: object) -> bool:
 
 def _check_type(name: str, value: object, kind: type, expected: str) -> None:
     if not isinstance(value, kind):
-        raise MisuseError(f"{name}: expected {expected}, got {value!r}")
+        raise MisuseError(f"{name}: expected {expected}, got {checks.shown(value)}")
 
 
 def tool_ui(tool: Tool) -> ToolUi | None:

@@ -257,6 +257,8 @@ def _form(schema: Any) -> tuple[Json, Callable[[Json], Any]]:
 def _json_schema(hint: Any) -> Json:
     from . import judge  # a server's module, which a form needs for this alone
 
+    if isinstance(hint, str):
+        raise MisuseError("elicit: expected a JSON Schema, got a string")
     try:
         found = judge.of(hint)
         if isinstance(found, judge.Msgspec):

@@ -63,7 +63,9 @@ def kept(host: Host, given: object, known: type) -> dict[str, Any]:
     if isinstance(given, CacheStore):
         raise MisuseError(f'cache: this {kind} is a store; give it as cache={{"store": ...}}')
     if not isinstance(given, Mapping):
-        raise MisuseError(f'cache: expected True, False or a mapping, such as {{"store": ...}}, got a {kind}')
+        raise MisuseError(
+            f'client options: option "cache": expected true, false or an object, got {checks.shown(given)}'
+        )
     cache = dict(cast("Mapping[str, Any]", given))
     checks.known_options("cache", cache, known)
     if cache.get("store") is not None:
@@ -75,8 +77,7 @@ def place(host: Host, store: object) -> dict[str, int]:
     """Returns the cache store as the engine takes it."""
     for name in _METHODS:
         if not callable(getattr(store, name, None)):
-            kind = type(store).__qualname__
-            raise MisuseError(f"cache.store: expected a CacheStore; this {kind} has no method {name!r}")
+            raise MisuseError(f'cache: store: expected a CacheStore: it has no function "{name}"')
     threads = Threads(MAX_THREADS)
 
     async def do(params: dict[str, Any]) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
@@ -12,6 +13,38 @@ from . import _core
 from .errors import MisuseError, unicode
 
 F = TypeVar("F")
+
+
+def shown(value: object) -> str:
+    """A value for a message: as JSON where it is JSON, and not at any length."""
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except (TypeError, ValueError, RecursionError):
+        text = repr(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+def type_of(value: object) -> str:
+    """The type of a value that must not be shown, in JSON's words."""
+    if value is None:
+        return "null"
+    for kind, word in _TYPES.items():
+        if isinstance(value, kind):
+            return word
+    name = type(value).__qualname__
+    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
+
+
+_SHOWN = 60
+_TYPES: dict[Any, str] = {
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    bytes: "bytes",
+    list: "a list",
+    Mapping: "an object",
+}
 
 _SECONDS = ("ttl", "timeout", "interval", "grace", "retry")
 
@@ -46,68 +79,84 @@ def number(name: str, value: object) -> None:
             return
     except (TypeError, OverflowError):
         pass
-    raise MisuseError(f"{name}: expected a number, got {value!r}")
+    raise MisuseError(f"{name}: expected a number, got {shown(value)}")
 
 
 def text(name: str, value: object) -> None:
-    """`MisuseError` for what is no text."""
+    """`MisuseError` for what is no string."""
     if not isinstance(value, str):
-        raise MisuseError(f"{name}: expected text, got {value!r}")
+        raise MisuseError(f"{name}: expected a string, got {shown(value)}")
 
 
 def texts(name: str, value: object) -> None:
-    """`MisuseError` for what is no list of texts, such as one text."""
+    """`MisuseError` for what is no list of strings, such as one string."""
     listed = isinstance(value, (list, tuple, set, frozenset))
     if not listed or not all(isinstance(item, str) for item in cast("list[object]", value)):
-        raise MisuseError(f"{name}: expected a list of texts, got {value!r}")
+        raise MisuseError(f"{name}: expected a list of strings, got {shown(value)}")
 
 
 def mapping(name: str, value: object) -> None:
     """`MisuseError` for what is no mapping; it is not shown."""
     if not isinstance(value, (dict, Mapping)):
-        got = "None" if value is None else f"a {type(value).__qualname__}"
-        raise MisuseError(f'{name}: expected a mapping, such as {{"name": "value"}}, got {got}')
+        raise MisuseError(f'{name}: expected an object, such as {{"name": "value"}}, got {type_of(value)}')
 
 
-def secret(name: str, value: object) -> None:
-    """`MisuseError` for what is no text; it is not shown."""
+def settings(name: str, value: object) -> None:
+    """`MisuseError` for what is no mapping; it is shown."""
+    if not isinstance(value, (dict, Mapping)):
+        raise MisuseError(f"{name}: expected an object, got {shown(value)}")
+
+
+def secret(name: str, value: object, expected: str = "a string") -> None:
+    """`MisuseError` for what is no string; it is not shown."""
     if not isinstance(value, str):
         fix = "; give its .decode()" if isinstance(value, bytes) else ""
-        raise MisuseError(f"{name}: expected text, got a {type(value).__qualname__}{fix}")
+        raise MisuseError(f"{name}: expected {expected}, got {type_of(value)}{fix}")
+
+
+def secrets(name: str, value: object) -> None:
+    """`MisuseError` for what is no list of strings; it is not shown."""
+    listed = isinstance(value, (list, tuple, set, frozenset))
+    odd = [item for item in cast("list[object]", value) if not isinstance(item, str)] if listed else []
+    if odd or not listed:
+        got = f"{type_of(odd[0])} in it" if odd else type_of(value)
+        raise MisuseError(f"{name}: expected a list of strings, got {got}")
 
 
 def scopes(name: str, value: object) -> None:
-    """`MisuseError` for what is no list of scopes, such as several in one text."""
-    texts(name, value)
+    """`MisuseError` for what is no list of scopes, such as several in one string."""
+    if isinstance(value, str):
+        raise MisuseError(f"{name}: expected a list of strings, got a string: split it")
+    secrets(name, value)
     for scope in cast("list[str]", value):
         if scope.split() != [scope]:
-            fix = "give its .split()" if scope.strip() else "leave it out"
-            raise MisuseError(f"{name}: expected one scope in each text, got {scope!r}; {fix}")
+            fix = ": split it" if scope.strip() else "; leave it out"
+            raise MisuseError(f"{name}: expected one scope in each string, got {shown(scope)}{fix}")
 
 
 def flag(name: str, value: object) -> None:
     """`MisuseError` for what is neither True nor False."""
     if not isinstance(value, bool):
-        raise MisuseError(f"{name}: expected True or False, got {value!r}")
+        raise MisuseError(f"{name}: expected a boolean, got {type_of(value)}")
 
 
 def seconds(name: str, value: object) -> None:
     """`MisuseError` for what is no number of seconds; None stands for the default."""
     if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
-        raise MisuseError(f"{name}: expected a number of seconds, got a {type(value).__qualname__}")
+        raise MisuseError(f"{name}: expected a number of seconds, got {type_of(value)}")
 
 
 def a(name: str, value: object, kind: type) -> None:
     """`MisuseError` for what is no instance of `kind`; it is not shown."""
     if not isinstance(value, kind):
-        article = "an" if kind.__name__[0] in "AEIOU" else "a"
-        raise MisuseError(f"{name}: expected {article} {kind.__name__}, got a {type(value).__qualname__}")
+        word = "an object" if kind is Mapping else f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+        raise MisuseError(f"{name}: expected {word}, got {type_of(value)}")
 
 
 def called(name: str, function: F) -> F:
     """The function that an option gives; anything else is refused."""
     if function is not None and not callable(function):
-        raise MisuseError(f"{name}: expected a function, got {function!r}")
+        raise MisuseError(f"{name}: expected a function, got {shown(function)}")
     return function
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from . import _core
+from . import _core, checks
 from .checks import called, known_options
 from .connection import Connection
 from .content import CallToolResult, Implementation, member
@@ -192,7 +192,7 @@ class Given:
     """A client's options, sorted by who needs them."""
 
     def __init__(self, what: str, options: Mapping[str, Any], known: type) -> None:
-        known_options(what, options, known)
+        known_options(f"{what} options", options, known)
         self.settings: dict[str, Any] = {key: value for key, value in options.items() if value is not None}
         if "request_timeout" in options:
             self.settings["request_timeout"] = limit(options["request_timeout"]) or 0
@@ -336,7 +336,7 @@ class AsyncClient(Connection, AsyncFeatures):
     def set_roots(self, roots: Iterable[RootLike]) -> None:
         """The folders and files that the server may work on from now on; it is told. Needs `roots=[...]` at first."""
         if not self._has_roots and self._info is not None:
-            raise MisuseError("set_roots: connect with roots=[...], which may be empty, or the server never asks")
+            raise MisuseError('set_roots: connect with the option "roots", a list, which may be empty')
         self._core.set_roots(root_list(roots).decode())
         self._has_roots = True
 
@@ -532,10 +532,10 @@ def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
         where = {"text": target}
     elif isinstance(target, Mapping):
         where = dict(target)
+        if "mcpServers" in where and not isinstance(where["mcpServers"], Mapping):
+            raise MisuseError(f'target "mcpServers": expected an object, got {checks.shown(where["mcpServers"])}')
     elif isinstance(target, Server) or not isinstance(target, Sequence) or isinstance(target, bytes) or not target:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise MisuseError(
-            f"cannot connect to {target!r}: expected a URL, a path, a command line, its words or a mapping"
-        )
+        raise MisuseError(f"cannot connect to {target!r}: expected a URL, a path, a command line or an object")
     else:
         command, *arguments = target
         where = {"command": command, "args": arguments}

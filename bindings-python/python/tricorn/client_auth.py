@@ -200,20 +200,22 @@ class ClientAuth(msgspec.Struct, kw_only=True):
         # Bytes among them: as JSON they would be others.
         for name in _TEXTS:
             if (value := getattr(self, name)) is not None and not (name in _ASKED and callable(value)):
-                checks.secret(f"auth.{name}", value)
-        checks.scopes("auth.scopes", self.scopes)
-        checks.seconds("auth.login_timeout", self.login_timeout)
-        checks.flag("auth.no_browser", self.no_browser)
+                checks.secret(f"auth: {name}", value, "a string or a function" if name in _ASKED else "a string")
+        checks.scopes("auth: scopes", self.scopes)
+        checks.seconds("auth: login_timeout", self.login_timeout)
+        checks.flag("auth: no_browser", self.no_browser)
         if self.dpop is not None:
-            checks.flag("auth.dpop", self.dpop)
+            checks.flag("auth: dpop", self.dpop)
         port = cast("object", self.redirect_port)
+        if port is not None and not isinstance(port, (int, float)):
+            raise MisuseError(f"auth: redirect_port: expected a number, got {checks.type_of(port)}")
         if port is not None and (isinstance(port, bool) or not isinstance(port, int) or not 0 <= port <= MAX_PORT):
-            raise MisuseError(f"auth.redirect_port: expected a port, at most {MAX_PORT}, got {port!r}")
+            raise MisuseError(f"auth: redirect_port: expected a port, 0 to {MAX_PORT}, got {checks.shown(port)}")
         if self.identity is not None:
-            checks.a("auth.identity", self.identity, Identity)
+            checks.a("auth: identity", self.identity, Identity)
             for name in Identity.__struct_fields__:
                 if (value := getattr(self.identity, name)) is not None:
-                    checks.secret(f"auth.identity.{name}", value)
+                    checks.secret(f"auth: identity.{name}", value)
 
     def to_wire(self, host: Host) -> dict[str, Any]:
         """As the engine takes it; functions get their places in the table of `host`."""
@@ -226,6 +228,8 @@ class ClientAuth(msgspec.Struct, kw_only=True):
                 wire[f"{name}s"] = asked.entry(host, name, _giving(name, function, threads))
         for name in ("browser", "callback"):
             if name in wire:
+                if not callable(wire[name]):
+                    raise MisuseError(f"auth: {name}: expected a function, got {checks.type_of(wire[name])}")
                 wire[name] = asked.entry(host, name, _told(name, wire[name], threads))
         if self.store is not None:
             wire["store"] = place(host, self.store, threads)
@@ -246,7 +250,7 @@ def settings(host: Host, auth: object) -> dict[str, Any] | None:
     if auth is True:
         auth = ClientAuth()
     if not isinstance(auth, ClientAuth):
-        raise MisuseError(f"auth: expected a ClientAuth or True, got a {type(auth).__qualname__}")
+        raise MisuseError(f"auth: expected a ClientAuth or True, got {checks.type_of(auth)}")
     return auth.to_wire(host)
 
 

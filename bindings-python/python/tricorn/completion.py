@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from . import checks
 from .content import WireResult, member
 from .encoding import encode
 from .errors import MisuseError, PeerMisbehavedError
@@ -111,11 +112,11 @@ def _arguments(params: dict[str, Any]) -> dict[str, str]:
 
 def completer(host: Host, of: str, argument: str, complete: Complete, threads: Threads) -> Handler:
     """The entry of the handler table that completes one argument of a prompt or a template, `of`."""
-    what = f"the completion of {argument!r} of {of}"
+    what = f'{of}: the completion of "{argument}"'
     if not callable(complete):
         several: list[Any] = list(complete) if hasattr(complete, "__iter__") else [complete]
         if isinstance(complete, (str, Mapping)) or not all(isinstance(one, str) for one in several):
-            raise MisuseError(f"{what}: expected a function or a list of strings, got {complete!r}")
+            raise MisuseError(f"{what}: expected a function or a list of strings, got {checks.shown(complete)}")
         signature = hook(_begun(several), 1, what)
         inline: Threads | None = None
     else:

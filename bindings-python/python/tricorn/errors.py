@@ -94,9 +94,10 @@ class RpcError(Error):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         if isinstance(code, bool) or not isinstance(cast("object", code), int) or abs(code) > _MAX_CODE:
-            raise MisuseError(f"RpcError: code: expected an integer of at most 53 bits, such as -32602, got {code!r}")
+            got = json.dumps(code, default=repr)
+            raise MisuseError(f"RpcError: code: expected an integer of at most 53 bits, such as -32602, got {got}")
         if not isinstance(cast("object", message), str):
-            raise MisuseError(f"RpcError: message: expected text, got {message!r}; give str() of it")
+            raise MisuseError(f"RpcError: message: expected a string, got {json.dumps(message, default=repr)}")
         super().__init__(message, code=int(code), data=data)
 
     def __str__(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from . import checks, schema
 from .encoding import encode, encode_params
@@ -41,8 +41,10 @@ class Extension:
     """
 
     def __init__(self, id: str, settings: Mapping[str, Any] | None = None) -> None:  # noqa: A002 - its name
+        if not isinstance(cast("object", id), str):
+            raise MisuseError(f'extension "id": expected a string, got {checks.shown(id)}')
         if settings is not None:
-            checks.mapping(f"Extension {id!r}: settings", settings)
+            checks.settings(f"extension {checks.shown(id)}: settings", settings)
         self.id = id
         self.settings = dict(settings or {})
         self._methods: list[_Method] = []
@@ -85,7 +87,7 @@ class Extension:
 def register(extension: Extension, host: Host, threads: Threads, add: Callable[[str], None]) -> None:
     """Offers the extension."""
     if not isinstance(extension, Extension):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
-        raise MisuseError(f"extensions: expected an Extension, got {extension!r}")
+        raise MisuseError(f"extensions: expected an Extension, got {checks.shown(extension)}")
     methods: list[dict[str, Any]] = []
     encode_params(f"extension {extension.id!r}", {"settings": extension.settings})
     try:

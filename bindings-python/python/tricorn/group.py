@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from . import _core
+from . import _core, checks
 from .client import AsyncClient, ClientOptions, Given, Target, introduce, resolve
 from .connection import Connection
 from .content import CallToolResult, Definition, Page
@@ -122,7 +122,9 @@ class AsyncClientGroup(Connection, AsyncFeatures):
     def __init__(self, servers: Servers, **options: Unpack[GroupOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
         self._given = given = Given("group", options, GroupOptions)
-        self._for_server: Callable[[str], Handlers] | None = given.settings.pop("for_server", None)
+        self._for_server: Callable[[str], Handlers] | None = checks.called(
+            "for_server", given.settings.pop("for_server", None)
+        )
         by_name: Mapping[str, Target] = {}
         others: object = servers
         if isinstance(servers, Mapping) and not is_config(servers):

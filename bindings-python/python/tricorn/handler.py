@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from . import checks
 from .context import CURRENT, Context, RequestContext
 from .decoding import decode as decode_any
 from .encoding import encode, encode_exact
@@ -349,7 +350,7 @@ def hook(function: Callable[..., Any], most: int, what: str, context_type: type[
     `hook_handler`.
     """
     if not callable(function):
-        raise MisuseError(f"{what}: expected a function, got {function!r}")
+        raise MisuseError(f"{what}: expected a function, got {checks.shown(function)}")
     target = unwrapped(function)
     try:
         known = hints(function, target)

@@ -139,14 +139,17 @@ def of_policy(policy: object) -> dict[str, Any]:
 def root_list(roots: Iterable[RootLike]) -> bytes:
     """Roots as the engine takes them; paths become absolute."""
     if isinstance(roots, (str, bytes, Mapping)) or not hasattr(roots, "__iter__"):
-        raise MisuseError(f"roots: expected a list, got {roots!r}")
+        raise MisuseError(f"roots: expected a list of paths, URLs or roots, or a function, got {checks.shown(roots)}")
     return encode([_root(one) for one in roots])
 
 
 def _root(one: RootLike) -> object:
     if isinstance(one, (Root, Mapping)):
         return one
-    path = os.fspath(one)
+    try:
+        path = os.fspath(one)
+    except TypeError:
+        raise MisuseError(f"root {checks.shown(one)}: expected a path, a URL or a root") from None
     return path if "://" in path else os.path.abspath(path)
 
 

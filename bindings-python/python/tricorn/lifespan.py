@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from typing import Any, cast
 
+from . import checks
 from .errors import ClosedError, MisuseError
 from .handler import Subject, handler
 from .host import NO_STATE, OF_PARENTS, Host, looked_at
@@ -46,7 +47,7 @@ class Life:
 
     def __init__(self, host: Host, server: object, function: object) -> None:
         if not callable(function):
-            raise MisuseError(f"lifespan: expected a function of the server, got {function!r}")
+            raise MisuseError(f"lifespan: expected a function of the server, got {checks.shown(function)}")
         if inspect.isasyncgenfunction(function):
             function = asynccontextmanager(cast("Callable[..., AsyncGenerator[Any]]", function))
         self._function = cast(Lifespan, function)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Protocol, TypeVar, cas
 
 import msgspec
 
+from . import checks
 from .decoding import decode
 from .encoding import encode
 from .errors import ClosedError, MisuseError, TimeoutError  # noqa: A004 - it is the builtin one too
@@ -131,33 +132,38 @@ def wanted(
     """Returns the subscription filter as the engine takes it."""
     for name, value in (("tools", tools), ("prompts", prompts), ("resources", resources)):
         if not isinstance(cast(object, value), bool):
-            raise MisuseError(f"listen: {name}: expected True or False, got {value!r}")
+            raise MisuseError(f"listen: {name}: expected a boolean, got {checks.shown(value)}")
     if isinstance(uris, (str, bytes, Mapping, Resource)) or not isinstance(cast(object, uris), Iterable):
-        raise MisuseError(f"listen: uris: expected a list of URIs, got {uris!r}")
+        raise MisuseError(f"listen: uris: expected a list of URIs, got {checks.shown(uris)}")
     of = tuple(one.uri if isinstance(one, Resource) else one for one in uris)
     for one in of:
         if not isinstance(cast(object, one), str):
-            raise MisuseError(f"listen: uris: expected a URI or a Resource, got {one!r}")
+            raise MisuseError(f"listen: uris: expected a string, got {checks.shown(one)}")
     filter_: dict[str, Any] = msgspec.to_builtins(Honoured(tools, prompts, resources, of, _ids(tasks)))
     del filter_["extensions"]
+    if extensions is not None and not isinstance(cast(object, extensions), Mapping):
+        why = f'expected an object, such as {{"com.example/queries": true}}, got {checks.type_of(extensions)}'
+        raise MisuseError(f"listen: extensions: {why}")
     for member, of_member in (extensions or {}).items():
         if member in _OWN:
             own = "tools, prompts, resources, uris or tasks"
-            raise MisuseError(f"listen: extensions: {member}: is the protocol's, say {own}")
+            raise MisuseError(f'listen: extensions: "{member}" is the protocol\'s: say {own}')
         if _is_wanted(of_member):
             filter_[member] = of_member
         else:
-            raise MisuseError(f"listen: extensions: {member}: expected True or a list of keys, got {of_member!r}")
+            why = f"expected true or a list of keys, which are text, got {checks.shown(of_member)}"
+            raise MisuseError(f'listen: extensions: "{member}": {why}')
     return encode(filter_).decode()
 
 
 def _ids(tasks: Iterable[str | Known]) -> tuple[str, ...]:
     if isinstance(tasks, (str, bytes, Mapping)) or not isinstance(cast(object, tasks), Iterable):
-        raise MisuseError(f"listen: tasks: expected a list of ids, got {tasks!r}")
-    ids = tuple(one if isinstance(one, str) else getattr(one, "id", None) for one in tasks)
-    for one in ids:
+        raise MisuseError(f"listen: tasks: expected a list of ids, got {checks.shown(tasks)}")
+    given = tuple(tasks)
+    ids = tuple(one if isinstance(one, str) else getattr(one, "id", None) for one in given)
+    for one, of in zip(ids, given, strict=True):
         if not isinstance(one, str):
-            raise MisuseError("listen: tasks: expected a task's id, a Task or a TaskHandle")
+            raise MisuseError(f"listen: tasks: expected a task's id, got {checks.shown(of)}")
     return cast("tuple[str, ...]", ids)
 
 

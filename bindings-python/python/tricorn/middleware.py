@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 
+from . import checks
 from .content import WireResult
 from .context import RequestContext
 from .decoding import decode, decoded
@@ -166,7 +167,9 @@ def _entry(host: Host, middleware: object) -> Handler:
     """The entry of the handler table for a function."""
     function = middleware
     if isinstance(function, type) or not callable(function):
-        raise MisuseError(f"middleware: expected a function (request, context, call_next), got {function!r}")
+        raise MisuseError(
+            f"middleware: expected a function (request, context, call_next), got {checks.shown(function)}"
+        )
     target = unwrapped(function)
     try:
         inspect.signature(function).bind(None, None, None)

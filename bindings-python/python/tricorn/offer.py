@@ -30,7 +30,7 @@ def _whose(host: Host, function: Callable[[Context], Awaitable[str | None] | str
     """The entry of the handler table for what says whose a request is."""
     given: object = function
     if isinstance(given, type) or not callable(given):
-        raise MisuseError(f"principal: expected a function of a context, got {given!r}")
+        raise MisuseError(f"principal: expected a function of a context, got {checks.shown(given)}")
     try:
         with suppress(ValueError):  # of what is not written in Python, which may not say
             inspect.signature(function).bind(None)

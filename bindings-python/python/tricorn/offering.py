@@ -65,7 +65,7 @@ class Offering:
 
     def add_tool(self, function: Callable[..., Any], /, **options: Unpack[ToolOptions]) -> None:
         """Makes a function a tool; the same as `tool` for functions that exist already."""
-        _known("tool", options, ToolOptions)
+        _known("tool", options.get("name"), options, ToolOptions)
         options = _given(options, "description", "output_schema")
         _callable("tool", function)
         signature = schema.read(function)
@@ -111,7 +111,9 @@ class Offering:
 
     def add_resource(self, uri: str, content: Any, /, **options: Unpack[ResourceOptions]) -> None:
         """As `resource` for a function that exists already, or for a plain value: text, bytes, anything JSON has."""
-        _known("resource", options, ResourceOptions)
+        if not isinstance(cast(object, uri), str):
+            raise MisuseError(f'resource "uri": expected a string that is not empty, got {checks.shown(uri)}')
+        _known("resource template" if "{" in uri else "resource", uri, options, ResourceOptions)
         options = _given(options, "description")
         template = "{" in uri
         kind: Literal["resource", "resource_template"] = "resource_template" if template else "resource"
@@ -132,13 +134,13 @@ class Offering:
             if template:
                 parameters = {"parameters": takes.schema, **_judged(takes)}
         elif template:
-            raise MisuseError(f"{subject}: expected a function of the variables, got {content!r}")
+            raise MisuseError(f"{subject}: expected a function of the variables, got {checks.shown(content)}")
         else:
             entry = self._constant(content)
         definition = resources.define(kind, uri, function, description, options)
         complete = options.get("complete") or {}
         if complete and not template:
-            raise MisuseError(f"{subject}: complete: the URI has no variables")
+            raise MisuseError(f'{subject}: the option "complete" is for templates')
         self._add(kind, definition, parameters, entry, complete, options)
 
     def _constant(self, content: Any) -> Handler:
@@ -187,7 +189,7 @@ class Offering:
 
     def add_prompt(self, function: Callable[..., Any], /, **options: Unpack[PromptOptions]) -> None:
         """Makes a function a prompt; the same as `prompt` for functions that exist already."""
-        _known("prompt", options, PromptOptions)
+        _known("prompt", options.get("name"), options, PromptOptions)
         options = _given(options, "description")
         _callable("prompt", function)
         signature = schema.read(function)
@@ -226,14 +228,11 @@ class Offering:
                 completions[argument] = numbers[-1]
             if completions:
                 settings["completions"] = completions
-            settings |= {option: bool(options[option]) for option in ("enabled", "replace") if option in options}
+            settings |= {option: options[option] for option in ("enabled", "replace", "scopes") if option in options}
             # Schemas are left alone: the default of a parameter may well be infinite.
             checks.finite("", {option: options.get(option) for option in ("cache", "annotations", "size")})
             if "cache" in options:
                 settings["cache"] = options["cache"]
-            if "scopes" in options:
-                checks.scopes("scopes", options["scopes"])
-                settings["scopes"] = options["scopes"]
             text = encode(settings).decode() if settings else ""
             self._tell(kind, name, encode(definition).decode(), text, numbers[0])
         except BaseException:
@@ -267,7 +266,7 @@ def _callable(what: str, function: object) -> None:
             f"such as app.add_{what}(Shop.buy)"
         )
     if not callable(function):
-        raise MisuseError(f"{what}: expected a function, got {function!r}")
+        raise MisuseError(f"{what}: expected a function, got {checks.shown(function)}")
 
 
 def _judged(takes: schema.Arguments) -> dict[str, Any]:
@@ -284,6 +283,9 @@ def _given(options: D, *meant: str) -> D:
     return cast(D, {name: value for name, value in members.items() if value is not None or name in meant})
 
 
-def _known(what: str, options: Any, known: type) -> None:
+def _known(kind: str, name: object, options: Any, known: type) -> None:
+    what = f"{kind} {json.dumps(name)}" if isinstance(name, str) and name else kind
     if options.keys() - known.__annotations__.keys():
         checks.known_options(what, options, known)
+    if options.get("name") == "":
+        raise MisuseError(f'{kind} "name": expected a string that is not empty, got ""')

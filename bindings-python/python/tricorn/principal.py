@@ -84,14 +84,16 @@ class Principal:
 
 def _named(name: str, value: object) -> None:
     if not isinstance(value, str):
-        raise MisuseError(f"Principal: {name}: expected text, got a {type(value).__qualname__}; give str() of it")
+        raise MisuseError(f"Principal: {name}: expected a string, got {checks.type_of(value)}")
     if not value:
-        raise MisuseError(f"Principal: {name}: expected text that is not empty: it tells one principal from another")
+        raise MisuseError(
+            f"Principal: {name}: expected a string that is not empty: it tells one principal from another"
+        )
 
 
 def _listed(scopes: object) -> list[str]:
     if isinstance(scopes, str):
-        raise MisuseError("Principal: scopes: expected a list of texts, got one text; give its .split()")
+        raise MisuseError("Principal: scopes: expected a list of strings, got a string: split it")
     checks.scopes("Principal: scopes", scopes)
     return list(cast("Collection[str]", scopes))
 
@@ -100,8 +102,8 @@ def _read(claims: object) -> dict[str, Any]:
     if claims is None:
         return {}
     if not isinstance(claims, Mapping):
-        got = type(claims).__qualname__
-        raise MisuseError(f"Principal: claims: expected a dictionary, got a {got}; give the token's decoded payload")
+        got = checks.type_of(claims)
+        raise MisuseError(f"Principal: claims: expected an object, got {got}; give the token's decoded payload")
     read = dict(cast("Mapping[object, object]", claims))
     if odd := [key for key in read if not isinstance(key, str)]:
         got = type(odd[0]).__qualname__
@@ -122,8 +124,8 @@ def _seconds(expires_at: object) -> int | float | None:
         return expires_at.timestamp()
     is_number = isinstance(expires_at, (int, float)) and not isinstance(expires_at, bool)
     if expires_at is not None and not (is_number and math.isfinite(cast("float", expires_at))):
-        got = repr(expires_at) if is_number else f"a {type(expires_at).__qualname__}"
-        why = "expected seconds since 1970, such as the token's `exp`, or a datetime with a timezone"
+        got = repr(expires_at) if is_number else checks.type_of(expires_at)
+        why = 'expected seconds since 1970, such as the token\'s "exp", or a date'
         raise MisuseError(f"Principal: expires_at: {why}, got {got}")
     return cast("int | float | None", expires_at)
 

@@ -218,7 +218,7 @@ def reading(uri: str | Resource) -> Generator[Request[ReadResourceResult]]:
 def _uri(what: str, uri: str | Resource) -> str:
     where = uri.uri if isinstance(uri, Resource) else uri
     if not isinstance(cast("object", where), str):
-        raise MisuseError(f"{what}: uri: expected text or a Resource, got {where!r}; give str() of a URL")
+        raise MisuseError(f"{what}: uri: expected a string, got {checks.shown(where)}")
     return where
 
 
@@ -393,7 +393,7 @@ def together_with(settings: str, questions: Sequence[Asked], judged: bool = Fals
 def with_meta(method: str, params: Mapping[str, Any] | None, options: RequestOptions) -> bytes | None:
     """The parameters of a request as JSON text, with the `_meta` that its options give."""
     if params is not None:
-        checks.mapping(f"{method}: params", params)
+        checks.mapping(f"{method}: parameters", params)
     meta = options.get("meta")
     if meta is not None:
         checks.mapping(f"{method}: meta", meta)
@@ -408,7 +408,7 @@ def notified(method: str, params: Mapping[str, Any] | None) -> bytes | None:
     checks.text("notify: method", method)
     if params is None:
         return None
-    checks.mapping(f"{method}: params", params)
+    checks.mapping(f"{method}: parameters", params)
     return encode_params(method, params)
 
 

@@ -225,7 +225,7 @@ def define(
     if name == "<lambda>":
         name = uri
     if kind == "resource_template" and "size" in options:
-        raise MisuseError(f"resource template {uri!r}: size: only a resource has one")
+        raise MisuseError(f'resource template "{uri}": the option "size" is for resources')
     values = {
         "uri" if kind == "resource" else "uriTemplate": uri,
         "name": name,

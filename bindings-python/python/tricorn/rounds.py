@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
+from . import checks
 from .ask import convert
 from .encoding import encode
 from .errors import MisuseError
@@ -27,7 +28,7 @@ async def ask_all(context: Context[Any], questions: Iterable[Question[Any]], opt
     several = list(questions)
     for one in several:
         if not isinstance(one, Question):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may not check types
-            raise MisuseError(f"ask_all: expected a Question, got {one!r}")
+            raise MisuseError(f"ask_all: expected a Question, got {checks.shown(one)}")
     together = as_asked(several, options)
     asked = [asyncio.ensure_future(context._ask(one, options, together)) for one in several]
     try:
@@ -41,7 +42,7 @@ async def ask_all(context: Context[Any], questions: Iterable[Question[Any]], opt
 async def step(context: Context[Any], name: str, function: Callable[[], object], type: Any) -> Any:  # noqa: A002
     """Does a step, unless an earlier run has; it waits for nothing in a worker thread, see `finished`."""
     if not callable(function):
-        raise MisuseError(f"step: expected a function, got {function!r}")
+        raise MisuseError(f"step: expected a function, got {checks.shown(function)}")
     host, key = context._host, context._key
     done = host.bridge.step(key, name)
     if done is None:

@@ -293,6 +293,8 @@ class Server(Offer):
         elif state is not None:
             self._host.state = state
         self._host.extensions.update(_declared(settings))
+        if isinstance(extensions, (str, bytes)) or not isinstance(cast(object, extensions), Iterable):
+            raise MisuseError(f"extensions: expected a list of extensions, got {checks.shown(extensions)}")
         for extension in extensions:
             self.add_extension(extension)
         self._closed = False
@@ -606,7 +608,9 @@ def _check_host(host: object, port: object) -> None:
         raise MisuseError(f"host: expected a name or an address, got the URL {host!r}")
     name, _, number = host.rpartition(":")
     if number.isdigit() and name and (":" not in name or name.endswith("]")):
-        raise MisuseError(f"host: {host!r} has a port in it, besides port={port}: host={name!r}, port={number}")
+        why = 'expected a name or an address without a port, such as "0.0.0.0"'
+        fix = 'the port is an option of its own: "port"'
+        raise MisuseError(f'HTTP option "host": {why}, got {checks.shown(host)} ({fix})')
 
 
 def _refuse_loop() -> None:
@@ -629,7 +633,7 @@ def _http_options(what: str, options: HttpOptions) -> HttpOptions:
         if unknown & {"host", "port"}:
             name = sorted(unknown)[0]
             raise MisuseError(f"{what}: option {name!r} means nothing here: whoever mounts the server listens")
-        checks.known_options(what, options, HttpOptions)
+        checks.known_options("HTTP options", options, HttpOptions)
     return options
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -102,27 +102,29 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
     def _check(self) -> None:
         for name in ("issuer", "jwks_uri", "resource", "resource_name", "resource_documentation"):
             if (value := getattr(self, name)) is not None:
-                checks.secret(f"auth.{name}", value)
+                checks.secret(f"auth: {name}", value)
         for name in ("audiences", "authorization_servers"):
-            checks.texts(f"auth.{name}", getattr(self, name))
+            checks.secrets(f"auth: {name}", getattr(self, name))
         for name in ("required_scopes", "scopes_supported"):
-            checks.scopes(f"auth.{name}", getattr(self, name))
-        checks.a("auth.scope_implies", self.scope_implies, Mapping)
+            checks.scopes(f"auth: {name}", getattr(self, name))
+        checks.a("auth: scope_implies", self.scope_implies, Mapping)
         for scope, narrower in self.scope_implies.items():
-            checks.scopes("auth.scope_implies", [scope])
-            checks.scopes(f"auth.scope_implies.{scope}", narrower)
+            checks.scopes("auth: scope_implies", [scope])
+            checks.scopes(f"auth: scope_implies: {scope}", narrower)
         if self.introspection is not None:
-            checks.a("auth.introspection", self.introspection, Introspection)
+            checks.a("auth: introspection", self.introspection, Introspection)
             for name in ("url", "client_id", "client_secret"):
-                checks.secret(f"auth.introspection.{name}", getattr(self.introspection, name))
+                checks.secret(f"auth: introspection.{name}", getattr(self.introspection, name))
         for name in ("clock_skew", "timeout"):
-            checks.seconds(f"auth.{name}", getattr(self, name))
+            checks.seconds(f"auth: {name}", getattr(self, name))
 
     def to_wire(self, host: Host) -> dict[str, Any]:
         """As the engine takes it; the verifier gets its place in the table of `host`."""
         self._check()
         wire = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
         if self.verifier is not None:
+            if not callable(cast("object", self.verifier)):
+                raise MisuseError(f"auth: verifier: expected a function, got {checks.type_of(self.verifier)}")
             wire["verifier"] = asked.entry(host, "verifier", _verifying(self.verifier))
         return wire
 

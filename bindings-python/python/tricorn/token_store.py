@@ -93,8 +93,8 @@ def place(host: Host, store: object, threads: Threads) -> object:
         return {"directory": store.directory}
     for name in ("load", "find", "save", "remove"):
         if not callable(getattr(store, name, None)):
-            kind = type(store).__qualname__
-            raise MisuseError(f"store: expected {_PLACES}; this {kind} has no method {name!r}")
+            got = f'{checks.type_of(store)} without the method "{name}"'
+            raise MisuseError(f'option "auth": option "store": expected {_PLACES}, got {got}')
     return {"handler": asked.entry(host, "store", _Kept(host, store, threads)), "reserves": True}
 
 

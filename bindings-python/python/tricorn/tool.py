@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, cast
 
-from . import schema
+from . import checks, schema
 from .content import BLOCKS, CallToolResult, Icon, TaskSupport, Text, ToolAnnotations
 from .encoding import encode
 from .errors import MisuseError, unicode
@@ -112,9 +113,12 @@ def define(
     name = options.get("name") or getattr(function, "__name__", "<lambda>")
     if name == "<lambda>":
         raise MisuseError(f"tool: {function!r} has no name of its own; give it one with name=...")
+    own = options.get("input_schema")
+    if own is not None and not isinstance(cast("object", own), Mapping):
+        raise MisuseError(f"tool {json.dumps(name)}: inputSchema: expected a JSON Schema, got {checks.type_of(own)}")
     given: object = options.get("output_schema", output)
     if given is not None and not isinstance(given, Mapping):
-        raise MisuseError(f"tool {name!r}: output_schema: expected a JSON Schema, a mapping, or None, got {given!r}")
+        raise MisuseError(f"tool {json.dumps(name)}: outputSchema: expected a JSON Schema, got {checks.type_of(given)}")
     output = None if given is None else dict(cast("Mapping[str, Any]", given))
     values = {
         "name": name,

@@ -20,6 +20,7 @@ use super::store::{TokenStore, default_store};
 use super::url::is_safe;
 use crate::call::BoxFuture;
 use crate::error::{Error, Result, shown_url};
+use crate::idiom::named;
 use crate::options::setters;
 
 /// The most steps of past logins that are remembered.
@@ -369,7 +370,7 @@ impl Auth {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is missing or wrong.
     pub(crate) fn check(&self) -> Result<()> {
-        let wrong = |name: &str, why: &str| Err(Error::misuse(format!("option \"auth\": {name:?}: {why}")));
+        let wrong = |name: &str, why: &str| Err(Error::misuse(format!("option \"auth\": {:?}: {why}", named(name))));
         crate::options::seconds("login_timeout", self.login_timeout)?;
         if self.client_metadata_url.as_deref().is_some_and(|url| !is_document_url(url)) {
             return wrong("client_metadata_url", "expected an https URL with a path");
@@ -392,7 +393,7 @@ impl Auth {
             return wrong("token", "expected visible ASCII without spaces");
         }
         if self.client_secret.is_some() && self.client_id.is_none() {
-            return wrong("client_id", "a client_secret belongs to a client_id");
+            return wrong("client_id", &format!("a {} belongs to a {}", named("client_secret"), named("client_id")));
         }
         let assertion = self.assertions.is_some();
         match self.granted() {

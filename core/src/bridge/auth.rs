@@ -54,7 +54,7 @@ struct Functions {
 
 /// Store of logins.
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "expected \"memory\", \"file\", \"keychain\" or a store (given otherwise)")]
 enum Place {
     Named(String),
     Directory(InDirectory),
@@ -115,7 +115,12 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
             });
         }
         (None, None) => {}
-        _ => return Err(Error::misuse("option \"auth\": \"redirect_uri\" and \"callback\" go together: give both")),
+        _ => {
+            return Err(Error::misuse(format!(
+                "option \"auth\": {:?} and \"callback\" go together: give both",
+                crate::idiom::named("redirect_uri")
+            )));
+        }
     }
     if let Some(handler) = functions.tokens {
         #[derive(Deserialize)]

@@ -11,9 +11,10 @@ use super::origin::Started;
 use super::{Bridge, HostHandler, lock};
 use crate::call::{CallOptions, Middleware};
 use crate::client::{self, Change, ClientOptions, Events, Handlers, Listening, Roots, Target};
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
+use crate::options::type_of;
 use crate::protocol::Opening;
 use crate::protocol::revision::{Method, Revision, shape};
 use crate::server;
@@ -65,19 +66,22 @@ pub(super) fn variables(options: &str) -> Result<(BTreeMap<String, String>, Cow<
     let given = match given {
         Value::Null => Map::new(),
         Value::Object(given) => given,
-        other => return Err(wrong_variable(&other)),
+        other => {
+            let got = type_of(&other);
+            let why = format!("client options: option \"variables\": expected an object of strings, got {got}");
+            return Err(Error::misuse(why));
+        }
     };
     let text = |(name, value): (String, Value)| match value {
         Value::String(text) => Ok((name, text)),
-        other => Err(wrong_variable(&json!({name: other}))),
+        other => {
+            let got = type_of(&other);
+            let why = format!("client options: option \"variables\": {name:?}: expected a string, got {got}");
+            Err(Error::misuse(why))
+        }
     };
     let given = given.into_iter().map(text).collect::<Result<_>>()?;
     Ok((given, Cow::Owned(Value::Object(members).to_string())))
-}
-
-fn wrong_variable(got: &Value) -> Error {
-    let got = shortened(&got.to_string(), 60).into_owned();
-    Error::misuse(format!("client options: option \"variables\": expected texts by name, got {got}"))
 }
 
 /// State of the client's connection.

@@ -307,10 +307,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on messages name options in camelCase, as the host's language writes them: `maxMessageBytes`. For all bridges of
-/// this process; they are of one language.
-pub fn name_options_in_camel_case() {
-    crate::error::name_in_camel_case();
+/// Sets the way in which error messages name options, `max_message_bytes` or `maxMessageBytes`, and count times, in seconds
+/// or milliseconds. For all bridges of this process, which has one host language. Default: snake case and seconds.
+pub fn set_idiom(camel_case: bool, milliseconds: bool) {
+    crate::idiom::set(camel_case, milliseconds);
 }
 
 impl Bridge {

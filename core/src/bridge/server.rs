@@ -9,7 +9,7 @@ use super::middleware::timing_of;
 use super::origin::current;
 use super::{Bridge, HostHandler, principal};
 use crate::call::{Context, Handler, Reply};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
 use crate::model::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
@@ -103,7 +103,7 @@ pub(super) fn add(
     options: &str,
     handler: u32,
 ) -> Result<()> {
-    let kind = kind_of(kind)?;
+    let (word, kind) = (kind.replace('_', " "), kind_of(kind)?);
     let of: Option<Weak<dyn Any + Send + Sync>> = match place {
         Place::Server(server) => Some(server.weak()),
         Place::Session(_) => None,
@@ -113,7 +113,9 @@ pub(super) fn add(
     };
     // First, so that the host hears of it whatever is wrong with the rest.
     let handler = host(handler);
-    let Added { parameters, enabled, replace, hints, scopes, judged } = parameters(&host, options)?;
+    let read = |what: &str| parameters(&host, what, options);
+    let Added { parameters, enabled, replace, hints, scopes, judged } =
+        read("options").or_else(|_| read(&format!("{word} {:?}", name_in(kind, definition))))?;
     if hints != CacheHints::new() && !matches!(kind, Kind::Resource | Kind::ResourceTemplate) {
         return Err(Error::misuse("options: option \"cache\": only what is read has it, a resource or a template"));
     }
@@ -208,8 +210,18 @@ impl Drop for OwnedHandler {
     }
 }
 
-fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, options: &str) -> Result<Added> {
-    let options: AddOptions = crate::options::read("options", options)?;
+/// The name of a definition, for a message.
+fn name_in(kind: Kind, definition: &str) -> String {
+    name_of(kind, &serde_json::from_str(definition).unwrap_or_default())
+}
+
+fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, what: &str, options: &str) -> Result<Added> {
+    let options: AddOptions = crate::options::read(what, options)?;
+    if let Some(scope) = options.scopes.iter().find(|scope| scope.split_whitespace().ne([scope.as_str()])) {
+        let fix = if scope.trim().is_empty() { "; leave it out" } else { ": split it" };
+        let why = format!("expected one scope in each string, got {:?}{fix}", shortened(scope, 60));
+        return Err(Error::misuse(format!("{what}: option \"scopes\": {why}")));
+    }
     let mut parameters = Parameters::of(options.parameters);
     for (name, handler) in options.completions {
         parameters.completions.push((name, host(handler)));

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::idiom;
 use crate::jsonrpc::RawJson;
 use crate::model::{TaskMetadata, TraceContext};
 use crate::protocol::Origin;
@@ -172,7 +173,11 @@ impl CallOptions {
         for (name, value) in members {
             let time = || {
                 let Some(number) = value.as_f64() else {
-                    return Err(Error::misuse(format!("request option {name:?}: expected seconds, got {value}")));
+                    return Err(Error::misuse(format!(
+                        "request option {:?}: expected {}, got {value}",
+                        idiom::named(&name),
+                        idiom::unit()
+                    )));
                 };
                 crate::options::seconds(&name, number)
             };

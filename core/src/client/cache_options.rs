@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::cache::CacheStore;
 use crate::error::{Error, Result, shortened};
+use crate::idiom::named;
 use crate::options::setters;
 use crate::store::MemoryCache;
 
@@ -118,7 +119,7 @@ impl CacheOptions {
         for (name, value) in [("max_entries", self.max_entries), ("max_bytes", self.max_bytes)] {
             if value == 0 {
                 let why = "expected at least 1, got 0; false keeps nothing";
-                return Err(Error::misuse(format!("client option \"cache\": {name:?}: {why}")));
+                return Err(Error::misuse(format!("client option \"cache\": {:?}: {why}", named(name))));
             }
         }
         if self.shared && !matches!(self.place, Where::Own) {
@@ -143,11 +144,13 @@ impl CacheOptions {
     }
 
     fn of(members: Map<String, Value>) -> Result<Self> {
+        const MEMBERS: [&str; 7] =
+            ["enabled", "max_entries", "max_bytes", "stale_on_error", "shared", "scope", "store"];
         let mut options = Self::default();
         for (name, value) in members.into_iter().filter(|(_, value)| !value.is_null()) {
             let wrong = |expected: &str| {
                 let got = shortened(&value.to_string(), 60).into_owned();
-                Error::misuse(format!("{name:?}: expected {expected}, got {got}"))
+                Error::misuse(format!("{:?}: expected {expected}, got {got}", named(&name)))
             };
             let flag = || value.as_bool().ok_or_else(|| wrong("true or false"));
             let count = || {
@@ -162,10 +165,7 @@ impl CacheOptions {
                 "shared" => options.shared = flag()?,
                 "scope" => options.scope = Some(value.as_str().ok_or_else(|| wrong("a string"))?.to_owned()),
                 _ => {
-                    return Err(Error::misuse(format!(
-                        "{name:?}: unknown, expected \"enabled\", \"max_entries\", \"max_bytes\", \"stale_on_error\", \
-                         \"shared\", \"scope\" or \"store\""
-                    )));
+                    return Err(Error::misuse(crate::options::unknown_in_words(&name, &MEMBERS)));
                 }
             }
         }
@@ -195,7 +195,7 @@ mod tests {
         for (text, said) in [
             (r#"{"max_bytes": 0}"#, "\"cache\": \"max_bytes\": expected an integer of at least 1, got 0"),
             (r#"{"shared": "yes"}"#, "\"cache\": \"shared\": expected true or false, got \"yes\""),
-            (r#"{"ttl": 5}"#, "\"cache\": \"ttl\": unknown, expected \"enabled\""),
+            (r#"{"ttl": 5}"#, "\"cache\": unknown option \"ttl\", expected one of enabled"),
             ("7", "\"cache\": expected true, false or an object, got 7"),
         ] {
             let error = cache(text).expect_err("wrong");

@@ -307,10 +307,9 @@ impl Client {
         let ended = self.finished(&task.task_id, requestor.clone(), &each, patience);
         let ended = match within {
             None => ended.await,
-            Some((most, rest)) => tasks::within(&requestor, rest, ended).await.unwrap_or_else(|| {
-                let message = format!("no answer to \"tools/call\" within {} s (max_timeout)", most.as_secs_f64());
-                Err(Error::new(ErrorKind::Timeout, message))
-            }),
+            Some((most, rest)) => tasks::within(&requestor, rest, ended)
+                .await
+                .unwrap_or_else(|| Err(Error::late("tools/call", most, "max_timeout"))),
         };
         let id = &task.task_id;
         let ended = ended.map_err(|error| match error.kind() {

@@ -9,6 +9,7 @@ use super::Auth;
 use super::{CacheOptions, Carried, Stderr};
 use crate::call::{TaskOptions, TraceSource};
 use crate::error::{Error, Result, shortened, shown_url};
+use crate::idiom::named;
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation, TASKS_EXTENSION, check_extension};
 use crate::options::{seconds, setters};
@@ -243,8 +244,9 @@ impl ClientOptions {
         ] {
             seconds(name, value)?;
         }
-        if self.capabilities.as_ref().is_some_and(|c| !c.is_object()) {
-            return Err(Error::misuse("client option \"capabilities\": expected an object"));
+        if let Some(other) = self.capabilities.as_ref().filter(|c| !c.is_object()) {
+            let got = shortened(&other.to_string(), 60).into_owned();
+            return Err(Error::misuse(format!("client option \"capabilities\": expected an object, got {got}")));
         }
         for (name, value) in [
             ("max_message_bytes", self.max_message_bytes),
@@ -254,7 +256,7 @@ impl ClientOptions {
             ("max_in_flight", self.max_in_flight),
         ] {
             if value == 0 {
-                return Err(Error::misuse(format!("client option {name:?}: expected at least 1, got 0")));
+                return Err(Error::misuse(format!("client option {:?}: expected at least 1, got 0", named(name))));
             }
         }
         Ok(())
@@ -535,7 +537,8 @@ impl Target {
                         Value::String(text) => Some(text),
                         other => {
                             return Err(Error::misuse(format!(
-                                "target \"env\": {name:?}: expected a string or null, got {other}"
+                                "target \"env\": {name:?}: expected a string or null, got {}",
+                                crate::options::type_of(&other)
                             )));
                         }
                     };
@@ -543,7 +546,10 @@ impl Target {
                 }
             }
             other => {
-                return Err(Error::misuse(format!("target \"env\": expected an object, got {other}")));
+                return Err(Error::misuse(format!(
+                    "target \"env\": expected an object, got {}",
+                    crate::options::type_of(&other)
+                )));
             }
         }
         match (wire.url, wire.command) {
@@ -558,10 +564,15 @@ impl Target {
             (None, Some(line)) => {
                 // Without an argument list the command may be a whole command line.
                 let (command, args) = match wire.args {
+                    Some(_) if line.is_empty() => {
+                        return Err(Error::misuse("target \"command\": expected a program, got \"\""));
+                    }
                     Some(args) => (line, args),
                     None => {
                         let mut words = split(&line)?.into_iter();
-                        let command = words.next().ok_or_else(|| Error::misuse("target \"command\": empty"))?;
+                        let command = words
+                            .next()
+                            .ok_or_else(|| Error::misuse("target \"command\": expected a program, got \"\""))?;
                         (command, words.collect())
                     }
                 };

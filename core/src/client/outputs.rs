@@ -73,7 +73,11 @@ impl Ready {
     fn usable(&self, tool: &str) -> Result<()> {
         let Err(error) = &self.0 else { return Ok(()) };
         let why = shortened(error.message(), 300);
-        let message = format!("tool {:?} was not called: {why} (option \"validate_output\")", shortened(tool, 100));
+        let message = format!(
+            "tool {:?} was not called: {why} (option {:?})",
+            shortened(tool, 100),
+            crate::idiom::named("validate_output")
+        );
         Err(Error::new(ErrorKind::PeerMisbehaved, message).received())
     }
 

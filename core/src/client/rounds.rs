@@ -102,9 +102,8 @@ impl Client {
                         match running.over.unless(late.unless(client.connected.hub.over.unless(rest))).await {
                             Some(Some(Some(outcome))) => done(outcome),
                             Some(None) => {
-                                let seconds = resent.max_timeout.unwrap_or_default().as_secs_f64();
-                                let message = format!("no answer to {of:?} within {seconds} s (max_timeout)");
-                                done(Err(Error::new(ErrorKind::Timeout, message)));
+                                let time = resent.max_timeout.unwrap_or_default();
+                                done(Err(Error::late(&of, time, "max_timeout")));
                             }
                             Some(Some(None)) => {
                                 done(Err(Error::closed("the connection ended between two rounds of questions")))

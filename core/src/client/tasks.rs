@@ -250,10 +250,9 @@ impl Client {
         let work = async move {
             let Some((time, name)) = limit else { return handle.outcome(&options, false).await };
             let requestor = handle.client.asking(&options);
-            tasks::within(&requestor, time, handle.outcome(&options, true)).await.unwrap_or_else(|| {
-                let message = format!("no answer to \"tasks/result\" within {} s ({name})", time.as_secs_f64());
-                Err(Error::new(ErrorKind::Timeout, message))
-            })
+            tasks::within(&requestor, time, handle.outcome(&options, true))
+                .await
+                .unwrap_or_else(|| Err(Error::late("tasks/result", time, name)))
         };
         tasks::following(&link, work, done)
     }

@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, shortened};
+use crate::idiom;
+use crate::options::unknown_in_words;
 
 /// The longest time that a hint says: what every JSON reader can hold.
 const MAX_MS: u64 = (1 << 53) - 1;
@@ -105,8 +107,11 @@ impl CacheHints {
             None | Some(Value::Null) => {}
             Some(value) => {
                 let time = value.as_f64().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-                let got = shortened(&value.to_string(), 60).into_owned();
-                let wrong = || Error::misuse(format!("\"ttl\": expected seconds of at least 0, got {got}"));
+                let wrong = || {
+                    let got = value.as_f64().map(|seconds| idiom::number(seconds).to_string());
+                    let got = got.unwrap_or_else(|| shortened(&value.to_string(), 60).into_owned());
+                    Error::misuse(format!("\"ttl\": expected {} of at least 0, got {got}", idiom::unit()))
+                };
                 hints.ttl = Some(time.ok_or_else(wrong)?);
             }
         }
@@ -134,7 +139,7 @@ impl CacheHints {
         let hints = Self::take(&mut members)?;
         match members.keys().next() {
             None => Ok(hints),
-            Some(other) => Err(Error::misuse(format!("{other:?}: unknown, expected \"ttl\" or \"scope\""))),
+            Some(other) => Err(Error::misuse(unknown_in_words(other, &["ttl", "scope"]))),
         }
     }
 }
@@ -160,7 +165,7 @@ mod tests {
             (json!({"ttl": -1}), "\"ttl\": expected seconds of at least 0, got -1"),
             (json!({"ttl": "1"}), "\"ttl\": expected seconds of at least 0, got \"1\""),
             (json!({"scope": "all"}), "\"scope\": expected \"public\" or \"private\", got \"all\""),
-            (json!({"tll": 1}), "\"tll\": unknown, expected \"ttl\" or \"scope\""),
+            (json!({"tll": 1}), "unknown option \"tll\", did you mean \"ttl\"?"),
             (json!(5), "expected an object with \"ttl\" and \"scope\", got 5"),
         ] {
             assert_eq!(CacheHints::read(&wrong).expect_err("wrong").message(), said);

@@ -109,7 +109,8 @@ impl Tool {
                 )));
             }
             Some(other) => {
-                return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected an object, got {other}")));
+                let got = crate::options::type_of(other);
+                return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected a JSON Schema, got {got}")));
             }
             None => return Err(Error::misuse(format!("tool \"{name}\": inputSchema: missing"))),
         }

@@ -126,7 +126,7 @@ impl TraceContext {
             given[place] = match value {
                 Value::Null => None,
                 Value::String(text) => Some(text.as_str()),
-                other => return Err(Error::misuse(format!("trace context: {name:?}: expected text, got {other}"))),
+                other => return Err(Error::misuse(format!("trace context: {name:?}: expected a string, got {other}"))),
             };
         }
         let [traceparent, tracestate, baggage] = given;
@@ -324,7 +324,7 @@ mod tests {
             (json!([]), "expected an object"),
             (json!({}), "got none"),
             (json!({"traceParent": PARENT}), "\"traceParent\": expected one of"),
-            (json!({"traceparent": 1}), "\"traceparent\": expected text"),
+            (json!({"traceparent": 1}), "\"traceparent\": expected a string"),
             (json!({"tracestate": "a=1"}), "a \"traceparent\" beside it"),
             (json!({"traceparent": PARENT, "tracestate": "a"}), "\"tracestate\": expected"),
             (json!({"baggage": "k"}), "\"baggage\": expected"),

@@ -8,8 +8,10 @@ use super::origin::Origin;
 use super::pending::{CallId, Route};
 use super::revision::{Method, Revision};
 use crate::error::{Error, Result};
+use crate::idiom::{named, unit};
 use crate::jsonrpc::{DecodeError, Id, Message, RawJson};
 use crate::model::{CacheHints, Capabilities, SubscriptionFilter};
+use crate::options::seconds;
 use bytes::Bytes;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -88,16 +90,12 @@ impl KeepAlive {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for a value that is no time.
     pub(crate) fn of(interval: f64, timeout: f64) -> Result<Option<Self>> {
-        let time = |name: &str, value: f64| {
-            Duration::try_from_secs_f64(value)
-                .map_err(|_| Error::misuse(format!("option {name:?}: expected seconds of at least 0, got {value}")))
-        };
-        let (interval, timeout) = (time("ping_interval", interval)?, time("ping_timeout", timeout)?);
+        let (interval, timeout) = (seconds("ping_interval", interval)?, seconds("ping_timeout", timeout)?);
         if interval.is_zero() {
             return Ok(None);
         }
         if timeout.is_zero() {
-            return Err(Error::misuse("option \"ping_timeout\": expected more than 0 seconds"));
+            return Err(Error::misuse(format!("option {:?}: expected more than 0 {}", named("ping_timeout"), unit())));
         }
         Ok(Some(Self { interval, timeout }))
     }

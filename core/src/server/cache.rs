@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::Kind;
 use crate::error::{Error, Result, shortened};
 use crate::model::{CacheHints, CacheScope};
+use crate::options::unknown_in_words;
 
 /// Lifetime and scope of a server's answers in its clients' caches (`ttlMs` and `cacheScope`, revision 2026-07-28;
 /// other clients are not told). The default is nothing: 0 and private, because only the server's author knows how often
@@ -115,13 +116,13 @@ impl CacheOptions {
         options.read = named("read")?;
         match members.keys().next() {
             None => Ok(options),
-            Some(other) => Err(Error::misuse(format!(
-                "{other:?}: unknown, expected \"ttl\", \"scope\", \"discover\", \"tools\", \"prompts\", \"resources\", \
-                 \"resource_templates\" or \"read\""
-            ))),
+            Some(other) => Err(Error::misuse(unknown_in_words(other, &MEMBERS))),
         }
     }
 }
+
+/// Members of the option `cache`.
+const MEMBERS: [&str; 8] = ["ttl", "scope", "discover", "tools", "prompts", "resources", "resource_templates", "read"];
 
 fn take(members: &mut Map<String, Value>, name: &str) -> Result<CacheHints> {
     match members.shift_remove(name) {
@@ -205,6 +206,6 @@ mod tests {
             assert_eq!(CacheOptions::parse(wrong).expect_err("wrong").message(), said);
         }
         let unknown = CacheOptions::parse(json!({"tool": {}})).expect_err("wrong");
-        assert!(unknown.message().starts_with("\"tool\": unknown, expected \"ttl\""), "{unknown}");
+        assert!(unknown.message().starts_with("unknown option \"tool\", did you mean \"tools\"?"), "{unknown}");
     }
 }

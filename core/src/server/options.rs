@@ -6,6 +6,7 @@ use crate::call::TaskOptions;
 #[cfg(feature = "runtime")]
 use crate::call::rounds::{SealOptions, Sealer};
 use crate::error::{Error, Result, shortened};
+use crate::idiom::named;
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::check_icons;
 use crate::protocol::KeepAlive;
@@ -92,7 +93,7 @@ const OWN: [(&str, &str); 2] = [("logging", "it is always there"), ("tasks", "sw
 /// Reads capabilities: each of a list of names is one without details.
 fn names_or_members<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Map<String, Value>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected names of capabilities, or an object")]
+    #[serde(untagged, expecting = "expected names of capabilities, or an object (given otherwise)")]
     enum Given {
         Names(Vec<String>),
         Members(Map<String, Value>),
@@ -187,11 +188,11 @@ impl ServerOptions {
             ("max_request_state_bytes", self.max_request_state_bytes),
         ] {
             if value == 0 {
-                return Err(Error::misuse(format!("server option {name:?}: expected at least 1, got 0")));
+                return Err(Error::misuse(format!("server option {:?}: expected at least 1, got 0", named(name))));
             }
         }
         if self.max_memory == Some(0) {
-            return Err(Error::misuse("server option \"max_memory\": expected at least 1, got 0"));
+            return Err(Error::misuse(format!("server option {:?}: expected at least 1, got 0", named("max_memory"))));
         }
         spoken("server", self.revision.as_deref())?;
         crate::options::seconds("request_state_ttl", self.request_state_ttl)?;

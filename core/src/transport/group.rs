@@ -59,8 +59,8 @@ fn deadline(
                 return future.await;
             }
             in_time(within, users, future).await.unwrap_or_else(|| {
-                let seconds = within.as_secs_f64();
-                Err(Error::new(ErrorKind::Timeout, format!("the server was not connected within {seconds} s")))
+                let time = crate::idiom::time(within);
+                Err(Error::new(ErrorKind::Timeout, format!("the server was not connected within {time}")))
             })
         }));
         (&mut task.0).await.unwrap_or_else(|e| Err(Error::new(ErrorKind::Transport, format!("connecting failed: {e}"))))

@@ -134,10 +134,10 @@ impl Hearing {
     fn too_long(&mut self, peer: &Arc<Peer>, line: &Oversized) {
         let (bytes, limit) = (line.bytes, self.limits.max_message_bytes);
         let message = if line.is_over_budget {
-            let option = crate::error::named("max_memory");
+            let option = crate::idiom::named("max_memory");
             format!("the server sent a message of {bytes} bytes, more than this process may still keep ({option})")
         } else {
-            let option = crate::error::named("max_message_bytes");
+            let option = crate::idiom::named("max_message_bytes");
             format!("the server sent a message of {bytes} bytes, longer than the limit of {limit} ({option})")
         };
         let mut told = false;

@@ -3,7 +3,7 @@
 use super::parse::Reader;
 use super::{cargo_has, present};
 use crate::place::{self, Lang};
-use crate::{setup, stamp, tool};
+use crate::{setup, stamp, surface, tool};
 use anyhow::Context;
 use std::path::Path;
 use std::process::Command;
@@ -145,6 +145,11 @@ fn python() -> Vec<Step> {
             Err(why) => skip("python pyright", why),
         },
         check("python stubtest", at("stubtest"), &["tricorn._core", "--mypy-config-file", "pyproject.toml"]),
+        match surface::python(false) {
+            Ok(command) => step("python surface", command, 2, Reader::Status),
+            Err(why) => skip("python surface", why.to_string()),
+        },
+        step("python wrong uses", program(at("python"), &["tests/cases/misuse_check.py"]), 5, Reader::Status),
         package("python", "pytest"),
         // Tests run against the package that a user installs.
         step("python pytest", program(place::target("package/python/venv/bin/python"), &pytest), 10, Reader::Pytest),
@@ -162,6 +167,8 @@ fn node() -> Vec<Step> {
         check("node types", bin("tsc"), &["-p", "bindings-node", "--noEmit"]),
         check("node types of tests", bin("tsc"), &["-p", "bindings-node/test", "--noEmit"]),
         check("node types of guides", bin("tsc"), &["-p", "examples/guides/node", "--noEmit"]),
+        step("node surface", surface::node(false), 2, Reader::Status),
+        step("node wrong uses", program("node", &["tests/cases/misuse_check.mjs"]), 5, Reader::Status),
         package("node", "test"),
         step("node test", tests, 10, Reader::Tap),
     ]

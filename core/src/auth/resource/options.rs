@@ -11,6 +11,7 @@ use crate::auth::secret::Secret;
 use crate::auth::url::{Parts, is_safe};
 use crate::call::BoxFuture;
 use crate::error::{Error, Result, shown_url};
+use crate::idiom::{named, time, unit};
 use crate::model::Principal;
 
 /// The most seconds that clocks may differ by.
@@ -243,7 +244,7 @@ impl Auth {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is wrong or missing.
     pub(crate) fn check(&self, derived: bool) -> Result<()> {
-        let wrong = |name: &str, why: String| Err(Error::misuse(format!("Auth option {name:?}: {why}")));
+        let wrong = |name: &str, why: String| Err(Error::misuse(format!("option \"auth\": {:?}: {why}", named(name))));
         let plain = |url: &str| is_safe(url) && !url.contains('#') && Parts::of(url).is_some_and(|url| !url.has_user());
         let url = |name: &str, url: &str| match plain(url) {
             true => Ok(()),
@@ -292,7 +293,11 @@ impl Auth {
             return wrong("audiences", "expected names of this server, got an empty one".into());
         }
         if self.clock_skew > MAX_CLOCK_SKEW {
-            let why = format!("expected at most {MAX_CLOCK_SKEW} s, got {} s", self.clock_skew);
+            let why = format!(
+                "expected at most {}, got {}",
+                time(Duration::from_secs(MAX_CLOCK_SKEW)),
+                time(Duration::from_secs(self.clock_skew))
+            );
             return wrong("clock_skew", format!("{why}: so long a token is taken after its end"));
         }
         if let Some(page) = self.resource_documentation.as_deref().filter(|page| Parts::of(page).is_none()) {
@@ -313,7 +318,7 @@ impl Auth {
             }
         }
         if self.timeout.is_zero() {
-            return wrong("timeout", "expected more than 0 s".into());
+            return wrong("timeout", format!("expected more than 0 {}", unit()));
         }
         Ok(())
     }

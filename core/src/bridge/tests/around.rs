@@ -146,7 +146,7 @@ async fn built_in_middleware_has_a_name() {
         (r#"{"kind": "cache"}"#, "expected one of \"logging\""),
         (r#"{"kind": "rate_limit"}"#, "\"per_second\": missing"),
         (r#"{"kind": "rate_limit", "per_second": 0}"#, "more than 0"),
-        (r#"{"kind": "concurrency_limit", "max": 0}"#, "\"max\": missing, expected at least 1"),
+        (r#"{"kind": "concurrency_limit", "max": 0}"#, "\"max\": expected a number of at least 1, got 0"),
         (r#"{"kind": "timing", "maxx": 1}"#, "did you mean \"max\""),
     ] {
         let error = it.server.add_builtin(options).expect_err(part);

@@ -63,7 +63,8 @@ impl Sealer {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for no secrets and one that is too short; no randomness.
     pub(crate) fn new(options: &SealOptions<'_>) -> Result<Self> {
-        let wrong = |why: &str| Err(Error::misuse(format!("option \"request_state_keys\": {why}")));
+        let wrong =
+            |why: &str| Err(Error::misuse(format!("option {:?}: {why}", crate::idiom::named("request_state_keys"))));
         let keys = match options.keys {
             None => vec![Key::of(&random::<32>()?)],
             // A setting that was lost: each process would make up a secret of its own.

@@ -3,6 +3,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use crate::error::{Error, Result};
+use crate::idiom::named;
 use crate::options::seconds;
 use crate::store::TaskRoom;
 
@@ -98,7 +99,7 @@ impl TaskOptions {
             ("max_task_bytes", self.max_task_bytes),
         ] {
             if value == 0 {
-                return Err(Error::misuse(format!("task option {name:?}: expected at least 1, got 0")));
+                return Err(Error::misuse(format!("task option {:?}: expected at least 1, got 0", named(name))));
             }
         }
         for (name, value) in [

@@ -266,10 +266,7 @@ impl Requestor {
         let clock = self.link.clock();
         match first(pin!(self.unbounded(method, params, metadata, options)), pin!(sleep(&*clock, most))).await {
             First::A(outcome) => outcome,
-            First::B(()) => {
-                let message = format!("no answer to {method:?} within {} s (max_timeout)", most.as_secs_f64());
-                Err(Error::new(ErrorKind::Timeout, message))
-            }
+            First::B(()) => Err(Error::late(method, most, "max_timeout")),
         }
     }
 

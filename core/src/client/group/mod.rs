@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 
 use super::{Client, ClientOptions, Handlers};
 use crate::error::{Error, Result};
+use crate::idiom;
 use crate::options::{seconds, setters};
 use crate::protocol::LogLevel;
 
@@ -91,10 +92,10 @@ impl GroupOptions {
         let (timeout, prefix) = (own("connect_timeout"), own("prefix"));
         let mut options = Self::from(ClientOptions::parse(&Value::Object(members).to_string())?);
         let wrong = |name: &str, expected: &str, got: &Value| {
-            Error::misuse(format!("group options: option {name:?}: expected {expected}, got {got}"))
+            Error::misuse(format!("group options: option {:?}: expected {expected}, got {got}", idiom::named(name)))
         };
         if let Some(given) = timeout {
-            options.connect_timeout = given.as_f64().ok_or_else(|| wrong("connect_timeout", "seconds", &given))?;
+            options.connect_timeout = given.as_f64().ok_or_else(|| wrong("connect_timeout", idiom::unit(), &given))?;
         }
         if let Some(given) = prefix {
             options.prefix = match given.as_str() {

@@ -181,8 +181,7 @@ pub(super) fn ask(
         let hub = hub.clone();
         let late = move || {
             if let Some(done) = hub.own.take_back(generation) {
-                let message = format!("no answer to {SUBSCRIBE:?} within {} s ({option})", time.as_secs_f64());
-                done(Err(Error::new(ErrorKind::Timeout, message)));
+                done(Err(Error::late(SUBSCRIBE, time, option)));
             }
         };
         link.clock().later(time, Box::new(late))

@@ -1,6 +1,7 @@
 //! A peer that has been silent for long is asked for a sign of life.
 
 use super::*;
+use crate::idiom;
 
 /// Our own request for that.
 pub(super) const PING: CallId = CallId(u64::MAX - 2);
@@ -114,8 +115,9 @@ impl Connection {
             let peer = if self.facts.role == Role::Client { "server" } else { "client" };
             let error = match error.kind() {
                 ErrorKind::Timeout => {
-                    let seconds = self.facts.keep_alive.map_or(0.0, |keep_alive| keep_alive.timeout.as_secs_f64());
-                    Error::closed(format!("the {peer} did not answer a ping for {seconds} s (ping_timeout)"))
+                    let time = idiom::time(self.facts.keep_alive.map_or(Duration::ZERO, |given| given.timeout));
+                    let option = idiom::named("ping_timeout");
+                    Error::closed(format!("the {peer} did not answer a ping for {time} ({option})"))
                 }
                 kind => Error::new(kind, format!("the {peer} did not answer a ping: {}", error.message())),
             };

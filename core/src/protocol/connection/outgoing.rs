@@ -435,9 +435,8 @@ fn late(outgoing: &Outgoing) -> Error {
         Some(_) => (outgoing.max_timeout, "max_timeout"),
         None => (outgoing.timeout, outgoing.timeout_option),
     };
-    let seconds = time.unwrap_or_default().as_secs_f64();
-    let option = named(option);
-    Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {seconds} s ({option})", outgoing.method))
+    let (time, option) = (crate::idiom::time(time.unwrap_or_default()), named(option));
+    Error::new(ErrorKind::Timeout, format!("no answer to {:?} within {time} ({option})", outgoing.method))
 }
 
 /// A modern result that is complete, or asks for something where that may be; one of another type is nothing this client

@@ -55,7 +55,10 @@ impl Proxies {
         let network = |name: &String| {
             Network::parse(name).ok_or_else(|| {
                 let expected = "expected an address, or a network as 10.0.0.0/8";
-                Error::misuse(format!("HTTP option \"trusted_proxies\": {expected}, got {name:?}"))
+                Error::misuse(format!(
+                    "HTTP option {:?}: {expected}, got {name:?}",
+                    crate::idiom::named("trusted_proxies")
+                ))
             })
         };
         names.iter().map(network).collect::<Result<_>>().map(Self)

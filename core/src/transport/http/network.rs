@@ -15,8 +15,9 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use crate::client::{ClientOptions, HttpTransport};
-use crate::error::named;
+use crate::error::shortened;
 use crate::error::{Error, ErrorKind, Result, shown_url};
+use crate::idiom::named;
 
 /// Way out of this machine, by the options and the environment.
 #[derive(Clone)]
@@ -370,11 +371,21 @@ fn certificates(name: &'static str, given: &str) -> Result<Vec<CertificateDer<'s
 }
 
 fn pem(name: &'static str, given: &str) -> Result<Vec<u8>> {
+    pem_text(given).map_err(|why| Error::misuse(format!("option \"{}\": {why}", named(name))))
+}
+
+/// Returns PEM that is given itself or as the path of a file.
+///
+/// # Errors
+/// The reason. It has the path, but nothing that may be a key without its first line.
+pub(super) fn pem_text(given: &str) -> std::result::Result<Vec<u8>, String> {
     if given.contains("-----BEGIN ") {
         return Ok(given.as_bytes().to_vec());
     }
     std::fs::read(given).map_err(|e| {
-        Error::misuse(format!("option \"{}\": expected PEM or the path of a file: {given:?}: {e}", named(name)))
+        // Base64 has no dots, and names of files have one.
+        let path = if given.contains('.') { format!(" {:?}", shortened(given, 200)) } else { String::new() };
+        format!("expected PEM, or the path of a file that has it; cannot read{path}: {e}")
     })
 }
 

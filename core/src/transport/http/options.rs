@@ -7,6 +7,7 @@ use super::forwarded::Proxies;
 use super::lanes::Resumption;
 use super::unix;
 use crate::error::{Error, Result};
+use crate::idiom::{named, number, unit};
 use crate::options::setters;
 use crate::store::Room;
 
@@ -206,25 +207,23 @@ impl HttpOptions {
             let optional = name == "sse_message_path" && path.is_empty();
             let fits = path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && !b"?#".contains(&b));
             if !fits && !optional {
-                let expected = "expected a path with a leading /";
-                return Err(Error::misuse(format!("HTTP option {name:?}: {expected}, got {path:?}")));
+                let expected = "expected a path with a leading / and without a query";
+                return Err(wrong(name, &format!("{expected}, got {path:?}")));
             }
         }
         for (name, value) in [("max_sessions", self.max_sessions), ("max_connections", self.max_connections)] {
             if value == 0 {
-                return Err(Error::misuse(format!("HTTP option {name:?}: expected at least 1, got 0")));
+                return Err(wrong(name, "expected at least 1, got 0"));
             }
         }
         for origin in self.allowed_origins.iter().filter(|o| *o != "*") {
             if !origin.contains("://") || origin.ends_with('/') {
-                let expected = "expected scheme://host or scheme://host:port";
-                return Err(Error::misuse(format!("HTTP option \"allowed_origins\": {expected}, got {origin:?}")));
+                let expected = "expected scheme://host or scheme://host:port without a slash at the end";
+                return Err(wrong("allowed_origins", &format!("{expected}, got {origin:?}")));
             }
         }
         if let Some(host) = self.allowed_hosts.iter().find(|h| h.is_empty() || h.contains('/')) {
-            return Err(Error::misuse(format!(
-                "HTTP option \"allowed_hosts\": expected name or name:port, got {host:?}"
-            )));
+            return Err(wrong("allowed_hosts", &format!("expected name or name:port, got {host:?}")));
         }
         if self.key.is_some() && self.cert.is_none() {
             let why = "expected \"cert\" besides, the certificate that it belongs to";
@@ -238,9 +237,8 @@ impl HttpOptions {
         let named = [("allowed_hosts", &self.allowed_hosts), ("allowed_origins", &self.allowed_origins)];
         for (option, names) in named {
             if let Some(pattern) = names.iter().find(|name| name.contains('*') && *name != "*") {
-                return Err(Error::misuse(format!(
-                    "HTTP option {option:?}: {pattern:?} is a pattern: name each one, or \"*\" for all of them"
-                )));
+                let why = format!("{pattern:?} is a pattern: name each one, or \"*\" for all of them");
+                return Err(wrong(option, &why));
             }
         }
         self.idle_timeout()?;
@@ -265,12 +263,15 @@ impl HttpOptions {
     }
 }
 
+fn wrong(name: &str, why: &str) -> Error {
+    Error::misuse(format!("HTTP option {:?}: {why}", named(name)))
+}
+
 fn seconds(name: &str, value: f64) -> Result<Duration> {
     // A century is as good as for ever, and still fits every clock.
-    Duration::try_from_secs_f64(value.min(3_155_760_000.0))
-        .ok()
-        .filter(|d| !d.is_zero())
-        .ok_or_else(|| Error::misuse(format!("HTTP option {name:?}: expected seconds above 0, got {value}")))
+    Duration::try_from_secs_f64(value.min(3_155_760_000.0)).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
+        Error::misuse(format!("HTTP option {:?}: expected {} above 0, got {}", named(name), unit(), number(value)))
+    })
 }
 
 #[cfg(test)]

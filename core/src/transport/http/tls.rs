@@ -9,8 +9,10 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+use super::network::pem_text;
 use super::options::HttpOptions;
-use crate::error::{Error, Result, named};
+use crate::error::{Error, Result};
+use crate::idiom::named;
 use crate::report;
 
 /// Longest time that a client may take for its part of the handshake.
@@ -79,11 +81,7 @@ fn stamp(given: &str) -> Stamp {
 
 fn read(cert: &str, key: &str) -> Result<TlsAcceptor> {
     let wrong = |name, why: &dyn std::fmt::Display| Error::misuse(format!("HTTP option \"{}\": {why}", named(name)));
-    let text = |name, given: &str| match is_text(given) {
-        true => Ok(given.as_bytes().to_vec()),
-        false => std::fs::read(given)
-            .map_err(|e| wrong(name, &format!("expected PEM or the path of a file: {given:?}: {e}"))),
-    };
+    let text = |name, given: &str| pem_text(given).map_err(|why| wrong(name, &why));
     let chain: std::result::Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&text("cert", cert)?).collect();
     let chain = match chain {
         Ok(chain) if !chain.is_empty() => chain,

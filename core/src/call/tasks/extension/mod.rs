@@ -23,7 +23,7 @@ use super::{MAX_MESSAGE, Tasks, not_found, owner_of, stamp};
 use crate::call::context::Link;
 use crate::call::request::Guard;
 use crate::call::{Context, Handler, Reply};
-use crate::error::{Error, ErrorKind, Result, shortened};
+use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{ErrorObject, RawJson, code};
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, Task, TaskStatus};
 use crate::protocol::revision::{Rules, shape};
@@ -224,9 +224,7 @@ impl Tasks {
         let timer = timeout.map(|time| {
             let over = move || {
                 if let Some(question) = late() {
-                    let seconds = time.as_secs_f64();
-                    let message = format!("no answer to {method:?} within {seconds} s (timeout)");
-                    (question.done)(Err(Error::new(ErrorKind::Timeout, message)));
+                    (question.done)(Err(Error::late(&method, time, "timeout")));
                 }
             };
             own.inner().clock().later(time, Box::new(over))

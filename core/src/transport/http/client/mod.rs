@@ -91,7 +91,7 @@ pub(crate) fn connect(
     if target.socket.is_some() && options.auth.is_some() {
         return Err(Error::misuse(format!(
             "option \"auth\": a server on a Unix socket has no address that a login could name: send a token in \"{}\"",
-            crate::error::named("headers")
+            crate::idiom::named("headers")
         )));
     }
     let grace = crate::options::seconds("shutdown_grace", options.shutdown_grace)?;

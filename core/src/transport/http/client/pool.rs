@@ -29,7 +29,8 @@ use super::link::{Io, Link, Outgoing, Tcp, poll_data};
 use super::multiplexed::{Multiplexed, Slot, Stream, is_refused};
 use crate::budget::{Charge, Owner, STEP};
 use crate::client::{HttpBody, HttpTransport};
-use crate::error::{Error, ErrorKind, Result, named};
+use crate::error::{Error, ErrorKind, Result};
+use crate::idiom::named;
 use crate::transport::http::network::{Network, Way, advised, with_port};
 #[cfg(feature = "auth")]
 use crate::transport::http::reach::{Reach, Whereabouts};

@@ -20,7 +20,8 @@ use super::head::Media;
 use super::pool::{Answer, over_budget, pays};
 use super::{Shared, headers};
 use crate::budget::Charge;
-use crate::error::{Error, ErrorKind, Result, named};
+use crate::error::{Error, ErrorKind, Result};
+use crate::idiom::named;
 use crate::protocol::Input;
 use crate::protocol::revision::Revision;
 

@@ -331,7 +331,13 @@ impl Authorizer {
         browser::check(url)?;
         let _here = self.auth.at_login();
         let patience = crate::options::seconds("login_timeout", self.auth.login_timeout)?;
-        let late = || nobody(format!("nobody has logged in within {} s (login_timeout)", self.auth.login_timeout));
+        let late = || {
+            nobody(format!(
+                "nobody has logged in within {} ({})",
+                crate::idiom::time(patience),
+                crate::idiom::named("login_timeout")
+            ))
+        };
         let opening = async {
             match &self.auth.browser {
                 Some(browser) => browser.open(url).await,

@@ -1,0 +1,56 @@
+//! The way in which the host's language writes options and times, for error messages.
+
+use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// Options are named in camelCase: `maxMessageBytes`.
+static CAMEL_CASE: AtomicBool = AtomicBool::new(false);
+/// Times are numbers of milliseconds; seconds otherwise.
+static MILLISECONDS: AtomicBool = AtomicBool::new(false);
+
+/// Sets the idiom of this process, which has one host language.
+pub(crate) fn set(camel_case: bool, milliseconds: bool) {
+    CAMEL_CASE.store(camel_case, Ordering::Relaxed);
+    MILLISECONDS.store(milliseconds, Ordering::Relaxed);
+}
+
+/// Returns the name of an option as the host's language writes it.
+pub(crate) fn named(option: &str) -> Cow<'_, str> {
+    if !CAMEL_CASE.load(Ordering::Relaxed) || !option.contains('_') {
+        return Cow::Borrowed(option);
+    }
+    let mut words = option.split('_');
+    let mut name = words.next().unwrap_or_default().to_owned();
+    for word in words {
+        let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
+        name.push_str(&first.to_uppercase());
+        name.push_str(rest);
+    }
+    Cow::Owned(name)
+}
+
+/// Returns the names of options as the host's language writes them, with commas.
+pub(crate) fn all(options: &[&str]) -> String {
+    options.iter().map(|option| named(option)).collect::<Vec<_>>().join(", ")
+}
+
+/// The unit of an option that is a time.
+pub(crate) fn unit() -> &'static str {
+    if MILLISECONDS.load(Ordering::Relaxed) { "milliseconds" } else { "seconds" }
+}
+
+/// Returns a time in the host's unit, as its option has it.
+pub(crate) fn number(seconds: f64) -> f64 {
+    if !MILLISECONDS.load(Ordering::Relaxed) {
+        return seconds;
+    }
+    // The host divided by 1,000: what that added behind the twelfth digit goes again.
+    format!("{:.11e}", seconds * 1e3).parse().unwrap_or(seconds * 1e3)
+}
+
+/// Returns a time with its unit: `0.1 s`, `100 ms`.
+pub(crate) fn time(time: Duration) -> String {
+    let unit = if MILLISECONDS.load(Ordering::Relaxed) { "ms" } else { "s" };
+    format!("{} {unit}", number(time.as_secs_f64()))
+}
