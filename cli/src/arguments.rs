@@ -101,6 +101,18 @@ pub(crate) enum Command {
         "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
     ))]
     Run(Run),
+    /// Logs in at a server with a browser, and keeps the login for the other commands.
+    #[command(after_help = "Examples:\n  tricorn login https://example.com/mcp\n  tricorn login https://example.com/mcp --scope files:write --no-browser")]
+    Login(Login),
+    /// Forgets the login at a server.
+    #[command(after_help = "Example:\n  tricorn logout https://example.com/mcp")]
+    Logout(Logins),
+    /// Says whose login is stored for a server, and for how long.
+    #[command(after_help = "Example:\n  tricorn whoami https://example.com/mcp")]
+    Whoami(Logins),
+    /// Prints the access token of the stored login, refreshed if it has expired.
+    #[command(after_help = "Example:\n  curl -H \"Authorization: Bearer $(tricorn token https://example.com/mcp)\" https://example.com/mcp")]
+    Token(Logins),
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
     Completions(Completions),
@@ -324,6 +336,49 @@ pub(crate) struct Run {
     pub(crate) connection: Connection,
 }
 
+/// `tricorn login`
+#[derive(Debug, Args)]
+pub(crate) struct Login {
+    /// The server's URL, or its name in a configuration: mcp.json#name, cursor:name
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: String,
+    /// Asks for this scope, besides what the server wants
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+    /// The program's id at the authorization server, where none can be registered; its secret is in TRICORN_CLIENT_SECRET
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// The authorization server to log in at, where the server names several or none
+    #[arg(long, value_name = "URL")]
+    pub(crate) issuer: Option<String>,
+    /// The port of this machine that the browser comes back to
+    #[arg(long, value_name = "PORT")]
+    pub(crate) redirect_port: Option<u16>,
+    /// Prints the address of the login page instead of opening it
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Waits so many seconds for the user
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300", allow_negative_numbers = true)]
+    pub(crate) timeout: Duration,
+    /// Sends an HTTP header, "NAME: VALUE", with every request
+    #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
+    pub(crate) header: Vec<(String, String)>,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `tricorn logout`, `whoami`, `token`
+#[derive(Debug, Args)]
+pub(crate) struct Logins {
+    /// The server's URL, or its name in a configuration: mcp.json#name, cursor:name
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: String,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `tricorn completions`
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
@@ -368,7 +423,7 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
         const CONNECTING: [&str; 9] = ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run"];
         match own.first().and_then(|word| word.to_str()) {
             None => return Err(Failure::misuse(format!("a command is missing before --: {}", CONNECTING.join(", ")))),
-            Some("uninstall" | "discover" | "completions") => {
+            Some("uninstall" | "discover" | "completions" | "login" | "logout" | "whoami" | "token") => {
                 return Err(Failure::misuse("nothing may follow after -- here"));
             }
             _ => {}
@@ -461,7 +516,12 @@ impl Command {
             | Self::Ping(Ping { connection, .. })
             | Self::Tasks(Tasks { connection, .. })
             | Self::Run(Run { connection, .. }) => connection,
-            Self::Completions(_) | Self::Hosts(_) => return None,
+            Self::Login(_)
+            | Self::Logout(_)
+            | Self::Whoami(_)
+            | Self::Token(_)
+            | Self::Completions(_)
+            | Self::Hosts(_) => return None,
         })
     }
 }

@@ -17,6 +17,7 @@ use crate::bridge::Bridge;
 use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
 use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
+use crate::logins::with_login;
 use crate::output::{Screen, one_line, shown};
 use crate::questions;
 use crate::targets::{self, Found, Reach, Way};
@@ -112,7 +113,10 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         _ => name.clone(),
     };
     let (connected, bridge) = match &found.reach {
-        Reach::One(target) => (Client::connect_with(target, &options, &handlers).await, None),
+        Reach::One(target) => {
+            let options = with_login(options, target, screen).await;
+            (Client::connect_with(target, &options, &handlers).await, None)
+        }
         Reach::Many(_) => {
             let own = options.clone();
             let bridge = Bridge::new(found, options, screen, 1).await?;

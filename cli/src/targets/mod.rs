@@ -175,6 +175,23 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
     Ok(Found { name: text.to_owned(), reach: Reach::One(target), kind: Kind::File })
 }
 
+/// A server at a URL: the URL itself, or what a configuration has by a name.
+pub(crate) fn remote(text: &str, launcher: &Launcher) -> Outcome<(String, Target)> {
+    let text = text.trim();
+    let found = if text.contains("://") || configuration(text).is_some() {
+        Some(named(text, &Way::Streams, launcher, &Screen::new())?)
+    } else {
+        of_host(text, launcher)?
+    };
+    match found {
+        Some(Found { name, reach: Reach::One(target @ Target::Url { .. }), .. }) => Ok((name, target)),
+        Some(Found { name, .. }) => {
+            Err(Failure::misuse(format!("{name}: only a server at a URL has a login; others trust whoever starts them")))
+        }
+        None => Err(Failure::misuse(format!("{text:?} is no URL: expected https://…, mcp.json#NAME or HOST:NAME"))),
+    }
+}
+
 /// A server of an installed host, `cursor:weather`.
 fn of_host(text: &str, launcher: &Launcher) -> Outcome<Option<Found>> {
     if !hosts::is_of_host(text) || Path::new(text).exists() {

@@ -9,5 +9,6 @@
 mod cases;
 mod conversations;
 mod http;
+mod logins;
 mod place;
 mod terminal;

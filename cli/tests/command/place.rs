@@ -29,6 +29,13 @@ pub(crate) fn everything() -> String {
     found.to_str().unwrap().to_owned()
 }
 
+/// The authorization server of `tests/auth/provider`, where `cargo xtask setup` has put it.
+pub(crate) fn provider() -> Option<PathBuf> {
+    let given = std::env::var_os("TRICORN_PROVIDER").map(PathBuf::from);
+    let own = root().join("target/interop/npm-provider/provider.mjs");
+    given.or_else(|| own.is_file().then_some(own))
+}
+
 /// A Python that has our package.
 pub(crate) fn python() -> Option<String> {
     let given = std::env::var("TRICORN_PYTHON").ok();
