@@ -65,8 +65,20 @@ pub(crate) fn run(
     screen: &Screen,
     work: impl AsyncFnOnce(&Session) -> Outcome<u8>,
 ) -> Outcome<u8> {
-    let level = log_level(&connection.log_level)?;
+    log_level(&connection.log_level)?;
     let found = targets::find(text, connection, &Way::Streams, launcher, screen)?;
+    run_found(found, connection, hears, screen, work)
+}
+
+/// The same with a target that was found.
+pub(crate) fn run_found(
+    found: Found,
+    connection: &Connection,
+    hears: Hears,
+    screen: &Screen,
+    work: impl AsyncFnOnce(&Session) -> Outcome<u8>,
+) -> Outcome<u8> {
+    let level = log_level(&connection.log_level)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let interrupts = Interrupts::new();
