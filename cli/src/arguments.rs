@@ -107,10 +107,14 @@ pub(crate) enum Command {
     ))]
     Pack(Pack),
     /// Makes a new project: a server that runs, with a test and a file for CI.
-    #[command(after_help = "Examples:\n  tricorn new my-server --lang python\n  tricorn new my-server --lang rust --dry-run")]
+    #[command(
+        after_help = "Examples:\n  tricorn new my-server --lang python\n  tricorn new my-server --lang rust --dry-run"
+    )]
     New(New),
     /// Logs in at a server with a browser, and keeps the login for the other commands.
-    #[command(after_help = "Examples:\n  tricorn login https://example.com/mcp\n  tricorn login https://example.com/mcp --scope files:write --no-browser")]
+    #[command(
+        after_help = "Examples:\n  tricorn login https://example.com/mcp\n  tricorn login https://example.com/mcp --scope files:write --no-browser"
+    )]
     Login(Login),
     /// Forgets the login at a server.
     #[command(after_help = "Example:\n  tricorn logout https://example.com/mcp")]
@@ -119,7 +123,9 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  tricorn whoami https://example.com/mcp")]
     Whoami(Logins),
     /// Prints the access token of the stored login, refreshed if it has expired.
-    #[command(after_help = "Example:\n  curl -H \"Authorization: Bearer $(tricorn token https://example.com/mcp)\" https://example.com/mcp")]
+    #[command(
+        after_help = "Example:\n  curl -H \"Authorization: Bearer $(tricorn token https://example.com/mcp)\" https://example.com/mcp"
+    )]
     Token(Logins),
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]

@@ -42,7 +42,8 @@ pub(crate) async fn with_login(options: ClientOptions, target: &Target, screen: 
 /// The newest stored login that can be used without anything else, and options that use it without a user.
 pub(crate) async fn newest(url: &str) -> Result<Option<(Login, Auth)>> {
     let logins = Auth::new().logins(url).await?;
-    let usable = logins.into_iter().find_map(|login| login.auth().map(|auth| (login, auth)));
+    // Those of a program that has several users are that program's.
+    let usable = logins.into_iter().filter(|login| login.user.is_none()).find_map(|login| login.auth().map(|auth| (login, auth)));
     Ok(usable.map(|(login, auth)| (login, without_user(auth))))
 }
 

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tricorn::auth::Login as Stored;
 use tricorn::client::{Auth, Browser, Client, ClientOptions, Events, Handlers, Target};
 use tricorn::{BoxFuture, Error, ErrorKind};
@@ -78,10 +78,10 @@ pub(super) fn login(login: &Login, launcher: &Launcher, screen: &Screen) -> Outc
         return Ok(0);
     };
     if login.json {
-        screen.json(own);
+        screen.json(&shown(own, &name));
     } else {
         let again = if auth.trace().is_empty() { "already logged in" } else { "logged in" };
-        screen.print(&format!("{again}: {}", card(own)));
+        screen.print(&format!("{again}: {}", card(own, &name)));
     }
     Ok(0)
 }
@@ -118,9 +118,9 @@ pub(super) fn logins(wish: Wish, logins: &Logins, launcher: &Launcher, screen: &
                     return Err(none(&name));
                 }
                 if logins.json {
-                    screen.json(&stored);
+                    screen.json(&stored.iter().map(|login| shown(login, &name)).collect::<Vec<_>>());
                 } else {
-                    stored.iter().for_each(|login| screen.print(&card(login)));
+                    stored.iter().for_each(|login| screen.print(&card(login, &name)));
                 }
             }
             Wish::Token => {
@@ -184,9 +184,16 @@ fn in_time<T>(screen: &Screen, work: impl Future<Output = T>) -> Outcome<T> {
     })
 }
 
+/// A login for programs. Its server is named as for people, as the query of a URL may be a secret.
+fn shown(login: &Stored, name: &str) -> Value {
+    let mut shown = json!(login);
+    shown["server"] = name.into();
+    shown
+}
+
 /// Describes a login to people, without anything secret.
-fn card(login: &Stored) -> String {
-    let mut card = one_line(&login.server);
+fn card(login: &Stored, name: &str) -> String {
+    let mut card = one_line(name);
     let mut row = |name: &str, value: &str| {
         let _ = write!(card, "\n  {name:<8} {}", one_line(value));
     };
@@ -254,7 +261,6 @@ impl Events for Warns {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
     use tricorn::auth::{MemoryStore, TokenKey, TokenStore};
 
     use super::*;
@@ -274,10 +280,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_login_is_described_without_its_secrets() {
-        let token = json!({"access_token": "hidden", "token_type": "Bearer", "expires_at": 1_000, "refresh_token": "too"});
+        let token =
+            json!({"access_token": "hidden", "token_type": "Bearer", "expires_at": 1_000, "refresh_token": "too"});
         let login = stored(&token).await;
         assert_eq!(
-            card(&login),
+            card(&login, "https://h/mcp"),
             "https://h/mcp\n  issuer   https://as\n  subject  not said by the token\n  scopes   a b\n  \
              token    expired, refreshed when it is used\n  client   c\\u{1b}[2J"
         );

@@ -15,8 +15,22 @@ use templates::{FIRST, of};
 const LONGEST: usize = 64;
 /// Names that mean something else to Cargo, npm, Python or Swift.
 const TAKEN: [&str; 16] = [
-    "build", "core", "deps", "examples", "favicon-ico", "main", "mcp", "node-modules", "packages", "proc-macro", "pytest",
-    "self", "std", "swift", "test", "tricorn",
+    "build",
+    "core",
+    "deps",
+    "examples",
+    "favicon-ico",
+    "main",
+    "mcp",
+    "node-modules",
+    "packages",
+    "proc-macro",
+    "pytest",
+    "self",
+    "std",
+    "swift",
+    "test",
+    "tricorn",
 ];
 
 /// Makes a project in a folder of its name.
@@ -29,9 +43,8 @@ pub(super) fn new(new: &New, screen: &Screen) -> Outcome<u8> {
         .map(|(path, text)| (folder.join(filled(path, &new.name)), filled(text, &new.name)))
         .collect();
     if !new.dry_run {
-        write(&files).map_err(|(path, error)| {
-            Failure::new(FAILED, format!("cannot write {}: {error}", path.display()))
-        })?;
+        write(&files)
+            .map_err(|(path, error)| Failure::new(FAILED, format!("cannot write {}: {error}", path.display())))?;
     }
     for (path, _) in &files {
         screen.print(&path.display().to_string());
@@ -71,7 +84,9 @@ fn is_free(folder: &Path) -> Outcome<()> {
         Err(error) => Err(Failure::misuse(format!("cannot look into the folder {shown}: {error}"))),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
-            Some(_) => Err(Failure::misuse(format!("the folder {shown} is there, with something in it: take another name"))),
+            Some(_) => {
+                Err(Failure::misuse(format!("the folder {shown} is there, with something in it: take another name")))
+            }
         },
     }
 }

@@ -60,10 +60,20 @@ pub(crate) struct Source {
 
 /// The code of a server.
 pub(crate) enum Code {
-    Python { interpreter: PathBuf, file: PathBuf, name: Option<String> },
-    Node { node: PathBuf, file: PathBuf },
+    Python {
+        interpreter: PathBuf,
+        file: PathBuf,
+        name: Option<String>,
+    },
+    Node {
+        node: PathBuf,
+        file: PathBuf,
+    },
     /// A program, and the file of the package that it was built from.
-    Program { program: PathBuf, manifest: Option<PathBuf> },
+    Program {
+        program: PathBuf,
+        manifest: Option<PathBuf>,
+    },
     Remote(String),
 }
 
@@ -164,13 +174,16 @@ pub(crate) fn source(text: &str, connection: &Connection, launcher: &Launcher, s
             file,
             name: script.name.map(str::to_owned),
         },
-        (Some(Runner::Node), Reach::One(Target::Command { command, .. })) => Code::Node { node: PathBuf::from(&*command), file },
+        (Some(Runner::Node), Reach::One(Target::Command { command, .. })) => {
+            Code::Node { node: PathBuf::from(&*command), file }
+        }
         (Some(kind), Reach::One(Target::Command { command, env, stderr, .. })) => {
             if matches!(kind, Runner::Cargo | Runner::Swift) {
                 env.extend(connection.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
                 *stderr = Stderr::Event;
             }
-            let manifest = matches!(kind, Runner::Cargo).then(|| if file.is_dir() { file.join("Cargo.toml") } else { file });
+            let manifest =
+                matches!(kind, Runner::Cargo).then(|| if file.is_dir() { file.join("Cargo.toml") } else { file });
             Code::Program { program: PathBuf::from(&*command), manifest }
         }
         _ => {
@@ -246,9 +259,9 @@ pub(crate) fn remote(text: &str, launcher: &Launcher) -> Outcome<(String, Target
     };
     match found {
         Some(Found { name, reach: Reach::One(target @ Target::Url { .. }), .. }) => Ok((name, target)),
-        Some(Found { name, .. }) => {
-            Err(Failure::misuse(format!("{name}: only a server at a URL has a login; others trust whoever starts them")))
-        }
+        Some(Found { name, .. }) => Err(Failure::misuse(format!(
+            "{name}: only a server at a URL has a login; others trust whoever starts them"
+        ))),
         None => Err(Failure::misuse(format!("{text:?} is no URL: expected https://…, mcp.json#NAME or HOST:NAME"))),
     }
 }

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 
 use crate::http::Http;
 use crate::place::{command, provider};
+#[cfg(unix)]
+use crate::terminal::Terminal;
 
 struct Stage {
     provider: Http,
@@ -129,7 +131,10 @@ fn a_login_is_kept_used_refreshed_and_forgotten() {
     }
 
     let who = stage.whoami();
-    assert_eq!((&who[0]["subject"], &who[0]["scopes"], &who[0]["refreshes"]), (&json!("ada"), &json!(["mcp"]), &json!(true)));
+    assert_eq!(
+        (&who[0]["subject"], &who[0]["scopes"], &who[0]["refreshes"]),
+        (&json!("ada"), &json!(["mcp"]), &json!(true))
+    );
     let (_, shown, _) = stage.run(&["whoami", url]);
     assert!(shown.contains("\n  subject  ada\n  scopes   mcp\n"), "{shown}");
     stage.expired();
@@ -195,4 +200,44 @@ fn whoever_says_no_is_not_logged_in() {
     let (status, stdout, stderr) = stage.log_in(&["login", url], true);
     assert!(status == 4 && stdout.is_empty() && stderr.contains("access_denied"), "{status} {stdout} {stderr}");
     assert_eq!(stage.run(&["whoami", url]).0, 4);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_browser_is_opened_only_after_asking() {
+    let Some(stage) = Stage::new() else { return };
+    let folder = stage.folder.path().to_str().unwrap();
+    // Whatever opens pages on this machine would leave a file there.
+    let (opened, programs) = (stage.folder.path().join("opened"), stage.folder.path().join("programs"));
+    std::fs::create_dir(&programs).unwrap();
+    let script = format!("#!/bin/sh\necho \"$1\" >> '{}'\n", opened.display());
+    for name in ["xdg-open", "open", "gio", "gnome-open", "kde-open", "wslview"] {
+        std::fs::write(programs.join(name), &script).unwrap();
+        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        std::fs::set_permissions(programs.join(name), mode).unwrap();
+    }
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let env =
+        [("XDG_DATA_HOME", folder), ("HOME", folder), ("XDG_RUNTIME_DIR", folder), ("PATH", &path), ("BROWSER", "")];
+    let place = stage.provider.url.strip_prefix("http://").unwrap();
+    let mut terminal = Terminal::start_with(200, &env, &["login", stage.url()]);
+    terminal.until(&format!("Open {place} in the browser?"));
+    terminal.types("n");
+    assert_eq!(terminal.end(), 4);
+    assert!(terminal.text().contains("you did not want the page opened") && !opened.exists(), "{}", terminal.text());
+
+    let mut terminal = Terminal::start_with(200, &env, &["login", stage.url()]);
+    terminal.until(&format!("Open {place} in the browser?"));
+    terminal.types("y");
+    let late = Instant::now() + Duration::from_secs(20);
+    let address = loop {
+        match std::fs::read_to_string(&opened) {
+            Ok(text) if text.ends_with('\n') => break text.trim().to_owned(),
+            _ => assert!(Instant::now() < late, "nothing was opened:\n{}", terminal.text()),
+        }
+        std::thread::yield_now();
+    };
+    assert_eq!(stage.control(&json!({"follow": {"url": address, "user": "bob"}}))["status"], 200);
+    assert_eq!(terminal.end(), 0);
+    assert!(terminal.text().contains("subject  bob"), "{}", terminal.text());
 }

@@ -78,10 +78,8 @@ impl Login {
         }
         let token = session.token.as_ref();
         let granted = token.and_then(|token| token.scope.as_deref());
-        let scopes = granted.map_or_else(
-            || session.scopes.clone(),
-            |granted| granted.split_whitespace().map(str::to_owned).collect(),
-        );
+        let scopes = granted
+            .map_or_else(|| session.scopes.clone(), |granted| granted.split_whitespace().map(str::to_owned).collect());
         Self {
             server: server.to_owned(),
             subject: token.and_then(|token| subject_of(&token.access_token)),

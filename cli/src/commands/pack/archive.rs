@@ -43,7 +43,8 @@ impl Written {
 
     /// Unpacks it.
     pub(super) fn unpack(&self, folder: &Path) -> Outcome<()> {
-        let failed = |error: zip::result::ZipError| Failure::new(FAILED, format!("the bundle cannot be unpacked: {error}"));
+        let failed =
+            |error: zip::result::ZipError| Failure::new(FAILED, format!("the bundle cannot be unpacked: {error}"));
         let file = self.file.reopen().map_err(|error| cannot("read", self.file.path(), &error))?;
         ZipArchive::new(file).and_then(|mut archive| archive.extract(folder)).map_err(failed)
     }
@@ -81,8 +82,12 @@ fn write(files: &Files, file: &mut File) -> Outcome<()> {
         archive.start_file(place, options).map_err(|error| failed(&error))?;
         archive.write_all(&bytes).map_err(|error| failed(&error))?;
     }
-    let finished = archive.finish().map_err(|error| Failure::new(FAILED, format!("the bundle cannot be written: {error}")))?;
-    finished.into_inner().map(drop).map_err(|error| Failure::new(FAILED, format!("the bundle cannot be written: {error}")))
+    let finished =
+        archive.finish().map_err(|error| Failure::new(FAILED, format!("the bundle cannot be written: {error}")))?;
+    finished
+        .into_inner()
+        .map(drop)
+        .map_err(|error| Failure::new(FAILED, format!("the bundle cannot be written: {error}")))
 }
 
 #[cfg(unix)]

@@ -18,18 +18,77 @@ const LOOKED_AT: u64 = 64 * 1024;
 
 /// Files that are no part of what runs.
 const LEFT_OUT: &[&str] = &[
-    ".git", ".hg", ".svn", ".github", ".gitignore", ".gitattributes", ".gitmodules", ".mcpbignore", ".idea", ".vscode", ".DS_Store",
-    "Thumbs.db", ".venv", "venv", "node_modules", "__pycache__", "*.pyc", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".tox",
-    ".nox", ".coverage", "*.egg-info", ".cache", "*.tsbuildinfo", "*.log", "*.mcpb", "package-lock.json", "yarn.lock",
-    "pnpm-lock.yaml", "uv.lock", "poetry.lock",
+    ".git",
+    ".hg",
+    ".svn",
+    ".github",
+    ".gitignore",
+    ".gitattributes",
+    ".gitmodules",
+    ".mcpbignore",
+    ".idea",
+    ".vscode",
+    ".DS_Store",
+    "Thumbs.db",
+    ".venv",
+    "venv",
+    "node_modules",
+    "__pycache__",
+    "*.pyc",
+    ".pytest_cache",
+    ".mypy_cache",
+    ".ruff_cache",
+    ".tox",
+    ".nox",
+    ".coverage",
+    "*.egg-info",
+    ".cache",
+    "*.tsbuildinfo",
+    "*.log",
+    "*.mcpb",
+    "package-lock.json",
+    "yarn.lock",
+    "pnpm-lock.yaml",
+    "uv.lock",
+    "poetry.lock",
 ];
 
 /// Files that have secrets in them by their names, whatever `.mcpbignore` says.
 const SECRET: &[&str] = &[
-    ".env", ".env.*", "*.env", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "id_rsa*", "id_dsa*", "id_ecdsa*",
-    "id_ed25519*", ".netrc", "_netrc", ".npmrc", ".yarnrc", ".yarnrc.yml", ".pypirc", ".htpasswd", ".git-credentials",
-    ".dockercfg", ".ssh", ".aws", ".azure", ".gnupg", ".kube", "credentials.json", "credentials.toml", "service-account*.json",
-    "client_secret*.json", "token.json", "tokens.json", "secrets.*",
+    ".env",
+    ".env.*",
+    "*.env",
+    "*.key",
+    "*.p12",
+    "*.pfx",
+    "*.jks",
+    "*.keystore",
+    "*.kdbx",
+    "id_rsa*",
+    "id_dsa*",
+    "id_ecdsa*",
+    "id_ed25519*",
+    ".netrc",
+    "_netrc",
+    ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
+    ".pypirc",
+    ".htpasswd",
+    ".git-credentials",
+    ".dockercfg",
+    ".ssh",
+    ".aws",
+    ".azure",
+    ".gnupg",
+    ".kube",
+    "credentials.json",
+    "credentials.toml",
+    "service-account*.json",
+    "client_secret*.json",
+    "token.json",
+    "tokens.json",
+    "secrets.*",
 ];
 
 /// Content of a file.
@@ -134,7 +193,7 @@ impl Files {
         for path in sorted(folder)? {
             let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
             let is_folder = path.is_dir() && !path.is_symlink();
-            if is_own(name) || !takes(&path, is_folder) {
+            if is_own(name) || is_of_sources(name) || !takes(&path, is_folder) {
                 continue;
             }
             let inside = format!("{place}/{name}");
@@ -150,8 +209,15 @@ impl Files {
 
 /// Names that are nobody's but this machine's, also in a package that is installed.
 fn is_own(name: &str) -> bool {
-    matches!(name, ".git" | ".env" | ".npmrc" | ".yarnrc" | ".netrc" | ".pypirc" | "node_modules" | "__pycache__" | ".DS_Store")
-        || name.starts_with(".env.")
+    matches!(
+        name,
+        ".git" | ".env" | ".npmrc" | ".yarnrc" | ".netrc" | ".pypirc" | "node_modules" | "__pycache__" | ".DS_Store"
+    ) || name.starts_with(".env.")
+}
+
+/// Files of a package that only editors and debuggers read.
+fn is_of_sources(name: &str) -> bool {
+    [".map", ".d.ts", ".d.mts", ".d.cts", ".tsbuildinfo"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// The files of a folder in the order of their names.
@@ -171,7 +237,9 @@ fn has_private_key(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut head));
     const LINE: &[u8] = b"PRIVATE KEY-----";
-    read.is_ok() && head.windows(LINE.len()).any(|window| window == LINE) && head.windows(10).any(|part| part == b"-----BEGIN")
+    read.is_ok()
+        && head.windows(LINE.len()).any(|window| window == LINE)
+        && head.windows(10).any(|part| part == b"-----BEGIN")
 }
 
 enum Judgement {
@@ -209,9 +277,10 @@ impl Rules {
 /// Rules as `.gitignore` has them, for upper and lower case alike.
 pub(super) fn builder(root: &Path, patterns: &[&str]) -> Outcome<GitignoreBuilder> {
     let mut builder = GitignoreBuilder::new(root);
-    let made = builder.case_insensitive(true).map(|_| ()).and_then(|()| {
-        patterns.iter().try_for_each(|pattern| builder.add_line(None, pattern).map(|_| ()))
-    });
+    let made = builder
+        .case_insensitive(true)
+        .map(|_| ())
+        .and_then(|()| patterns.iter().try_for_each(|pattern| builder.add_line(None, pattern).map(|_| ())));
     made.map_err(|error| Failure::misuse(error.to_string()))?;
     Ok(builder)
 }
@@ -259,7 +328,10 @@ mod tests {
         let mut files = Files::default();
         files.project(&root, "server").unwrap();
         let places: Vec<_> = files.all.keys().map(String::as_str).filter(|place| *place != "server/same.py").collect();
-        assert_eq!(places, ["server/certs/ca.pem", "server/data/cities.json", "server/keyboard.py", "server/server.py"]);
+        assert_eq!(
+            places,
+            ["server/certs/ca.pem", "server/data/cities.json", "server/keyboard.py", "server/server.py"]
+        );
         let expected = [".ENV.local", ".env", "certs/own.pem", "deploy/Server.KEY", "deploy/id_ed25519"];
         let left: Vec<_> = files.left_out.iter().map(|path| path.replace('\\', "/")).collect();
         assert!(expected.iter().all(|path| left.contains(&(*path).to_owned())), "{left:?}");

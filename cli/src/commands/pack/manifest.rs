@@ -52,8 +52,10 @@ impl Facts {
 
     fn name(&self, project: &Project) -> String {
         let name = self.said("name").or(project.name.as_deref()).unwrap_or("server");
-        let plain: String =
-            name.chars().map(|letter| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '-' }).collect();
+        let plain: String = name
+            .chars()
+            .map(|letter| if letter.is_ascii_alphanumeric() || "._-".contains(letter) { letter } else { '-' })
+            .collect();
         let plain = plain.trim_matches(['-', '.']).to_owned();
         if plain.is_empty() { "server".to_owned() } else { plain }
     }
@@ -106,12 +108,7 @@ async fn written(session: &Session, prompt: &Entry) -> Option<Value> {
 ///
 /// # Errors
 /// What the format wants and nobody has said.
-pub(super) fn manifest(
-    facts: &Facts,
-    bundle: &mut Bundle,
-    author: Option<&str>,
-    secrets: &[String],
-) -> Outcome<Value> {
+pub(super) fn manifest(facts: &Facts, bundle: &mut Bundle, author: Option<&str>, secrets: &[String]) -> Outcome<Value> {
     let project = &bundle.project;
     let author = author.map(str::to_owned).or_else(|| project.author.clone()).or_else(|| project.author_of_git());
     let Some(author) = author else {
@@ -215,7 +212,9 @@ fn icons(facts: &Facts, files: &mut Files) -> Vec<Value> {
         });
         let Some(source) = icon["src"].as_str().filter(|_| is_size) else { continue };
         let place = if let Some(data) = source.strip_prefix("data:image/png;base64,") {
-            let Some(bytes) = (data.len() <= LONGEST_ICON).then(|| STANDARD.decode(data).ok()).flatten() else { continue };
+            let Some(bytes) = (data.len() <= LONGEST_ICON).then(|| STANDARD.decode(data).ok()).flatten() else {
+                continue;
+            };
             let place = format!("icons/icon-{}.png", icons.len() + 1);
             files.text(&place, bytes);
             place
@@ -373,10 +372,13 @@ mod tests {
         ]}));
         let mut files = Files::default();
         let made = icons(&facts, &mut files);
-        assert_eq!(made, [
-            json!({"src": "icons/icon-1.png", "size": "16x16", "theme": "dark"}),
-            json!({"src": "https://example.com/a.png", "size": "48x48"}),
-        ]);
+        assert_eq!(
+            made,
+            [
+                json!({"src": "icons/icon-1.png", "size": "16x16", "theme": "dark"}),
+                json!({"src": "https://example.com/a.png", "size": "48x48"}),
+            ]
+        );
         assert!(files.all.contains_key("icons/icon-1.png"));
         assert_eq!(facts.icons().filter_map(registered_icon).count(), 2);
     }

@@ -91,26 +91,29 @@ pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome
     let name = text_of(&manifest, "name");
     let output = pack.output.clone().unwrap_or_else(|| PathBuf::from(format!("{name}.mcpb")));
     let file_name = output.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let written = Written::new(&bundle.files, &output)?;
-    if !pack.no_check {
-        check(&written, &bundle, &facts, pack)?;
-    }
-    let (bytes, sha256) = (written.bytes, written.sha256.clone());
-    let entry = match &pack.server_json {
+    let mut entry = match &pack.server_json {
         None => None,
-        Some(place) => {
+        Some(_) => {
             let url = pack.download.clone().or_else(|| manifest::download(&facts, &bundle.project, &file_name));
             let Some(url) = url else {
                 let hint = "--download https://…/NAME.mcpb";
                 return Err(Failure::misuse(format!("say where the bundle is going to be for the registry: {hint}")));
             };
-            let at = Place::Bundle { url, sha256: sha256.clone(), secrets };
-            let entry = manifest::server_json(&facts, &bundle.project, pack.name.as_deref(), at)?;
-            std::fs::write(place, pretty(&entry)?).map_err(|error| cannot("write", place, &error))?;
-            Some(entry)
+            // The digest is known when the bundle is.
+            let at = Place::Bundle { url, sha256: "0".repeat(64), secrets };
+            Some(manifest::server_json(&facts, &bundle.project, pack.name.as_deref(), at)?)
         }
     };
+    let written = Written::new(&bundle.files, &output)?;
+    if !pack.no_check {
+        check(&written, &bundle, &facts, pack)?;
+    }
+    let (bytes, sha256) = (written.bytes, written.sha256.clone());
     written.keep(&output)?;
+    if let (Some(entry), Some(place)) = (&mut entry, &pack.server_json) {
+        entry["packages"][0]["fileSha256"] = sha256.clone().into();
+        std::fs::write(place, pretty(entry)?).map_err(|error| cannot("write", place, &error))?;
+    }
     if pack.json {
         screen.json(&json!({
             "bundle": output, "bytes": bytes, "sha256": sha256, "files": bundle.files.all.len(),
@@ -125,6 +128,11 @@ pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome
 
 async fn remote(session: &Session, code: &Code, pack: &Pack) -> Outcome<u8> {
     let (Code::Remote(url), Some(place)) = (code, &pack.server_json) else { return Ok(0) };
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next()).unwrap_or_default();
+    if authority.contains('@') || url.contains(['?', '#']) {
+        let hint = "everybody reads the registry, so the address has neither a user nor a query; name what is asked for with --header";
+        return Err(Failure::misuse(format!("{}: {hint}", session.name)));
+    }
     let facts = Facts::of(session).await?;
     let headers = pack.connection.header.iter().map(|(name, _)| name.clone()).collect();
     let at = Place::Remote { url: url.clone(), headers };

@@ -130,7 +130,10 @@ fn dependencies(about: &Value) -> Vec<(String, bool)> {
     let optional: Vec<String> = named("optionalDependencies").collect();
     let mut all: Vec<_> =
         named("dependencies").filter(|name| !optional.contains(name)).map(|name| (name, false)).collect();
-    all.extend(optional.into_iter().chain(named("peerDependencies")).map(|name| (name, true)));
+    // What may be there and is used has been named by the project itself.
+    let may_be_there = |name: &String| about["peerDependenciesMeta"][name]["optional"] == true;
+    let peers = named("peerDependencies").filter(|name| !may_be_there(name));
+    all.extend(optional.into_iter().chain(peers).map(|name| (name, true)));
     // A name that leads out of its folder is nobody's.
     all.retain(|(name, _)| !name.split('/').any(|part| part.is_empty() || part.starts_with('.')));
     all
@@ -139,7 +142,8 @@ fn dependencies(about: &Value) -> Vec<(String, bool)> {
 /// The folder of a package, as Node.js finds it from another one's.
 fn resolved(from: &Path, name: &str) -> Option<PathBuf> {
     let folders = from.ancestors().filter(|folder| folder.file_name().is_none_or(|last| last != "node_modules"));
-    let found = folders.map(|folder| folder.join("node_modules").join(name)).find(|path| path.join("package.json").is_file());
+    let found =
+        folders.map(|folder| folder.join("node_modules").join(name)).find(|path| path.join("package.json").is_file());
     found?.canonicalize().ok()
 }
 
@@ -158,9 +162,8 @@ fn copy(package: &Package, files: &mut Files) -> Outcome<()> {
     let listed = package.about["files"].as_array();
     let Some(listed) = listed else {
         let rules = built(&builder(&package.real, &[".git", "target", "*.log", "test", "tests"])?)?;
-        return files.installed(&package.real, &package.place, &|path, is_folder| {
-            !rules.matched(path, is_folder).is_ignore()
-        });
+        return files
+            .installed(&package.real, &package.place, &|path, is_folder| !rules.matched(path, is_folder).is_ignore());
     };
     let anchored: Vec<_> = listed
         .iter()
@@ -207,8 +210,15 @@ mod tests {
             write(&root.join(path).join("index.js"), "");
         };
         package("", json!({"name": "p", "dependencies": {"a": "1", "b": "1"}, "devDependencies": {"dev": "1"}}));
-        package("node_modules/a", json!({"name": "a", "version": "1.0.0", "dependencies": {"c": "1", "b": "1"}}));
-        package("node_modules/b", json!({"name": "b", "dependencies": {"c": "2", "../x": "1"}, "optionalDependencies": {"o": "1"}}));
+        package(
+            "node_modules/a",
+            json!({"name": "a", "version": "1.0.0", "dependencies": {"c": "1", "b": "1"},
+            "peerDependencies": {"dev": "1"}, "peerDependenciesMeta": {"dev": {"optional": true}}}),
+        );
+        package(
+            "node_modules/b",
+            json!({"name": "b", "dependencies": {"c": "2", "../x": "1"}, "optionalDependencies": {"o": "1"}}),
+        );
         package("node_modules/c", json!({"name": "c", "version": "1.0.0", "dependencies": {"a": "1"}}));
         package("node_modules/b/node_modules/c", json!({"name": "c", "version": "2.0.0"}));
         package("node_modules/dev", json!({"name": "dev"}));
@@ -219,7 +229,10 @@ mod tests {
         assert_eq!(places, ["node_modules/a", "node_modules/b", "node_modules/b/node_modules/c", "node_modules/c"]);
         assert!(warnings.is_empty(), "{warnings:?}");
         let version = |place: &str| &found.iter().find(|package| package.place == place).unwrap().about["version"];
-        assert_eq!((version("node_modules/c"), version("node_modules/b/node_modules/c")), (&json!("1.0.0"), &json!("2.0.0")));
+        assert_eq!(
+            (version("node_modules/c"), version("node_modules/b/node_modules/c")),
+            (&json!("1.0.0"), &json!("2.0.0"))
+        );
     }
 
     #[test]
@@ -233,6 +246,9 @@ mod tests {
         let mut files = Files::default();
         copy(&Package { real, place: "node_modules/x".into(), about }, &mut files).unwrap();
         let places: Vec<_> = files.all.keys().map(String::as_str).collect();
-        assert_eq!(places, ["node_modules/x/README.md", "node_modules/x/lib/dist/index.js", "node_modules/x/package.json"]);
+        assert_eq!(
+            places,
+            ["node_modules/x/README.md", "node_modules/x/lib/dist/index.js", "node_modules/x/package.json"]
+        );
     }
 }

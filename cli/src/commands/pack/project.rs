@@ -49,7 +49,9 @@ impl Project {
         };
         match path.file_name().and_then(|name| name.to_str()) {
             Some("package.json") => Ok(of_npm(&serde_json::from_str(&text).map_err(|error| wrong(&error))?)),
-            Some("pyproject.toml") => Ok(of_python(&text.parse().map_err(|error: toml_edit::TomlError| wrong(&error))?)),
+            Some("pyproject.toml") => {
+                Ok(of_python(&text.parse().map_err(|error: toml_edit::TomlError| wrong(&error))?))
+            }
             Some("Cargo.toml") => Ok(of_cargo(&text.parse().map_err(|error: toml_edit::TomlError| wrong(&error))?)),
             _ => Ok(Self::default()),
         }

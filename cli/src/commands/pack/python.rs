@@ -88,7 +88,8 @@ fn ask(interpreter: &Path, file: &Path, project: &Project, files: &Files) -> Out
         .filter_map(|path| path.file_stem()?.to_str().map(str::to_owned))
         .collect();
     let question = json!({"files": sources, "local": local, "requires": project.requires}).to_string();
-    let failed = |why: &str| Failure::new(FAILED, format!("{} cannot say what the server needs: {why}", interpreter.display()));
+    let failed =
+        |why: &str| Failure::new(FAILED, format!("{} cannot say what the server needs: {why}", interpreter.display()));
     let mut asked = Command::new(interpreter);
     asked.args(["-I", "-c", ASK]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut asked = asked.spawn().map_err(|error| failed(&error.to_string()))?;
@@ -128,7 +129,11 @@ enum Compiled {
 fn compiled(files: &Files) -> Compiled {
     let libraries = files.all.keys().filter(|place| {
         let name = place.rsplit('/').next().unwrap_or_default();
-        name.ends_with(".so") || name.ends_with(".pyd") || name.ends_with(".dylib") || name.ends_with(".dll") || name.contains(".so.")
+        name.ends_with(".so")
+            || name.ends_with(".pyd")
+            || name.ends_with(".dylib")
+            || name.ends_with(".dll")
+            || name.contains(".so.")
     });
     libraries.fold(Compiled::Not, |worst, place| {
         // `x.cpython-311-x86_64-linux-gnu.so`, `x.cp311-win_amd64.pyd`

@@ -6,8 +6,8 @@ use crate::arguments::Run;
 use crate::bridge::Bridge;
 use crate::connection::{options, runtime};
 use crate::failure::{Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
-use crate::output::Screen;
 use crate::logins::with_login;
+use crate::output::Screen;
 use crate::targets::{Found, Reach};
 
 /// Sessions over HTTP, each of which has a connection of its own to the server.

@@ -9,9 +9,11 @@ struct Add {
 }
 
 fn server() -> Server {
-    Server::new("{{name}}")
-        .version("0.1.0")
-        .tool("add", "Add two numbers", |Add { a, b }: Add, _: Context| async move { Ok(a + b) })
+    Server::new("{{name}}").version("0.1.0").tool(
+        "add",
+        "Add two numbers",
+        |Add { a, b }: Add, _: Context| async move { Ok(a + b) },
+    )
 }
 
 #[tokio::main]
