@@ -43,7 +43,10 @@ pub(crate) async fn with_login(options: ClientOptions, target: &Target, screen: 
 pub(crate) async fn newest(url: &str) -> Result<Option<(Login, Auth)>> {
     let logins = Auth::new().logins(url).await?;
     // Those of a program that has several users are that program's.
-    let usable = logins.into_iter().filter(|login| login.user.is_none()).find_map(|login| login.auth().map(|auth| (login, auth)));
+    let usable = logins
+        .into_iter()
+        .filter(|login| login.user.is_none())
+        .find_map(|login| login.auth().map(|auth| (login, auth)));
     Ok(usable.map(|(login, auth)| (login, without_user(auth))))
 }
 

@@ -1,12 +1,12 @@
 # The program by which `tricorn pack` asks an interpreter which of its installed distributions a server needs.
 import ast
 import importlib.machinery
-import importlib.metadata as metadata
 import json
 import os
 import platform
 import re
 import sys
+from importlib import metadata
 
 given = json.load(sys.stdin)
 found, missing = [], set()
