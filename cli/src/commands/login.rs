@@ -260,6 +260,7 @@ impl Events for Warns {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use tricorn::auth::{MemoryStore, TokenKey, TokenStore};
 

@@ -172,6 +172,7 @@ fn a_bundle_that_would_not_run_elsewhere_is_not_made() {
     place.write("weather/.env", "KEY=x");
     let (status, stdout, stderr) = place.run("weather", &["pack", "server.py", "--author", "Ada"]);
     assert!(status == 1 && stdout.is_empty() && stderr.contains("the bundle does not run elsewhere"), "{stderr}");
+    assert!(stderr.contains("FileNotFoundError"), "it says why: {stderr}");
     assert!(!place.path("weather/weather.mcpb").exists());
     let left: Vec<_> =
         std::fs::read_dir(place.path("weather")).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -150,7 +150,15 @@ impl Files {
                 }
             };
             let is_folder = real.is_dir();
-            match rules.judge(&path, is_folder) {
+            if depth == 0 && name == "server.json" && is_entry(&real) {
+                continue;
+            }
+            // What a link leads to may be a secret, too.
+            let judged = match rules.judge(&real, is_folder) {
+                Judgement::Secret => Judgement::Secret,
+                _ => rules.judge(&path, is_folder),
+            };
+            match judged {
                 Judgement::LeaveOut => continue,
                 Judgement::Secret => {
                     self.left_out.push(shown());
@@ -242,6 +250,14 @@ fn has_private_key(path: &Path) -> bool {
         && head.windows(10).any(|part| part == b"-----BEGIN")
 }
 
+/// Returns true for an entry of the registry, which has the digest of the bundle in it.
+fn is_entry(path: &Path) -> bool {
+    const SCHEMAS: &[u8] = b"static.modelcontextprotocol.io/schemas/";
+    let mut head = Vec::new();
+    let read = fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut head));
+    read.is_ok() && head.windows(SCHEMAS.len()).any(|window| window == SCHEMAS)
+}
+
 enum Judgement {
     Take,
     LeaveOut,
@@ -290,6 +306,7 @@ pub(super) fn built(builder: &GitignoreBuilder) -> Outcome<Gitignore> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -313,6 +330,11 @@ mod tests {
             ("pkg/__pycache__/x.pyc", "x"),
             (".mcpbignore", "data/*.bin\n!.env\n# a comment\n"),
             ("keyboard.py", "no key"),
+            (
+                "server.json",
+                r#"{"$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"}"#,
+            ),
+            ("data/server.json", "{}"),
         ] {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -324,18 +346,27 @@ mod tests {
             std::os::unix::fs::symlink(dir.path().join("outside.txt"), root.join("link.txt")).unwrap();
             std::os::unix::fs::symlink(&root, root.join("circle")).unwrap();
             std::os::unix::fs::symlink("server.py", root.join("same.py")).unwrap();
+            std::os::unix::fs::symlink(".env", root.join("settings.txt")).unwrap();
         }
         let mut files = Files::default();
         files.project(&root, "server").unwrap();
         let places: Vec<_> = files.all.keys().map(String::as_str).filter(|place| *place != "server/same.py").collect();
         assert_eq!(
             places,
-            ["server/certs/ca.pem", "server/data/cities.json", "server/keyboard.py", "server/server.py"]
+            [
+                "server/certs/ca.pem",
+                "server/data/cities.json",
+                "server/data/server.json",
+                "server/keyboard.py",
+                "server/server.py"
+            ]
         );
         let expected = [".ENV.local", ".env", "certs/own.pem", "deploy/Server.KEY", "deploy/id_ed25519"];
         let left: Vec<_> = files.left_out.iter().map(|path| path.replace('\\', "/")).collect();
         assert!(expected.iter().all(|path| left.contains(&(*path).to_owned())), "{left:?}");
         #[cfg(unix)]
-        assert!(left.contains(&"link.txt".to_owned()) && left.contains(&"circle".to_owned()), "{left:?}");
+        for path in ["link.txt", "circle", "settings.txt"] {
+            assert!(left.contains(&path.to_owned()), "{left:?}");
+        }
     }
 }

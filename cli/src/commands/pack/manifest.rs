@@ -60,16 +60,16 @@ impl Facts {
         if plain.is_empty() { "server".to_owned() } else { plain }
     }
 
+    /// The project's version, as some servers say that of their library.
     fn version(&self, project: &Project) -> String {
-        // What a server says that was not told its version.
-        let said = self.said("version").filter(|version| *version != "0.0.0");
-        said.or(project.version.as_deref()).unwrap_or("0.0.0").to_owned()
+        project.version.as_deref().or_else(|| self.said("version")).unwrap_or("0.0.0").to_owned()
     }
 
     fn description(&self, project: &Project) -> String {
         let said = self.said("description").or(project.description.as_deref());
         let instructions = self.instructions.as_deref().map(crate::output::first_line).filter(|line| !line.is_empty());
-        said.or(instructions).or(self.said("title")).or(self.said("name")).unwrap_or("A server").to_owned()
+        let named = || self.said("title").or_else(|| self.said("name"));
+        said.or(instructions).or_else(named).unwrap_or("A server").to_owned()
     }
 
     fn icons(&self) -> impl Iterator<Item = &Value> {
@@ -333,6 +333,7 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

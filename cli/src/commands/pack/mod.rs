@@ -8,19 +8,21 @@ mod project;
 mod python;
 mod schema;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tricorn::client::{Client, ClientOptions, Stderr, Target};
+use tricorn::client::{Client, ClientOptions, Events, Handlers, Stderr, Target};
 
 use crate::arguments::Pack;
 use crate::commands::text;
 use crate::connection::{Hears, Session, run_found, runtime};
-use crate::failure::{FAILED, Failure, Outcome};
+use crate::failure::{FAILED, Failure, INTERRUPTED, Outcome};
+use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
-use crate::output::{Screen, one_line, size};
+use crate::output::{Screen, one_line, shown, size};
 use crate::targets::{self, Code, Source};
 use archive::Written;
 use files::{Files, cannot};
@@ -31,6 +33,8 @@ use project::Project;
 const STARTING: Duration = Duration::from_secs(60);
 /// Variables without which no program starts.
 const KEPT: [&str; 8] = ["PATH", "TMPDIR", "TEMP", "TMP", "SystemRoot", "SYSTEMROOT", "COMSPEC", "PATHEXT"];
+/// Lines of its standard error that are kept meanwhile.
+const LINES: usize = 100;
 /// Names that are listed.
 const SHOWN: usize = 12;
 
@@ -106,7 +110,7 @@ pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome
     };
     let written = Written::new(&bundle.files, &output)?;
     if !pack.no_check {
-        check(&written, &bundle, &facts, pack)?;
+        check(&written, &bundle, &facts, pack, screen)?;
     }
     let (bytes, sha256) = (written.bytes, written.sha256.clone());
     written.keep(&output)?;
@@ -234,7 +238,7 @@ fn binary(program: &Path, manifest: Option<&Path>) -> Outcome<Bundle> {
 }
 
 /// Unpacks the bundle elsewhere, starts it without anything of this user, and compares its tools.
-fn check(written: &Written, bundle: &Bundle, facts: &Facts, pack: &Pack) -> Outcome<()> {
+fn check(written: &Written, bundle: &Bundle, facts: &Facts, pack: &Pack, screen: &Screen) -> Outcome<()> {
     let folder = tempfile::tempdir().map_err(|error| cannot("write into", &std::env::temp_dir(), &error))?;
     let (place, home) = (folder.path().join("bundle"), folder.path().join("home"));
     written.unpack(&place)?;
@@ -260,20 +264,24 @@ fn check(written: &Written, bundle: &Bundle, facts: &Facts, pack: &Pack) -> Outc
         args: arguments.to_vec(),
         env,
         cwd: Some(home.to_string_lossy().into_owned()),
-        stderr: Stderr::Inherit,
+        stderr: Stderr::Event,
     };
+    let heard = Arc::new(Heard::default());
+    let handlers = Handlers::new().events(heard.clone());
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let connecting = async {
-            let client = Client::connect(&target, &ClientOptions::new().restart(false)).await?;
+            let client = Client::connect_with(&target, &ClientOptions::new().restart(false), &handlers).await?;
             let tools = if client.capabilities().has("tools") { client.list_tools().await? } else { Vec::new() };
             client.close().await;
             Ok::<_, tricorn::Error>(tools)
         };
-        tokio::time::timeout(STARTING, connecting).await
+        Interrupts::new().first(tokio::time::timeout(STARTING, connecting)).await
     });
     runtime.shutdown_background();
+    let Some(outcome) = outcome else { return Err(Failure::silent(INTERRUPTED)) };
     let failed = |why: String| {
+        heard.lines().iter().for_each(|line| screen.line(&shown(line)));
         let hint = "--no-check packs it nevertheless";
         Failure::new(FAILED, format!("the bundle does not run elsewhere: {why}; {hint}"))
     };
@@ -288,6 +296,26 @@ fn check(written: &Written, bundle: &Bundle, facts: &Facts, pack: &Pack) -> Outc
         return Err(failed(format!("it has other tools there ({})", names.join(", "))));
     }
     Ok(())
+}
+
+/// The last lines that a server wrote on its standard error, for when it does not start.
+#[derive(Default)]
+struct Heard(Mutex<VecDeque<String>>);
+
+impl Heard {
+    fn lines(&self) -> VecDeque<String> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Events for Heard {
+    fn stderr(&self, line: &str) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() >= LINES {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_owned());
+    }
 }
 
 fn text_of<'a>(value: &'a Value, name: &str) -> &'a str {

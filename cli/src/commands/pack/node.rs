@@ -189,6 +189,7 @@ fn copy(package: &Package, files: &mut Files) -> Outcome<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use std::fs;
 

@@ -143,6 +143,7 @@ fn compiled(files: &Files) -> Compiled {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 

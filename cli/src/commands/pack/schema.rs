@@ -24,6 +24,7 @@ pub(super) fn check(document: &Value, schema: &str, name: &str) -> Outcome<()> {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use serde_json::json;
 
