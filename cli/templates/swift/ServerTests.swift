@@ -5,7 +5,8 @@ import Tricorn
 
 @Test func adds() async throws {
     try await withClient(of: server()) { client in
-        #expect(try await client.callTool("add", ["a": 1, "b": 2]).decode(as: Int.self) == 3)
+        let sum: Int = try await client.callTool("add", ["a": 1, "b": 2]).decode()
+        #expect(sum == 3)
     }
 }
 

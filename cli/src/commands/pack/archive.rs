@@ -1,6 +1,6 @@
 //! Archives of bundles. The same files make the same bytes: sorted, without the times and owners of this machine.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 
@@ -55,7 +55,7 @@ impl Written {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let mode = fs::Permissions::from_mode(0o644);
+            let mode = std::fs::Permissions::from_mode(0o644);
             self.file.as_file().set_permissions(mode).map_err(|error| cannot("write", output, &error))?;
         }
         self.file.persist(output).map(drop).map_err(|error| cannot("write", output, &error.error))
@@ -93,7 +93,7 @@ fn write(files: &Files, file: &mut File) -> Outcome<()> {
 #[cfg(unix)]
 fn is_program(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt as _;
-    fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o111 != 0)
+    std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o111 != 0)
 }
 
 #[cfg(not(unix))]
@@ -104,6 +104,8 @@ fn is_program(path: &Path) -> bool {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
