@@ -101,6 +101,32 @@ pub(crate) enum Command {
         "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
     ))]
     Run(Run),
+    /// Packs a server as a bundle (.mcpb), and writes its entry for the registry (server.json).
+    #[command(after_help = help(
+        "tricorn pack server.py -o weather.mcpb\n  tricorn pack src/server.ts --env API_KEY=… --server-json server.json\n  tricorn pack https://example.com/mcp --name com.example/weather --server-json server.json"
+    ))]
+    Pack(Pack),
+    /// Makes a new project: a server that runs, with a test and a file for CI.
+    #[command(
+        after_help = "Examples:\n  tricorn new my-server --lang python\n  tricorn new my-server --lang rust --dry-run"
+    )]
+    New(New),
+    /// Logs in at a server with a browser, and keeps the login for the other commands.
+    #[command(
+        after_help = "Examples:\n  tricorn login https://example.com/mcp\n  tricorn login https://example.com/mcp --scope files:write --no-browser"
+    )]
+    Login(Login),
+    /// Forgets the login at a server.
+    #[command(after_help = "Example:\n  tricorn logout https://example.com/mcp")]
+    Logout(Logins),
+    /// Says whose login is stored for a server, and for how long.
+    #[command(after_help = "Example:\n  tricorn whoami https://example.com/mcp")]
+    Whoami(Logins),
+    /// Prints the access token of the stored login, refreshed if it has expired.
+    #[command(
+        after_help = "Example:\n  curl -H \"Authorization: Bearer $(tricorn token https://example.com/mcp)\" https://example.com/mcp"
+    )]
+    Token(Logins),
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
     Completions(Completions),
@@ -324,6 +350,106 @@ pub(crate) struct Run {
     pub(crate) connection: Connection,
 }
 
+/// `tricorn pack`
+#[derive(Debug, Args)]
+pub(crate) struct Pack {
+    /// The server: a file or a package; for an entry of the registry alone, a URL
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// The bundle; default: NAME.mcpb here
+    #[arg(long, short, value_name = "FILE.mcpb", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<std::path::PathBuf>,
+    /// Who made the server; default: what the project's file says, else git's user.name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) author: Option<String>,
+    /// Writes the registry's entry to this file
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) server_json: Option<std::path::PathBuf>,
+    /// The server's name in the registry, OWNER/NAME; default: by the repository on GitHub
+    #[arg(long, value_name = "OWNER/NAME", requires = "server_json")]
+    pub(crate) name: Option<String>,
+    /// The address that the bundle is going to have; default: by the repository on GitHub
+    #[arg(long, value_name = "URL", requires = "server_json")]
+    pub(crate) download: Option<String>,
+    /// Does not unpack and start the bundle
+    #[arg(long)]
+    pub(crate) no_check: bool,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn new`
+#[derive(Debug, Args)]
+pub(crate) struct New {
+    /// The project's name, and its folder's: lower-case words with hyphens between
+    #[arg(value_name = "NAME")]
+    pub(crate) name: String,
+    /// The language
+    #[arg(long, value_name = "LANGUAGE")]
+    pub(crate) lang: Language,
+    /// Lists the files without writing them
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Languages of new projects.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum Language {
+    #[value(alias = "py")]
+    Python,
+    #[value(alias = "ts")]
+    Typescript,
+    #[value(alias = "rs")]
+    Rust,
+    Swift,
+}
+
+/// `tricorn login`
+#[derive(Debug, Args)]
+pub(crate) struct Login {
+    /// The server's URL, or its name in a configuration: mcp.json#name, cursor:name
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: String,
+    /// Asks for this scope, besides what the server wants
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Vec<String>,
+    /// The program's id at the authorization server, where none can be registered; its secret is in TRICORN_CLIENT_SECRET
+    #[arg(long, value_name = "ID")]
+    pub(crate) client_id: Option<String>,
+    /// The authorization server to log in at, where the server names several or none
+    #[arg(long, value_name = "URL")]
+    pub(crate) issuer: Option<String>,
+    /// The port of this machine that the browser comes back to
+    #[arg(long, value_name = "PORT")]
+    pub(crate) redirect_port: Option<u16>,
+    /// Prints the address of the login page instead of opening it
+    #[arg(long)]
+    pub(crate) no_browser: bool,
+    /// Waits so many seconds for the user
+    #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "300", allow_negative_numbers = true)]
+    pub(crate) timeout: Duration,
+    /// Sends an HTTP header, "NAME: VALUE", with every request
+    #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
+    pub(crate) header: Vec<(String, String)>,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `tricorn logout`, `whoami`, `token`
+#[derive(Debug, Args)]
+pub(crate) struct Logins {
+    /// The server's URL, or its name in a configuration: mcp.json#name, cursor:name
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub(crate) url: String,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `tricorn completions`
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
@@ -368,7 +494,7 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
         const CONNECTING: [&str; 9] = ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run"];
         match own.first().and_then(|word| word.to_str()) {
             None => return Err(Failure::misuse(format!("a command is missing before --: {}", CONNECTING.join(", ")))),
-            Some("uninstall" | "discover" | "completions") => {
+            Some("uninstall" | "discover" | "completions" | "new" | "login" | "logout" | "whoami" | "token") => {
                 return Err(Failure::misuse("nothing may follow after -- here"));
             }
             _ => {}
@@ -460,8 +586,15 @@ impl Command {
             | Self::Listen(Listen { connection, .. })
             | Self::Ping(Ping { connection, .. })
             | Self::Tasks(Tasks { connection, .. })
-            | Self::Run(Run { connection, .. }) => connection,
-            Self::Completions(_) | Self::Hosts(_) => return None,
+            | Self::Run(Run { connection, .. })
+            | Self::Pack(Pack { connection, .. }) => connection,
+            Self::New(_)
+            | Self::Login(_)
+            | Self::Logout(_)
+            | Self::Whoami(_)
+            | Self::Token(_)
+            | Self::Completions(_)
+            | Self::Hosts(_) => return None,
         })
     }
 }

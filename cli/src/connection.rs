@@ -17,6 +17,7 @@ use crate::bridge::Bridge;
 use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
 use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
+use crate::logins::with_login;
 use crate::output::{Screen, one_line, shown};
 use crate::questions;
 use crate::targets::{self, Found, Reach, Way};
@@ -64,8 +65,20 @@ pub(crate) fn run(
     screen: &Screen,
     work: impl AsyncFnOnce(&Session) -> Outcome<u8>,
 ) -> Outcome<u8> {
-    let level = log_level(&connection.log_level)?;
+    log_level(&connection.log_level)?;
     let found = targets::find(text, connection, &Way::Streams, launcher, screen)?;
+    run_found(found, connection, hears, screen, work)
+}
+
+/// The same with a target that was found.
+pub(crate) fn run_found(
+    found: Found,
+    connection: &Connection,
+    hears: Hears,
+    screen: &Screen,
+    work: impl AsyncFnOnce(&Session) -> Outcome<u8>,
+) -> Outcome<u8> {
+    let level = log_level(&connection.log_level)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let interrupts = Interrupts::new();
@@ -112,7 +125,10 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         _ => name.clone(),
     };
     let (connected, bridge) = match &found.reach {
-        Reach::One(target) => (Client::connect_with(target, &options, &handlers).await, None),
+        Reach::One(target) => {
+            let options = with_login(options, target, screen).await;
+            (Client::connect_with(target, &options, &handlers).await, None)
+        }
         Reach::Many(_) => {
             let own = options.clone();
             let bridge = Bridge::new(found, options, screen, 1).await?;

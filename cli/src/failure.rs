@@ -70,7 +70,7 @@ impl Failure {
     }
 
     fn login(what: &str, message: &str) -> Self {
-        let hint = "give a token with --header \"Authorization: Bearer TOKEN\"";
+        let hint = "tricorn login URL, or give a token with --header \"Authorization: Bearer TOKEN\"";
         Self::new(LOGIN, format!("{what}: a login is needed: {message}; {hint}"))
     }
 }

@@ -11,6 +11,7 @@ mod failure;
 pub mod hosts;
 mod interrupts;
 mod launcher;
+mod logins;
 mod output;
 mod questions;
 mod schema;

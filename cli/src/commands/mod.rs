@@ -5,6 +5,9 @@ mod complete;
 mod hosts;
 mod list;
 mod listen;
+mod login;
+mod new;
+mod pack;
 mod ping;
 mod prompt;
 mod read;
@@ -73,6 +76,12 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
                 tasks::tasks(session, &tasks).await
             })
         }
+        Command::Pack(pack) => pack::pack(&pack, &launcher, screen),
+        Command::New(new) => new::new(&new, screen),
+        Command::Login(login) => login::login(&login, &launcher, screen),
+        Command::Logout(logins) => login::logins(login::Wish::LogOut, &logins, &launcher, screen),
+        Command::Whoami(logins) => login::logins(login::Wish::Show, &logins, &launcher, screen),
+        Command::Token(logins) => login::logins(login::Wish::Token, &logins, &launcher, screen),
         Command::Run(run) => run::run(&run, &launcher, screen),
         Command::Hosts(command) => hosts::hosts(&command, &launcher, screen),
         Command::Completions(completions) => {

@@ -14,7 +14,7 @@ use tricorn::client::Handlers;
 use tricorn::jsonrpc::RawJson;
 use tricorn::{Context, Handler, Reply};
 
-pub(crate) use visits::visit;
+pub(crate) use visits::{visit, visit_login};
 
 use crate::failure::Outcome;
 use crate::output::{Screen, one_line};

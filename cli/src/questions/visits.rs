@@ -26,14 +26,24 @@ pub(super) fn ask(screen: &Screen, message: &str, url: &str) -> dialoguer::Resul
         screen.warn(&format!("the server wants a page visited whose address is no URL: {url}"));
         return Ok(false);
     }
-    let term = Term::stderr();
     let style = screen.error_style();
     let text = wrapped(screen, message, "  ");
-    term.write_line(&format!(
-        "{}\n{text}\n  {}",
-        style.bold("The server asks to visit a page:"),
-        style.name(&one_line(url))
-    ))?;
+    let head = format!("{}\n{text}", style.bold("The server asks to visit a page:"));
+    confirmed(screen, &head, url)
+}
+
+/// Asks whether the page of a login may be opened, and opens it.
+///
+/// # Errors
+/// The terminal is gone, or the user cancels.
+pub(crate) fn visit_login(screen: &Screen, url: &str) -> dialoguer::Result<bool> {
+    let _held = screen.hold();
+    confirmed(screen, &screen.error_style().bold("To log in, a page has to be visited:"), url)
+}
+
+fn confirmed(screen: &Screen, head: &str, url: &str) -> dialoguer::Result<bool> {
+    let term = Term::stderr();
+    term.write_line(&format!("{head}\n  {}", screen.error_style().name(&one_line(url))))?;
     let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or(url);
     // What stands before an @ is no host.
     let host = one_line(host.rsplit('@').next().unwrap_or(host));

@@ -5,6 +5,8 @@ mod package;
 mod program;
 mod python;
 
+pub(crate) use python::SERVE;
+
 use std::path::{Path, PathBuf};
 
 use tricorn::client::{Stderr, Target};
@@ -48,6 +50,31 @@ pub(crate) enum Kind {
     /// A file that a known interpreter or tool runs, which takes `--http` as our servers do.
     File,
     Configuration,
+}
+
+/// A target that can be packed, and its code.
+pub(crate) struct Source {
+    pub(crate) found: Found,
+    pub(crate) code: Code,
+}
+
+/// The code of a server.
+pub(crate) enum Code {
+    Python {
+        interpreter: PathBuf,
+        file: PathBuf,
+        name: Option<String>,
+    },
+    Node {
+        node: PathBuf,
+        file: PathBuf,
+    },
+    /// A program, and the file of the package that it was built from.
+    Program {
+        program: PathBuf,
+        manifest: Option<PathBuf>,
+    },
+    Remote(String),
 }
 
 /// A file that is run.
@@ -120,6 +147,53 @@ fn command(connection: &Connection) -> Outcome<Found> {
     Ok(Found { name: program.clone(), reach: Reach::One(target), kind: Kind::Command })
 }
 
+/// Finds the code of a server. A package is built for those who get it.
+pub(crate) fn source(text: &str, connection: &Connection, launcher: &Launcher, screen: &Screen) -> Outcome<Source> {
+    if Connection::is_command(text) {
+        return Err(Failure::misuse("a command line cannot be packed: name the file or the package of the server"));
+    }
+    let script = Script::of(text);
+    let about = std::fs::metadata(script.path).ok();
+    let kind = about.as_ref().and_then(|about| script.kind(about));
+    let mut found = match kind {
+        Some(Runner::Cargo) => {
+            let target = package::cargo(&script, &Way::Streams, true, screen)?;
+            Found { name: text.to_owned(), reach: Reach::One(target), kind: Kind::File }
+        }
+        Some(Runner::Swift) => {
+            let target = package::swift(&script, &Way::Streams, true, screen)?;
+            Found { name: text.to_owned(), reach: Reach::One(target), kind: Kind::File }
+        }
+        _ => find(text, connection, &Way::Streams, launcher, screen)?,
+    };
+    let file = std::path::absolute(script.path).unwrap_or_else(|_| script.path.to_owned());
+    let code = match (kind, &mut found.reach) {
+        (_, Reach::One(Target::Url { url, .. })) => Code::Remote(url.clone()),
+        (Some(Runner::Python), _) => Code::Python {
+            interpreter: python::interpreter(script.path, launcher)?,
+            file,
+            name: script.name.map(str::to_owned),
+        },
+        (Some(Runner::Node), Reach::One(Target::Command { command, .. })) => {
+            Code::Node { node: PathBuf::from(&*command), file }
+        }
+        (Some(kind), Reach::One(Target::Command { command, env, stderr, .. })) => {
+            if matches!(kind, Runner::Cargo | Runner::Swift) {
+                env.extend(connection.env.iter().map(|(name, value)| (name.clone(), Some(value.clone()))));
+                *stderr = Stderr::Event;
+            }
+            let manifest =
+                matches!(kind, Runner::Cargo).then(|| if file.is_dir() { file.join("Cargo.toml") } else { file });
+            Code::Program { program: PathBuf::from(&*command), manifest }
+        }
+        _ => {
+            let hint = "name the file or the package of one server";
+            return Err(Failure::misuse(format!("{}: a configuration cannot be packed: {hint}", found.name)));
+        }
+    };
+    Ok(Source { found, code })
+}
+
 fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome<Found> {
     if text.trim().is_empty() {
         return Err(Failure::misuse("the target is empty"));
@@ -156,8 +230,8 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
     let target = match script.kind(&metadata) {
         Some(Runner::Python) => python::target(&script, way, launcher)?,
         Some(Runner::Node) => node::target(&script, way, launcher)?,
-        Some(Runner::Cargo) => package::cargo(&script, way, screen)?,
-        Some(Runner::Swift) => package::swift(&script, way, screen)?,
+        Some(Runner::Cargo) => package::cargo(&script, way, false, screen)?,
+        Some(Runner::Swift) => package::swift(&script, way, false, screen)?,
         Some(Runner::Program) => {
             let mut arguments = Vec::new();
             way.arguments(&mut arguments);
@@ -175,6 +249,23 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
     Ok(Found { name: text.to_owned(), reach: Reach::One(target), kind: Kind::File })
 }
 
+/// A server at a URL: the URL itself, or what a configuration has by a name.
+pub(crate) fn remote(text: &str, launcher: &Launcher) -> Outcome<(String, Target)> {
+    let text = text.trim();
+    let found = if text.contains("://") || configuration(text).is_some() {
+        Some(named(text, &Way::Streams, launcher, &Screen::new())?)
+    } else {
+        of_host(text, launcher)?
+    };
+    match found {
+        Some(Found { name, reach: Reach::One(target @ Target::Url { .. }), .. }) => Ok((name, target)),
+        Some(Found { name, .. }) => Err(Failure::misuse(format!(
+            "{name}: only a server at a URL has a login; others trust whoever starts them"
+        ))),
+        None => Err(Failure::misuse(format!("{text:?} is no URL: expected https://…, mcp.json#NAME or HOST:NAME"))),
+    }
+}
+
 /// A server of an installed host, `cursor:weather`.
 fn of_host(text: &str, launcher: &Launcher) -> Outcome<Option<Found>> {
     if !hosts::is_of_host(text) || Path::new(text).exists() {
@@ -185,6 +276,7 @@ fn of_host(text: &str, launcher: &Launcher) -> Outcome<Option<Found>> {
     Ok(Some(Found { name: text.to_owned(), reach, kind: Kind::Configuration }))
 }
 
+#[derive(Clone, Copy)]
 enum Runner {
     Python,
     Node,

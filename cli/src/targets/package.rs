@@ -12,7 +12,7 @@ use super::{Script, Way};
 use crate::failure::{Failure, Outcome, UNREACHABLE};
 use crate::output::Screen;
 
-pub(super) fn cargo(script: &Script<'_>, way: &Way, screen: &Screen) -> Outcome<Target> {
+pub(super) fn cargo(script: &Script<'_>, way: &Way, is_for_others: bool, screen: &Screen) -> Outcome<Target> {
     #[derive(Deserialize)]
     struct Artifact {
         reason: String,
@@ -27,6 +27,9 @@ pub(super) fn cargo(script: &Script<'_>, way: &Way, screen: &Screen) -> Outcome<
     if let Some(name) = script.name {
         build.args(["--bin", name]);
     }
+    if is_for_others {
+        build.arg("--release");
+    }
     let said = output(build, script.path, "cargo build", screen)?;
     let built = said.lines().filter_map(|line| serde_json::from_str::<Artifact>(line).ok());
     let is_program = |artifact: &Artifact| {
@@ -37,7 +40,7 @@ pub(super) fn cargo(script: &Script<'_>, way: &Way, screen: &Screen) -> Outcome<
     one(script, programs, way)
 }
 
-pub(super) fn swift(script: &Script<'_>, way: &Way, screen: &Screen) -> Outcome<Target> {
+pub(super) fn swift(script: &Script<'_>, way: &Way, is_for_others: bool, screen: &Screen) -> Outcome<Target> {
     #[derive(Deserialize)]
     struct Package {
         products: Vec<Value>,
@@ -47,6 +50,9 @@ pub(super) fn swift(script: &Script<'_>, way: &Way, screen: &Screen) -> Outcome<
     let swift = |arguments: &[&str]| {
         let mut swift = tool("swift", script.path, "Swift")?;
         swift.args(arguments).arg("--package-path").arg(folder);
+        if is_for_others && arguments.first() == Some(&"build") {
+            swift.args(["-c", "release"]);
+        }
         Ok(swift)
     };
     // What it says of its progress is no answer.

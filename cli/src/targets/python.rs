@@ -10,7 +10,7 @@ use crate::failure::{Failure, Outcome, UNREACHABLE};
 use crate::launcher::Launcher;
 
 /// Runs a file, and the server that is in it.
-const SERVE: &str = include_str!("serve.py");
+pub(crate) const SERVE: &str = include_str!("serve.py");
 
 pub(super) fn target(script: &Script<'_>, way: &Way, launcher: &Launcher) -> Outcome<Target> {
     let interpreter = interpreter(script.path, launcher)?;
@@ -24,7 +24,7 @@ pub(super) fn target(script: &Script<'_>, way: &Way, launcher: &Launcher) -> Out
 
 /// The interpreter of the active virtual environment, of the nearest one above the file, that of the command itself, or
 /// one of `PATH`.
-fn interpreter(path: &Path, launcher: &Launcher) -> Outcome<PathBuf> {
+pub(super) fn interpreter(path: &Path, launcher: &Launcher) -> Outcome<PathBuf> {
     let active = std::env::var_os("VIRTUAL_ENV").filter(|folder| !folder.is_empty()).map(PathBuf::from);
     if let Some(found) = active.as_deref().and_then(of_environment) {
         return Ok(found);

@@ -14,7 +14,7 @@ use crate::place::{command, everything};
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A terminal in which the command runs.
-struct Terminal {
+pub(crate) struct Terminal {
     screen: vt100::Parser,
     bytes: Vec<u8>,
     output: Receiver<Vec<u8>>,
@@ -34,7 +34,7 @@ impl Terminal {
         Self::start_with(columns, env, &[args, &["--", &everything, "--stdio"]].concat())
     }
 
-    fn start_with(columns: u16, env: &[(&str, &str)], args: &[&str]) -> Self {
+    pub(crate) fn start_with(columns: u16, env: &[(&str, &str)], args: &[&str]) -> Self {
         let size = PtySize { rows: 24, cols: columns, pixel_width: 0, pixel_height: 0 };
         let pair = native_pty_system().openpty(size).unwrap();
         let words = command();
@@ -62,12 +62,12 @@ impl Terminal {
         Self { screen, bytes: Vec::new(), output, input, child, master: pair.master }
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.screen.screen().contents()
     }
 
     /// Waits until this is on the screen.
-    fn until(&mut self, part: &str) {
+    pub(crate) fn until(&mut self, part: &str) {
         let end = Instant::now() + PATIENCE;
         while !self.text().contains(part) {
             match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {
@@ -82,13 +82,13 @@ impl Terminal {
         self.bytes.extend_from_slice(bytes);
     }
 
-    fn types(&mut self, text: &str) {
+    pub(crate) fn types(&mut self, text: &str) {
         self.input.write_all(text.as_bytes()).unwrap();
         self.input.flush().unwrap();
     }
 
     /// Waits for its end, and gives its status.
-    fn end(&mut self) -> u32 {
+    pub(crate) fn end(&mut self) -> u32 {
         let end = Instant::now() + PATIENCE;
         loop {
             match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {

@@ -320,6 +320,10 @@ impl Auth {
         self
     }
 
+    pub(crate) fn kept_with(self, store: Arc<dyn TokenStore>) -> Self {
+        Self { store: Some(store), ..self }
+    }
+
     /// Returns the store of logins.
     pub(crate) fn kept_in(&self) -> Arc<dyn TokenStore> {
         self.store.clone().unwrap_or_else(default_store)

@@ -13,6 +13,7 @@ pub(crate) mod exchange;
 pub(crate) mod fetch;
 pub(crate) mod flow;
 pub(crate) mod jose;
+pub(crate) mod login;
 pub(crate) mod pkce;
 pub(crate) mod registration;
 pub(crate) mod resource;
@@ -26,6 +27,7 @@ pub(crate) mod url;
 
 pub use flow::AuthStep;
 pub use jose::Algorithm;
+pub use login::Login;
 pub use resource_metadata::ResourceMetadata;
 pub use secret::Secret;
 pub use store::{FileStore, MemoryStore, Reservation, TokenKey, TokenStore};

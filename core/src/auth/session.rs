@@ -85,6 +85,12 @@ fn one(kept: &Value) -> Option<Session> {
     is_one.then(|| Session::deserialize(kept).ok()).flatten()
 }
 
+/// All stored logins of this issuer that this version can read.
+pub(crate) fn all(kept: &Secret, issuer: &str) -> Vec<Session> {
+    let all = Logins::read(kept).map(|logins| logins.all).unwrap_or_default();
+    all.iter().filter_map(one).filter(|session| session.issuer == issuer).collect()
+}
+
 /// Names the owner of a login, for people.
 fn named(kept: &Value) -> String {
     let text = |value: &Value| value.as_str().map(|text| shortened(text, 100).into_owned());

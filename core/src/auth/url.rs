@@ -44,6 +44,13 @@ impl<'a> Parts<'a> {
         format!("{}://{}", self.scheme, self.place)
     }
 
+    /// The URL without the user's name and without a fragment, and otherwise as it is written: the server's name in a token
+    /// store.
+    pub(crate) fn server(&self) -> String {
+        let query = self.query.map(|query| format!("?{query}")).unwrap_or_default();
+        format!("{}{}{query}", self.origin(), self.path)
+    }
+
     pub(crate) fn port(&self) -> u16 {
         self.port.unwrap_or_default()
     }

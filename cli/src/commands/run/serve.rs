@@ -6,8 +6,9 @@ use crate::arguments::Run;
 use crate::bridge::Bridge;
 use crate::connection::{options, runtime};
 use crate::failure::{Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
+use crate::logins::with_login;
 use crate::output::Screen;
-use crate::targets::Found;
+use crate::targets::{Found, Reach};
 
 /// Sessions over HTTP, each of which has a connection of its own to the server.
 const SESSIONS: usize = 256;
@@ -17,7 +18,11 @@ pub(super) fn serve(found: Found, http: Option<&str>, run: &Run, screen: &Screen
     let address = http.map(address).transpose()?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let bridge = Bridge::new(found, options(&run.connection), screen, SESSIONS).await?;
+        let mut options = options(&run.connection);
+        if let Reach::One(target) = &found.reach {
+            options = with_login(options, target, screen).await;
+        }
+        let bridge = Bridge::new(found, options, screen, SESSIONS).await?;
         let server = &bridge.server;
         let mut ending = Ending::new();
         let status = match address {

@@ -178,9 +178,7 @@ impl Authorizer {
             let message = format!("option \"auth\": {} is not https: tokens are not sent in the clear", shown_url(url));
             return Err(Error::misuse(message));
         }
-        // Without the user's name and without a fragment, and otherwise as given.
-        let query = parts.query.map(|query| format!("?{query}")).unwrap_or_default();
-        let server_url = format!("{}{}{query}", parts.origin(), parts.path);
+        let server_url = parts.server();
         let mut auth = auth.clone();
         auth.client_name.get_or_insert_with(|| options.name.clone());
         let policy = FetchPolicy::of_server(&server_url, Arc::new(pool.clone()), auth.named_urls()).over(network);

@@ -1,0 +1,73 @@
+//! Logins that `tricorn login` has stored, for the connections of the other commands.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tricorn::auth::Login;
+use tricorn::client::{Auth, Callback, ClientOptions, Redirect, Target};
+use tricorn::{BoxFuture, Error, ErrorKind, Result};
+
+use crate::output::Screen;
+
+/// The variable that has the secret of a client that was registered by hand.
+pub(crate) const SECRET: &str = "TRICORN_CLIENT_SECRET";
+
+/// Receiver of a browser that no command but `login` opens.
+struct Nobody;
+
+impl Redirect for Nobody {
+    fn listen(&self) -> BoxFuture<Result<Callback>> {
+        let why = "the stored login does not do any more, and only its user can get another";
+        Box::pin(std::future::ready(Err(Error::new(ErrorKind::Auth, why))))
+    }
+}
+
+/// Options with the login that is stored for the target, if there is one and nothing else says who asks. No user is asked.
+pub(crate) async fn with_login(options: ClientOptions, target: &Target, screen: &Screen) -> ClientOptions {
+    let Target::Url { url, headers } = target else { return options };
+    let is_said = |name: &str| name.eq_ignore_ascii_case("authorization");
+    let given = headers.keys().chain(options.headers.keys()).any(|name| is_said(name));
+    if given || has_user(url) || !url.starts_with("http") {
+        return options;
+    }
+    match newest(url).await {
+        Ok(Some((_, auth))) => options.auth(auth),
+        Ok(None) => options,
+        Err(error) => {
+            screen.warn(&format!("stored logins are not used: {}", error.message()));
+            options
+        }
+    }
+}
+
+/// The newest stored login that can be used without anything else, and options that use it without a user.
+pub(crate) async fn newest(url: &str) -> Result<Option<(Login, Auth)>> {
+    let logins = Auth::new().logins(url).await?;
+    // Those of a program that has several users are that program's.
+    let usable = logins
+        .into_iter()
+        .filter(|login| login.user.is_none())
+        .find_map(|login| login.auth().map(|auth| (login, auth)));
+    Ok(usable.map(|(login, auth)| (login, without_user(auth))))
+}
+
+fn without_user(mut auth: Auth) -> Auth {
+    if auth.client_id.is_some() && auth.client_secret.is_none() {
+        auth.client_secret = secret();
+    }
+    auth.no_browser(true).redirect(Nobody)
+}
+
+/// The secret of the client, if the environment has it.
+pub(crate) fn secret() -> Option<String> {
+    std::env::var(SECRET).ok().filter(|secret| !secret.is_empty())
+}
+
+fn has_user(url: &str) -> bool {
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
+    authority.is_some_and(|authority| authority.contains('@'))
+}
+
+/// Unix seconds.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
