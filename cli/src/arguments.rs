@@ -101,6 +101,11 @@ pub(crate) enum Command {
         "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
     ))]
     Run(Run),
+    /// Opens a page in the browser that shows a server and every message.
+    #[command(after_help = help(
+        "tricorn inspect server.py\n  tricorn inspect https://example.com/mcp --no-open\n  tricorn inspect --port 6274 -- npx some-server"
+    ))]
+    Inspect(Inspect),
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
     Completions(Completions),
@@ -324,6 +329,22 @@ pub(crate) struct Run {
     pub(crate) connection: Connection,
 }
 
+/// `tricorn inspect`
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Serves the page on this port of 127.0.0.1; default: one that is free
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// Prints the link and opens no browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
 /// `tricorn completions`
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
@@ -365,7 +386,8 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
     let is_install = arguments.first().is_some_and(|word| word == "install");
     let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
     if command.is_some() {
-        const CONNECTING: [&str; 9] = ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run"];
+        const CONNECTING: [&str; 10] =
+            ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run", "inspect"];
         match own.first().and_then(|word| word.to_str()) {
             None => return Err(Failure::misuse(format!("a command is missing before --: {}", CONNECTING.join(", ")))),
             Some("uninstall" | "discover" | "completions") => {
@@ -460,7 +482,8 @@ impl Command {
             | Self::Listen(Listen { connection, .. })
             | Self::Ping(Ping { connection, .. })
             | Self::Tasks(Tasks { connection, .. })
-            | Self::Run(Run { connection, .. }) => connection,
+            | Self::Run(Run { connection, .. })
+            | Self::Inspect(Inspect { connection, .. }) => connection,
             Self::Completions(_) | Self::Hosts(_) => return None,
         })
     }

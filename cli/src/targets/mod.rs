@@ -27,6 +27,7 @@ pub(crate) enum Way {
 }
 
 /// Result of looking for a target.
+#[derive(Clone)]
 pub(crate) struct Found {
     /// Its name for people.
     pub(crate) name: String,
@@ -35,6 +36,7 @@ pub(crate) struct Found {
 }
 
 /// The servers that a target is.
+#[derive(Clone)]
 pub(crate) enum Reach {
     One(Target),
     /// All of a configuration file.
