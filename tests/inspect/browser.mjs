@@ -163,7 +163,7 @@ class Page {
       const found = await this.run(work, ...given).catch((error) => ({ error }));
       if (found && !found.error) return found;
       if (Date.now() > end) {
-        const text = await this.run(() => document.body?.innerText.slice(0, 3000)).catch(() => "");
+        const text = await this.run(() => document.body?.textContent.slice(0, 3000)).catch(() => "");
         throw new Error(`${what} did not come; ${found?.error?.message ?? ""}\n${text}\n${this.problems.join("\n")}`);
       }
       await new Promise((resolve) => {
@@ -231,12 +231,25 @@ class Page {
     }
   }
 
+  /** What a function gives in the frame of this page that is a process of its own. */
+  async inFrame(address, work) {
+    const { targetInfos } = await this.browser.send("Target.getTargets", { filter: [{ type: "iframe" }] });
+    const frame = targetInfos.find(({ url }) => url.includes(address));
+    const { sessionId } = await this.browser.send("Target.attachToTarget", { targetId: frame.targetId, flatten: true });
+    const { result } = await this.browser.send(
+      "Runtime.evaluate",
+      { expression: `(${work})()`, returnByValue: true },
+      sessionId,
+    );
+    return result.value;
+  }
+
   write(text) {
     return this.send("Input.insertText", { text });
   }
 
   text(selector) {
-    return this.run((wanted) => document.querySelector(wanted)?.innerText ?? "", selector);
+    return this.run((wanted) => document.querySelector(wanted)?.textContent ?? "", selector);
   }
 
   async picture() {

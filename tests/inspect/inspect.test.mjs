@@ -13,7 +13,8 @@ import { fileURLToPath } from "node:url";
 import { Browser, chromium } from "./browser.mjs";
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const built = (name) => [here(`../../target/release/${name}`), here(`../../target/debug/${name}`)].find(existsSync) ?? name;
+const built = (name) =>
+  [here(`../../target/release/${name}`), here(`../../target/debug/${name}`)].find(existsSync) ?? name;
 const command = (process.env.TRICORN_COMMAND ?? built("tricorn")).split(" ");
 const everything = process.env.TRICORN_EVERYTHING ?? built("example-everything");
 const program = chromium();
@@ -93,7 +94,9 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
       try {
         const page = await opened(browser, inspect, look);
         await work(page, inspect);
-        const foreign = page.asked.filter((url) => !url.startsWith(inspect.url.origin) && !/^(data|blob|about):/.test(url));
+        const foreign = page.asked.filter(
+          (url) => !url.startsWith(inspect.url.origin) && !/^(data|blob|about):/.test(url),
+        );
         assert.deepEqual(foreign, [], "it asks nobody else");
         assert.deepEqual(page.problems, []);
         await page.close();
@@ -117,7 +120,10 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
       const [cookie] = first.headers["set-cookie"];
       assert.match(cookie, new RegExp(`; Path=${pathname}; HttpOnly; SameSite=Strict$`));
       assert.equal((await ask(inspect.link)).status, 403, "the token is used up");
-      assert.ok(inspect.said.some((line) => line.includes("token=")), "a new link is in the terminal");
+      assert.ok(
+        inspect.said.some((line) => line.includes("token=")),
+        "a new link is in the terminal",
+      );
       const headers = { cookie: cookie.split(";")[0] };
       const page = await ask(base, { headers });
       assert.equal(page.status, 200);
@@ -125,7 +131,12 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
       assert.equal(page.headers["x-content-type-options"], "nosniff");
       assert.equal((await ask(base, { headers: { ...headers, host: "evil.example" } })).status, 403);
       assert.equal((await ask(base, { headers: { ...headers, "sec-fetch-site": "cross-site" } })).status, 403);
-      const post = (more, body = "{}") => ask(`${base}clear`, { method: "POST", headers: { ...headers, "content-type": "application/json", ...more }, body });
+      const post = (more, body = "{}") =>
+        ask(`${base}clear`, {
+          method: "POST",
+          headers: { ...headers, "content-type": "application/json", ...more },
+          body,
+        });
       assert.equal((await post({})).status, 403, "without an origin");
       assert.equal((await post({ origin: "null" })).status, 403);
       assert.equal((await post({ origin: `http://localhost:${port}` })).status, 403);
@@ -133,7 +144,11 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
       assert.equal((await post({ origin, "content-type": "text/plain" })).status, 415);
       assert.equal((await post({ origin, cookie: "tricorn-inspect=x" })).status, 403);
       assert.equal((await post({ origin })).status, 202);
-      const wrong = await ask(`${base}start`, { method: "POST", headers: { ...headers, origin, "content-type": "application/json" }, body: "{" });
+      const wrong = await ask(`${base}start`, {
+        method: "POST",
+        headers: { ...headers, origin, "content-type": "application/json" },
+        body: "{",
+      });
       assert.equal(wrong.status, 400);
     } finally {
       assert.equal(await inspect.end(), 130);
@@ -157,16 +172,32 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await page.type("language", "1");
     await page.click("fieldset button", "Add");
     await page.type("tags 1", "a");
-    await page.run(() => [...document.querySelectorAll("fieldset label.choice")].find((one) => one.textContent.includes("m")).querySelector("input").click());
+    await page.run(() =>
+      [...document.querySelectorAll("fieldset label.choice")]
+        .find((one) => one.textContent.includes("m"))
+        .querySelector("input")
+        .click(),
+    );
     await page.type("city", "Graz");
     await page.type("anything", '{"deep": [1, 12345678901234567890]}');
     await page.click(".run");
     await result(page, "answered after");
-    const sent = await page.until("the request", () => [...document.querySelectorAll('#log [data-kind="request"][data-method="tools/call"]')].length === 1);
+    const sent = await page.until(
+      "the request",
+      () => [...document.querySelectorAll('#log [data-kind="request"][data-method="tools/call"]')].length === 1,
+    );
     assert.ok(sent);
     await page.click('#log [data-kind="request"][data-method="tools/call"] .head');
     const text = await page.text("#log .record .json");
-    for (const part of ['"word": "owl"', '"count": 7', '"share": 0.50', '"language": "de"', '"city": "Graz"', "12345678901234567890", '"tags": [\n']) {
+    for (const part of [
+      '"word": "owl"',
+      '"count": 7',
+      '"share": 0.50',
+      '"language": "de"',
+      '"city": "Graz"',
+      "12345678901234567890",
+      '"tags": [\n',
+    ]) {
       assert.ok(text.includes(part), `${part} in ${text}`);
     }
     assert.ok(!text.includes('"when"') && !text.includes('"either"'), "what is empty is left out");
@@ -190,7 +221,9 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await page.see(".detail h3", "Echo");
     // The first field is behind the list.
     await page.until("the field", () => {
-      const order = [...document.querySelectorAll("#panel button, #panel input, #panel textarea, #panel select")].filter((one) => one.checkVisibility());
+      const order = [
+        ...document.querySelectorAll("#panel button, #panel input, #panel textarea, #panel select"),
+      ].filter((one) => one.checkVisibility());
       return order.indexOf(document.activeElement) + 1 === order.findIndex((one) => one.closest(".detail"));
     });
     await page.press("Tab");
@@ -205,8 +238,11 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await page.press("1");
     assert.equal(await page.run(() => document.activeElement.id), "tab-tools");
     const unnamed = await page.run(() => {
-      const named = (one) => one.textContent.trim() || one.getAttribute("aria-label") || one.labels?.length || one.title;
-      return [...document.querySelectorAll("button, input, select, textarea, iframe, a")].filter((one) => !named(one)).map((one) => one.outerHTML);
+      const named = (one) =>
+        one.textContent.trim() || one.getAttribute("aria-label") || one.labels?.length || one.title;
+      return [...document.querySelectorAll("button, input, select, textarea, iframe, a")]
+        .filter((one) => !named(one))
+        .map((one) => one.outerHTML);
     });
     assert.deepEqual(unnamed, [], "everything has a name");
   });
@@ -293,37 +329,44 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await result(page, "called tool-9999");
   });
 
-  shown("the messages are searched, bounded and exported", ["--env", "TOKEN=canary-env-value", ...byHand()], async (page, inspect) => {
-    await choose(page, "echo");
-    await page.type("word", "sought");
-    await page.click(".run");
-    await result(page, "answered");
-    await page.type("Search messages", "sought tools/call");
-    await page.until("two rows", () => document.querySelectorAll("#log .record").length === 2);
-    await page.see("#log .record", "result of tools/call");
-    await page.type("Search messages", "");
-    await page.type("Kind of messages", "output");
-    await page.see('#log [data-kind="stderr"]', "ready to serve");
-    assert.equal(await page.run(() => document.querySelectorAll('#log [data-kind="request"]').length), 0);
-    await page.type("Kind of messages", "all");
-    await choose(page, "flood");
-    await page.click(".run");
-    await result(page, "told");
-    await page.see("#log .count", "5000 kept");
-    assert.ok((await page.run(() => document.querySelectorAll("#log .record").length)) <= 300);
-    await page.click("#log button", "Older messages");
-    await page.until("more rows", () => document.querySelectorAll("#log .record").length > 300);
-    const { cookies } = await page.send("Network.getCookies", { urls: [inspect.url.origin + inspect.url.pathname] });
-    const headers = { cookie: cookies.map(({ name, value }) => `${name}=${value}`).join("; ") };
-    const exported = await ask(`${inspect.url.origin}${inspect.url.pathname}cassette`, { headers });
-    assert.equal(exported.status, 200);
-    const [head, ...lines] = exported.text.trim().split("\n").map((line) => JSON.parse(line));
-    assert.equal(head.cassette, 1);
-    assert.ok(lines.length >= 5000 && lines.some(({ msg }) => msg?.params?.data === "message 5999"));
-    assert.ok(!exported.text.includes("canary-env-value"));
-    await page.click("#clear");
-    await page.see("#log .count", "0 kept");
-  });
+  shown(
+    "the messages are searched, bounded and exported",
+    ["--env", "TOKEN=canary-env-value", ...byHand()],
+    async (page, inspect) => {
+      await choose(page, "echo");
+      await page.type("word", "sought");
+      await page.click(".run");
+      await result(page, "answered");
+      await page.type("Search messages", "sought tools/call");
+      await page.until("two rows", () => document.querySelectorAll("#log .record").length === 2);
+      await page.see("#log .record", "result of tools/call");
+      await page.type("Search messages", "");
+      await page.type("Kind of messages", "output");
+      await page.see('#log [data-kind="stderr"]', "ready to serve");
+      assert.equal(await page.run(() => document.querySelectorAll('#log [data-kind="request"]').length), 0);
+      await page.type("Kind of messages", "all");
+      await choose(page, "flood");
+      await page.click(".run");
+      await result(page, "told");
+      await page.see("#log .count", "5000 kept");
+      assert.ok((await page.run(() => document.querySelectorAll("#log .record").length)) <= 300);
+      await page.click("#log button", "Older messages");
+      await page.until("more rows", () => document.querySelectorAll("#log .record").length > 300);
+      const { cookies } = await page.send("Network.getCookies", { urls: [inspect.url.origin + inspect.url.pathname] });
+      const headers = { cookie: cookies.map(({ name, value }) => `${name}=${value}`).join("; ") };
+      const exported = await ask(`${inspect.url.origin}${inspect.url.pathname}cassette`, { headers });
+      assert.equal(exported.status, 200);
+      const [head, ...lines] = exported.text
+        .trim()
+        .split("\n")
+        .map((line) => JSON.parse(line));
+      assert.equal(head.cassette, 1);
+      assert.ok(lines.length >= 5000 && lines.some(({ msg }) => msg?.params?.data === "message 5999"));
+      assert.ok(!exported.text.includes("canary-env-value"));
+      await page.click("#clear");
+      await page.see("#log .count", "0 kept");
+    },
+  );
 
   shown("two pages show the same connection", byHand(), async (page, inspect) => {
     const second = await browser.page({ context: page.context });
@@ -379,13 +422,13 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await page.type("city", "Graz");
     await page.click(".run");
     await page.see("iframe");
-    assert.equal(await page.run(() => document.querySelector("iframe").getAttribute("sandbox")), "allow-scripts allow-forms");
+    assert.equal(
+      await page.run(() => document.querySelector("iframe").getAttribute("sandbox")),
+      "allow-scripts allow-forms",
+    );
     await page.until("the height that it asks for", () => document.querySelector("iframe").style.height === "123px");
     assert.equal(await page.run(() => document.querySelector("iframe").contentDocument), null);
-    const { frameTree } = await page.send("Page.getFrameTree");
-    const { executionContextId } = await page.send("Page.createIsolatedWorld", { frameId: frameTree.childFrames[0].frame.id });
-    const { result: out } = await page.send("Runtime.evaluate", { contextId: executionContextId, expression: "document.getElementById('out').textContent" });
-    const found = JSON.parse(out.value);
+    const found = JSON.parse(await page.inFrame("/app/", () => document.getElementById("out").textContent));
     assert.deepEqual(found, {
       host: "tricorn inspect",
       input: { city: "Graz" },
@@ -403,26 +446,30 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
   });
 
   for (const revision of ["2025-11-25", "2026-07-28"]) {
-    shown(`resources, templates, prompts and tasks of ${revision}`, ["--revision", revision, "--env", "EVERYTHING_TASKS=60", "--", everything, "--stdio"], async (page) => {
-      await page.see("#status", revision);
-      await page.click("#tab-resources");
-      await page.see(".side .note", "resources");
-      await page.click(".entries button");
-      await page.click(".run", "Read");
-      await result(page, "answered");
-      await page.click(".entries button", "{");
-      await page.see(".detail", "URI that is read");
-      await page.click("#tab-prompts");
-      await page.click(".entries button");
-      await page.see(".detail .run", "Get");
-      await page.click("#tab-server");
-      await page.see(".wide", revision);
-      await page.type("Method", "ping");
-      await page.click(".wide .run", "Send");
-      await page.until("an answer", () => /answered/.test(document.querySelector(".wide .result").textContent));
-      await page.click("#tab-tasks");
-      await page.see(".wide .note", revision === "2025-11-25" ? "tasks at the server" : "does not list");
-    });
+    shown(
+      `resources, templates, prompts and tasks of ${revision}`,
+      ["--revision", revision, "--env", "EVERYTHING_TASKS=60", "--", everything, "--stdio"],
+      async (page) => {
+        await page.see("#status", revision);
+        await page.click("#tab-resources");
+        await page.see(".side .note", "resources");
+        await page.click(".entries button");
+        await page.click(".run", "Read");
+        await result(page, "answered");
+        await page.click(".entries button", "{");
+        await page.see(".detail", "URI that is read");
+        await page.click("#tab-prompts");
+        await page.click(".entries button");
+        await page.see(".detail .run", "Get");
+        await page.click("#tab-server");
+        await page.see(".wide", revision);
+        await page.type("Method", "ping");
+        await page.click(".wide .run", "Send");
+        await page.until("an answer", () => /answered/.test(document.querySelector(".wide .result").textContent));
+        await page.click("#tab-tasks");
+        await page.see(".wide .note", revision === "2025-11-25" ? "tasks at the server" : "does not list");
+      },
+    );
   }
 
   shown("templates and prompts are completed by the server", byHand(), async (page) => {
@@ -433,7 +480,10 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await page.type("owner", "ada lovelace");
     await page.type("name", "engine");
     await page.type("page", "2");
-    assert.equal(await page.run(() => document.querySelector('[aria-label="URI"]').value), "repo://ada%20lovelace/engine?page=2");
+    assert.equal(
+      await page.run(() => document.querySelector('[aria-label="URI"]').value),
+      "repo://ada%20lovelace/engine?page=2",
+    );
     await page.click(".run", "Read");
     await result(page, "repo://ada%20lovelace/engine?page=2");
     await page.click("#tab-prompts");
@@ -446,31 +496,36 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
   });
 
   for (const dark of [false, true]) {
-    shown(`it fits a narrow screen, ${dark ? "dark" : "light"}`, byHand(), async (page) => {
-      const fits = async (what) => {
-        const wide = await page.run(() => document.documentElement.scrollWidth);
-        assert.ok(wide <= 360, `${what}: ${wide}`);
-      };
-      for (const tab of ["resources", "prompts", "tasks", "server", "messages", "tools"]) {
-        await page.click(`#tab-${tab}`);
-        await fits(tab);
-        await picture(page, `narrow-${tab}${dark ? "-dark" : ""}`);
-      }
-      await choose(page, "hurt");
-      await fits("hostile names");
-      await choose(page, "echo");
-      await fits("a form");
-      await page.type("word", "x");
-      await page.click(".run");
-      await picture(page, `narrow-form${dark ? "-dark" : ""}`);
-      await choose(page, "ask");
-      await page.click(".run");
-      await page.see("dialog", "Who are you?");
-      await picture(page, `narrow-question${dark ? "-dark" : ""}`);
-      await fits("a question");
-      await page.click("dialog button", "Decline");
-      await page.look({ width: 1280, height: 800, dark });
-      await picture(page, `wide${dark ? "-dark" : ""}`);
-    }, { width: 360, height: 740, dark });
+    shown(
+      `it fits a narrow screen, ${dark ? "dark" : "light"}`,
+      byHand(),
+      async (page) => {
+        const fits = async (what) => {
+          const wide = await page.run(() => document.documentElement.scrollWidth);
+          assert.ok(wide <= 360, `${what}: ${wide}`);
+        };
+        for (const tab of ["resources", "prompts", "tasks", "server", "messages", "tools"]) {
+          await page.click(`#tab-${tab}`);
+          await fits(tab);
+          await picture(page, `narrow-${tab}${dark ? "-dark" : ""}`);
+        }
+        await choose(page, "hurt");
+        await fits("hostile names");
+        await choose(page, "echo");
+        await fits("a form");
+        await page.type("word", "x");
+        await page.click(".run");
+        await picture(page, `narrow-form${dark ? "-dark" : ""}`);
+        await choose(page, "ask");
+        await page.click(".run");
+        await page.see("dialog", "Who are you?");
+        await picture(page, `narrow-question${dark ? "-dark" : ""}`);
+        await fits("a question");
+        await page.click("dialog button", "Decline");
+        await page.look({ width: 1280, height: 800, dark });
+        await picture(page, `wide${dark ? "-dark" : ""}`);
+      },
+      { width: 360, height: 740, dark },
+    );
   }
 });

@@ -17,11 +17,22 @@ const schema = {
     sizes: { type: "array", minItems: 1, items: { enum: ["s", "m", "l"] } },
     place: { $ref: "#/$defs/place" },
     when: { anyOf: [{ type: "string", format: "date" }, { type: "null" }] },
-    either: { oneOf: [{ type: "integer", title: "a number" }, { type: "object", properties: { id: { type: "string" } }, required: ["id"], title: "an object" }] },
+    either: {
+      oneOf: [
+        { type: "integer", title: "a number" },
+        { type: "object", properties: { id: { type: "string" } }, required: ["id"], title: "an object" },
+      ],
+    },
     anything: {},
   },
   required: ["word", "count"],
-  $defs: { place: { type: "object", properties: { city: { type: "string" }, zip: { type: "string", maxLength: 5 } }, required: ["city"] } },
+  $defs: {
+    place: {
+      type: "object",
+      properties: { city: { type: "string" }, zip: { type: "string", maxLength: 5 } },
+      required: ["city"],
+    },
+  },
 };
 
 const none = { type: "object", properties: {} };
@@ -51,7 +62,13 @@ ask("ui/initialize", { protocolVersion: "2026-01-26", appInfo: { name: "app", ve
 </script>`;
 
 const tools = [
-  { name: "echo", title: "Echo", description: "Gives back what it gets.", inputSchema: schema, annotations: { readOnlyHint: true } },
+  {
+    name: "echo",
+    title: "Echo",
+    description: "Gives back what it gets.",
+    inputSchema: schema,
+    annotations: { readOnlyHint: true },
+  },
   { name: "ask", description: "Asks for a name.", inputSchema: none },
   { name: "visit", description: "Asks to visit a page.", inputSchema: none },
   { name: "sample", description: "Asks a model.", inputSchema: none },
@@ -60,22 +77,37 @@ const tools = [
   { name: "flood", description: "Tells a lot.", inputSchema: none },
   { name: "fail", description: "Fails.", inputSchema: none },
   { name: "die", description: "Ends the server.", inputSchema: none },
-  { name: "hurt", title: HOSTILE, description: `${HOSTILE} ${ESCAPES} ${"long ".repeat(200_000)}`, inputSchema: { ...none, properties: { [HOSTILE]: { type: "string", description: HOSTILE, enum: [HOSTILE] } } } },
-  { name: "map", description: "Shows a map.", inputSchema: { type: "object", properties: { city: { type: "string" } } }, _meta: { ui: { resourceUri: "ui://map" } } },
+  {
+    name: "hurt",
+    title: HOSTILE,
+    description: `${HOSTILE} ${ESCAPES} ${"long ".repeat(200_000)}`,
+    inputSchema: { ...none, properties: { [HOSTILE]: { type: "string", description: HOSTILE, enum: [HOSTILE] } } },
+  },
+  {
+    name: "map",
+    description: "Shows a map.",
+    inputSchema: { type: "object", properties: { city: { type: "string" } } },
+    _meta: { ui: { resourceUri: "ui://map" } },
+  },
   { name: "hidden", description: "Not for apps.", inputSchema: none, _meta: { ui: { visibility: ["model"] } } },
 ];
 const many = process.argv.includes("--many");
-if (many) for (let at = 0; at < 10_000; at++) tools.push({ name: `tool-${at}`, description: `Tool number ${at}`, inputSchema: none });
+if (many)
+  for (let at = 0; at < 10_000; at++)
+    tools.push({ name: `tool-${at}`, description: `Tool number ${at}`, inputSchema: none });
 
 const waiting = new Map();
 let last = 0;
 const write = (message) => process.stdout.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
-const ask = (method, params) => new Promise((resolve) => {
-  const id = `s${++last}`;
-  waiting.set(id, resolve);
-  write({ id, method, params });
+const ask = (method, params) =>
+  new Promise((resolve) => {
+    const id = `s${++last}`;
+    waiting.set(id, resolve);
+    write({ id, method, params });
+  });
+const text = (value) => ({
+  content: [{ type: "text", text: typeof value === "string" ? value : JSON.stringify(value) }],
 });
-const text = (value) => ({ content: [{ type: "text", text: typeof value === "string" ? value : JSON.stringify(value) }] });
 const slow = new Map();
 
 async function call({ name, arguments: given, _meta }, id) {
@@ -83,25 +115,61 @@ async function call({ name, arguments: given, _meta }, id) {
     case "echo":
       return { ...text(given), structuredContent: given };
     case "ask":
-      return text((await ask("elicitation/create", { message: `Who are you? ${HOSTILE}`, requestedSchema: {
-        type: "object",
-        properties: { name: { type: "string", minLength: 2 }, mail: { type: "string", format: "email" }, colour: { type: "string", oneOf: [{ const: "r", title: "red" }, { const: "g", title: "green" }] }, agrees: { type: "boolean", default: true } },
-        required: ["name", "colour"],
-      } })).result);
+      return text(
+        (
+          await ask("elicitation/create", {
+            message: `Who are you? ${HOSTILE}`,
+            requestedSchema: {
+              type: "object",
+              properties: {
+                name: { type: "string", minLength: 2 },
+                mail: { type: "string", format: "email" },
+                colour: {
+                  type: "string",
+                  oneOf: [
+                    { const: "r", title: "red" },
+                    { const: "g", title: "green" },
+                  ],
+                },
+                agrees: { type: "boolean", default: true },
+              },
+              required: ["name", "colour"],
+            },
+          })
+        ).result,
+      );
     case "visit":
-      return text((await ask("elicitation/create", { mode: "url", message: "Log in", url: "https://login.example.com/path?x=1", elicitationId: "e1" })).result);
+      return text(
+        (
+          await ask("elicitation/create", {
+            mode: "url",
+            message: "Log in",
+            url: "https://login.example.com/path?x=1",
+            elicitationId: "e1",
+          })
+        ).result,
+      );
     case "sample": {
-      const answer = await ask("sampling/createMessage", { messages: [{ role: "user", content: { type: "text", text: `What is it? ${HOSTILE}` } }], systemPrompt: "Be brief.", maxTokens: 10 });
+      const answer = await ask("sampling/createMessage", {
+        messages: [{ role: "user", content: { type: "text", text: `What is it? ${HOSTILE}` } }],
+        systemPrompt: "Be brief.",
+        maxTokens: 10,
+      });
       return text(answer.result ?? answer.error);
     }
     case "roots":
       return text((await ask("roots/list", {})).result);
     case "slow":
       process.stderr.write("slow begins\n");
-      for (let at = 1; at <= 3; at++) write({ method: "notifications/progress", params: { progressToken: _meta?.progressToken, progress: at, total: 10, message: `step ${at}` } });
+      for (let at = 1; at <= 3; at++)
+        write({
+          method: "notifications/progress",
+          params: { progressToken: _meta?.progressToken, progress: at, total: 10, message: `step ${at}` },
+        });
       return new Promise((resolve) => slow.set(id, resolve));
     case "flood":
-      for (let at = 0; at < 6000; at++) write({ method: "notifications/message", params: { level: "info", data: `message ${at}` } });
+      for (let at = 0; at < 6000; at++)
+        write({ method: "notifications/message", params: { level: "info", data: `message ${at}` } });
       return text("told");
     case "fail":
       return { ...text("it did not work"), isError: true };
@@ -111,7 +179,15 @@ async function call({ name, arguments: given, _meta }, id) {
     case "hurt":
       process.stderr.write(`${HOSTILE} ${ESCAPES}\n`);
       write({ method: "notifications/message", params: { level: "error", data: HOSTILE } });
-      return { content: [{ type: "text", text: `${HOSTILE} ${ESCAPES}` }, { type: "image", mimeType: "image/svg+xml\"><script>", data: "AAAA" }, { type: "resource_link", uri: "javascript:alert(1)", name: HOSTILE }, { type: HOSTILE }], structuredContent: { [HOSTILE]: HOSTILE } };
+      return {
+        content: [
+          { type: "text", text: `${HOSTILE} ${ESCAPES}` },
+          { type: "image", mimeType: 'image/svg+xml"><script>', data: "AAAA" },
+          { type: "resource_link", uri: "javascript:alert(1)", name: HOSTILE },
+          { type: HOSTILE },
+        ],
+        structuredContent: { [HOSTILE]: HOSTILE },
+      };
     case "map":
       return text(`the map of ${given?.city}`);
     default:
@@ -130,34 +206,64 @@ const answers = {
   "logging/setLevel": () => ({}),
   "tools/list": ({ cursor }) => {
     const at = Number(cursor ?? 0);
-    return { tools: tools.slice(at, at + 2500), ...(at + 2500 < tools.length ? { nextCursor: String(at + 2500) } : {}) };
+    return {
+      tools: tools.slice(at, at + 2500),
+      ...(at + 2500 < tools.length ? { nextCursor: String(at + 2500) } : {}),
+    };
   },
   "tools/call": call,
-  "resources/list": () => ({ resources: [{ uri: "note://1", name: "note", title: HOSTILE, mimeType: "text/html" }, { uri: "ui://map", name: "map", mimeType: "text/html;profile=mcp-app" }] }),
-  "resources/templates/list": () => ({ resourceTemplates: [{ uriTemplate: "repo://{owner}/{name}{?page}", name: "repository" }] }),
-  "resources/read": ({ uri }) => uri === "ui://map"
-    ? { contents: [{ uri, mimeType: "text/html;profile=mcp-app", text: APP, _meta: { ui: { csp: { connectDomains: ["https://api.example.com"] } } } }] }
-    : { contents: [{ uri, mimeType: "text/html", text: `${HOSTILE} ${uri}` }] },
-  "prompts/list": () => ({ prompts: [{ name: "greet", description: HOSTILE, arguments: [{ name: "who", required: true, description: "Whom" }] }] }),
-  "prompts/get": ({ arguments: given }) => ({ messages: [{ role: "user", content: { type: "text", text: `Greet ${given.who}` } }] }),
-  "completion/complete": ({ argument }) => ({ completion: { values: ["ada", "alan", "bob"].filter((name) => name.startsWith(argument.value)) } }),
+  "resources/list": () => ({
+    resources: [
+      { uri: "note://1", name: "note", title: HOSTILE, mimeType: "text/html" },
+      { uri: "ui://map", name: "map", mimeType: "text/html;profile=mcp-app" },
+    ],
+  }),
+  "resources/templates/list": () => ({
+    resourceTemplates: [{ uriTemplate: "repo://{owner}/{name}{?page}", name: "repository" }],
+  }),
+  "resources/read": ({ uri }) =>
+    uri === "ui://map"
+      ? {
+          contents: [
+            {
+              uri,
+              mimeType: "text/html;profile=mcp-app",
+              text: APP,
+              _meta: { ui: { csp: { connectDomains: ["https://api.example.com"] } } },
+            },
+          ],
+        }
+      : { contents: [{ uri, mimeType: "text/html", text: `${HOSTILE} ${uri}` }] },
+  "prompts/list": () => ({
+    prompts: [
+      { name: "greet", description: HOSTILE, arguments: [{ name: "who", required: true, description: "Whom" }] },
+    ],
+  }),
+  "prompts/get": ({ arguments: given }) => ({
+    messages: [{ role: "user", content: { type: "text", text: `Greet ${given.who}` } }],
+  }),
+  "completion/complete": ({ argument }) => ({
+    completion: { values: ["ada", "alan", "bob"].filter((name) => name.startsWith(argument.value)) },
+  }),
 };
 
 process.stderr.write("ready to serve\n");
-createInterface({ input: process.stdin }).on("line", async (text) => {
-  const message = JSON.parse(text);
-  if (message.method === "notifications/cancelled") {
-    slow.get(message.params.requestId)?.({ content: [] });
-    process.stderr.write(`cancelled ${message.params.requestId}\n`);
-    return;
-  }
-  if (message.method === undefined) {
-    waiting.get(message.id)?.(message);
-    waiting.delete(message.id);
-    return;
-  }
-  if (message.id === undefined) return;
-  const answer = answers[message.method];
-  if (!answer) return write({ id: message.id, error: { code: -32601, message: `no ${message.method}` } });
-  write({ id: message.id, result: await answer(message.params ?? {}, message.id) });
-}).on("close", () => process.exit(0));
+createInterface({ input: process.stdin })
+  .on("line", async (text) => {
+    const message = JSON.parse(text);
+    if (message.method === "notifications/cancelled") {
+      slow.get(message.params.requestId)?.({ content: [] });
+      process.stderr.write(`cancelled ${message.params.requestId}\n`);
+      return;
+    }
+    if (message.method === undefined) {
+      waiting.get(message.id)?.(message);
+      waiting.delete(message.id);
+      return;
+    }
+    if (message.id === undefined) return;
+    const answer = answers[message.method];
+    if (!answer) return write({ id: message.id, error: { code: -32601, message: `no ${message.method}` } });
+    write({ id: message.id, result: await answer(message.params ?? {}, message.id) });
+  })
+  .on("close", () => process.exit(0));

@@ -2,8 +2,8 @@
 
 import { button, fill, h, line, page } from "./dom.js";
 import { folded, prettyValue } from "./json.js";
-import { failure } from "./results.js";
 import { add } from "./log.js";
+import { failure } from "./results.js";
 import { events, known, request, start } from "./server.js";
 
 const VERSION = "2026-01-26";
@@ -25,15 +25,45 @@ export async function openApp(holder, { uri, tool, argumentsText, result }) {
   if (!done.result) return fill(holder, done.error ? failure(done.error) : null);
   const { app, origins, prefersBorder } = done.result;
   const wanted = Object.entries(origins).flatMap(([kind, list]) => list.map((origin) => `${origin} (${kind})`));
-  const frame = h("iframe", { sandbox: "allow-scripts allow-forms", title: `User interface ${line(uri, 100)}`, class: prefersBorder === false ? "app" : "app border", referrerpolicy: "no-referrer" });
+  const frame = h("iframe", {
+    sandbox: "allow-scripts allow-forms",
+    title: `User interface ${line(uri, 100)}`,
+    class: prefersBorder === false ? "app" : "app border",
+    referrerpolicy: "no-referrer",
+  });
   const reaches = h("input", { type: "checkbox", onchange: () => load() });
-  const load = () => { frame.src = `app/${app}${reaches.checked ? "?reaches" : ""}`; };
+  const load = () => {
+    frame.src = `app/${app}${reaches.checked ? "?reaches" : ""}`;
+  };
   const host = new Host({ frame, uri, tool, argumentsText, result });
-  fill(holder,
-    h("div", { class: "bar" }, h("h4", null, "User interface"), button("Reload", load, { class: "quiet" }), button("Close", () => holder.dispatchEvent(new Event("end")), { class: "quiet" })),
-    wanted.length ? h("div", null, h("label", { class: "choice" }, reaches, " let it reach what it declares"), folded("Origins", () => prettyValue(wanted))) : null,
-    frame, host.notes);
-  holder.addEventListener("end", () => { host.end(); fill(holder); }, { once: true });
+  fill(
+    holder,
+    h(
+      "div",
+      { class: "bar" },
+      h("h4", null, "User interface"),
+      button("Reload", load, { class: "quiet" }),
+      button("Close", () => holder.dispatchEvent(new Event("end")), { class: "quiet" }),
+    ),
+    wanted.length
+      ? h(
+          "div",
+          null,
+          h("label", { class: "choice" }, reaches, " let it reach what it declares"),
+          folded("Origins", () => prettyValue(wanted)),
+        )
+      : null,
+    frame,
+    host.notes,
+  );
+  holder.addEventListener(
+    "end",
+    () => {
+      host.end();
+      fill(holder);
+    },
+    { once: true },
+  );
   load();
 }
 
@@ -61,8 +91,24 @@ class Host {
   log(from, message) {
     const text = JSON.stringify(message) ?? "";
     if (text.length > 1e6) return;
-    const kind = message.method ? (message.id === undefined ? "notification" : "request") : message.error ? "error" : "result";
-    add({ n: 0, t: clock(), c: `app ${this.uri}`, kind, from, on: "app", id: message.id === undefined ? undefined : JSON.stringify(message.id), method: message.method, text });
+    const kind = message.method
+      ? message.id === undefined
+        ? "notification"
+        : "request"
+      : message.error
+        ? "error"
+        : "result";
+    add({
+      n: 0,
+      t: clock(),
+      c: `app ${this.uri}`,
+      kind,
+      from,
+      on: "app",
+      id: message.id === undefined ? undefined : JSON.stringify(message.id),
+      method: message.method,
+      text,
+    });
   }
 
   async message(message) {
@@ -71,12 +117,16 @@ class Host {
     const { id, method, params } = message;
     if (typeof method !== "string") return;
     if (id === undefined || id === null) return this.told(method, params);
-    if (this.working >= MOST) return this.send({ id, error: { code: -32000, message: `${MOST} requests are worked on already` } });
+    if (this.working >= MOST)
+      return this.send({ id, error: { code: -32000, message: `${MOST} requests are worked on already` } });
     this.working++;
     try {
       this.send({ id, result: (await this.asked(method, params ?? {})) ?? {} });
     } catch (error) {
-      this.send({ id, error: { code: Number.isInteger(error.code) ? error.code : -32603, message: String(error.message) } });
+      this.send({
+        id,
+        error: { code: Number.isInteger(error.code) ? error.code : -32603, message: String(error.message) },
+      });
     } finally {
       this.working--;
     }
@@ -84,7 +134,8 @@ class Host {
 
   told(method, params) {
     if (method === "ui/notifications/initialized") {
-      if (this.argumentsText !== undefined) this.send({ method: "ui/notifications/tool-input", params: { arguments: JSON.parse(this.argumentsText) } });
+      if (this.argumentsText !== undefined)
+        this.send({ method: "ui/notifications/tool-input", params: { arguments: JSON.parse(this.argumentsText) } });
       if (this.result !== undefined) this.send({ method: "ui/notifications/tool-result", params: this.result });
     } else if (method === "ui/notifications/size-changed" && Number.isFinite(params?.height)) {
       this.frame.style.height = `${Math.min(2000, Math.max(60, params.height))}px`;
@@ -102,8 +153,11 @@ class Host {
           hostCapabilities: { openLinks: {}, serverTools: {}, serverResources: {}, logging: {} },
           hostContext: {
             theme: matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light",
-            displayMode: "inline", availableDisplayModes: ["inline"], platform: "web",
-            locale: navigator.language, timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+            displayMode: "inline",
+            availableDisplayModes: ["inline"],
+            platform: "web",
+            locale: navigator.language,
+            timeZone: Intl.DateTimeFormat().resolvedOptions().timeZone,
             ...(this.tool ? { toolInfo: { tool: this.tool } } : {}),
           },
         };
@@ -130,7 +184,8 @@ class Host {
 
   /** Tools say whether an app may call them. */
   async mayCall(name) {
-    if (this.connection !== known.state.connection) throw new Error("the connection is another one now: open the app again");
+    if (this.connection !== known.state.connection)
+      throw new Error("the connection is another one now: open the app again");
     const done = await start("list", "tools").done;
     const tool = done.result?.find((one) => one.name === name);
     const visibility = tool?._meta?.ui?.visibility ?? ["model", "app"];
@@ -142,8 +197,18 @@ class Host {
   openLink(text) {
     const url = page(text);
     if (!url) throw new Error("that is no page");
-    this.show(h("p", null, "It wants to open ", h("code", { class: "wrap" }, line(text, 2000)), " on ", h("strong", null, line(url.host, 300)), " ",
-      button("Open", () => window.open(url.href, "_blank", "noopener,noreferrer"), { class: "quiet" })));
+    this.show(
+      h(
+        "p",
+        null,
+        "It wants to open ",
+        h("code", { class: "wrap" }, line(text, 2000)),
+        " on ",
+        h("strong", null, line(url.host, 300)),
+        " ",
+        button("Open", () => window.open(url.href, "_blank", "noopener,noreferrer"), { class: "quiet" }),
+      ),
+    );
     return {};
   }
 
@@ -158,5 +223,7 @@ class Host {
 }
 
 let offset = 0;
-events.addEventListener("state", ({ detail }) => { offset = detail.now - performance.now(); });
+events.addEventListener("state", ({ detail }) => {
+  offset = detail.now - performance.now();
+});
 const clock = () => performance.now() + offset;

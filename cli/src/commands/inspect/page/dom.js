@@ -1,6 +1,6 @@
 // Elements. What a server says is only ever put in as text.
 
-const CONTROL = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/g;
+const CONTROL = /(?![\t\n])\p{Cc}|[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
 
 /** Makes letters visible that would act, or change the order of the others. */
 export function shown(text) {
@@ -14,7 +14,11 @@ export function shown(text) {
 
 /** The same on one line, of this length at most. */
 export function line(text, most = 200) {
-  const one = shown(String(text).slice(0, most + 1).replace(/\s+/g, " "));
+  const one = shown(
+    String(text)
+      .slice(0, most + 1)
+      .replace(/\s+/g, " "),
+  );
   return one.length > most ? `${one.slice(0, most)}…` : one;
 }
 
@@ -55,12 +59,16 @@ export function long(text, most = 4000, name = "pre") {
   element.append(shown(text.slice(0, most)));
   if (text.length <= most) return element;
   let at = most;
-  const more = button(`Show more of ${size(text.length)}`, () => {
-    const next = Math.min(text.length, at + 200_000);
-    element.insertBefore(document.createTextNode(shown(text.slice(at, next))), more);
-    at = next;
-    if (at === text.length) more.remove();
-  }, { class: "more" });
+  const more = button(
+    `Show more of ${size(text.length)}`,
+    () => {
+      const next = Math.min(text.length, at + 200_000);
+      element.insertBefore(document.createTextNode(shown(text.slice(at, next))), more);
+      at = next;
+      if (at === text.length) more.remove();
+    },
+    { class: "more" },
+  );
   element.append(more);
   return element;
 }
@@ -82,7 +90,7 @@ export const unique = (prefix) => `${prefix}-${++counter}`;
 /** The address of a page that may be opened; null for anything else. */
 export function page(text) {
   // Browsers read a backslash as a slash, and leave out other letters: the host would be another one than it seems.
-  if (typeof text !== "string" || !/^https?:\/\//.test(text) || /[\\\s\u0000-\u001f\u007f]/.test(text)) return null;
+  if (typeof text !== "string" || !/^https?:\/\//.test(text) || /[\\\s]|\p{Cc}/u.test(text)) return null;
   try {
     return new URL(text);
   } catch {

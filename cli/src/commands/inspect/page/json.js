@@ -31,7 +31,11 @@ function show(pre, text, most) {
     const [value] = match;
     if (match.index > most) {
       flush();
-      const more = h("button", { type: "button", class: "more", onclick: () => show(pre, text, most * 10) }, `Show more of ${size(text.length)}`);
+      const more = h(
+        "button",
+        { type: "button", class: "more", onclick: () => show(pre, text, most * 10) },
+        `Show more of ${size(text.length)}`,
+      );
       pre.append("\n", more);
       return;
     }
@@ -72,8 +76,14 @@ export function problem(text) {
 
 /** What can be folded away. */
 export function folded(title, make) {
-  const details = h("details", { ontoggle: () => {
-    if (details.open && details.childElementCount === 1) details.append(make());
-  } }, h("summary", null, title));
+  const details = h(
+    "details",
+    {
+      ontoggle: () => {
+        if (details.open && details.childElementCount === 1) details.append(make());
+      },
+    },
+    h("summary", null, title),
+  );
   return details;
 }

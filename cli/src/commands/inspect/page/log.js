@@ -1,8 +1,7 @@
 // The messages, both ways, and what else happened.
 
-import { arrows, button, fill, h, line, size, time } from "./dom.js";
+import { arrows, button, fill, h, line, long, size, time } from "./dom.js";
 import { pretty, problem } from "./json.js";
-import { long } from "./dom.js";
 import { events, post, tell } from "./server.js";
 
 /** As the command keeps them. */
@@ -44,7 +43,10 @@ function summary(record) {
   if (record.kind === "notification") return [record.method.replace(/^notifications\//, ""), told(record)];
   if (record.kind === "result" || record.kind === "error") {
     const about = record.request ? record.request.method : "?";
-    return [record.kind === "error" ? `error of ${about}` : `result of ${about}`, record.kind === "error" ? errorText(record) : ""];
+    return [
+      record.kind === "error" ? `error of ${about}` : `result of ${about}`,
+      record.kind === "error" ? errorText(record) : "",
+    ];
   }
   return [record.kind, record.text.slice(0, 200)];
 }
@@ -60,7 +62,9 @@ function read(record) {
 
 function named(record) {
   const { params } = read(record);
-  return params?.name ?? params?.uri ?? params?.taskId ?? params?.ref?.name ?? params?.ref?.uri ?? params?.message ?? "";
+  return (
+    params?.name ?? params?.uri ?? params?.taskId ?? params?.ref?.name ?? params?.ref?.uri ?? params?.message ?? ""
+  );
 }
 
 function told(record) {
@@ -68,7 +72,8 @@ function told(record) {
   if (record.method === "notifications/message") {
     return `${params?.level ?? ""} ${typeof params?.data === "string" ? params.data : JSON.stringify(params?.data)}`;
   }
-  if (record.method === "notifications/progress") return `${params?.progress}${params?.total ? ` of ${params.total}` : ""} ${params?.message ?? ""}`;
+  if (record.method === "notifications/progress")
+    return `${params?.progress}${params?.total ? ` of ${params.total}` : ""} ${params?.message ?? ""}`;
   return params?.uri ?? params?.reason ?? params?.taskId ?? "";
 }
 
@@ -84,34 +89,68 @@ function row(record) {
   const level = KINDS.errors(record) ? " bad" : record.kind === "stderr" ? " quiet" : "";
   const id = record.id !== undefined && record.id !== null ? ` #${line(record.id, 20)}` : "";
   const taken = record.request ? time(record.t - record.request.t) : "";
-  const head = h("button", { type: "button", class: "head", "aria-expanded": "false", onclick: () => toggle() },
+  const head = h(
+    "button",
+    { type: "button", class: "head", "aria-expanded": "false", onclick: () => toggle() },
     h("span", { class: "when" }, (record.t / 1000).toFixed(3)),
     h("span", { class: `way ${whose}`, "aria-label": whose }, way),
     h("span", { class: "what" }, h("b", null, line(about, 80)), id, " ", h("span", { class: "rest" }, line(rest, 160))),
-    h("span", { class: "meta" }, [record.on, size(record.text.length), taken].filter(Boolean).map((text) => h("span", null, line(text, 30))).flatMap((one, at) => (at ? [" ", one] : [one]))));
-  const item = h("li", { class: `record ${record.from ?? record.kind}${level}`, "data-n": record.n, "data-kind": record.kind, "data-method": record.method ?? record.request?.method ?? null }, head);
+    h(
+      "span",
+      { class: "meta" },
+      [record.on, size(record.text.length), taken]
+        .filter(Boolean)
+        .map((text) => h("span", null, line(text, 30)))
+        .flatMap((one, at) => (at ? [" ", one] : [one])),
+    ),
+  );
+  const item = h(
+    "li",
+    {
+      class: `record ${record.from ?? record.kind}${level}`,
+      "data-n": record.n,
+      "data-kind": record.kind,
+      "data-method": record.method ?? record.request?.method ?? null,
+    },
+    head,
+  );
   const toggle = () => {
     const open = head.getAttribute("aria-expanded") === "true";
     head.setAttribute("aria-expanded", String(!open));
     if (open) return item.querySelector(".body")?.remove();
     const isJson = record.from && problem(record.text) === null;
-    item.append(h("div", { class: "body" },
-      h("p", { class: "facts" }, `${whose} at ${(record.t / 1000).toFixed(3)} s, connection ${record.c}${record.on ? `, ${record.on}` : ""}`,
-        record.request ? `; ${taken} after its request` : null, " ", copy(record.text)),
-      isJson ? pretty(record.text) : long(record.text)));
+    item.append(
+      h(
+        "div",
+        { class: "body" },
+        h(
+          "p",
+          { class: "facts" },
+          `${whose} at ${(record.t / 1000).toFixed(3)} s, connection ${record.c}${record.on ? `, ${record.on}` : ""}`,
+          record.request ? `; ${taken} after its request` : null,
+          " ",
+          copy(record.text),
+        ),
+        isJson ? pretty(record.text) : long(record.text),
+      ),
+    );
   };
   return item;
 }
 
 function copy(text) {
-  const own = button("Copy", async () => {
-    try {
-      await navigator.clipboard.writeText(text);
-      own.textContent = "Copied";
-    } catch {
-      own.textContent = "Not allowed";
-    }
-  }, { class: "quiet" });
+  const own = button(
+    "Copy",
+    async () => {
+      try {
+        await navigator.clipboard.writeText(text);
+        own.textContent = "Copied";
+      } catch {
+        own.textContent = "Not allowed";
+      }
+    },
+    { class: "quiet" },
+  );
   return own;
 }
 
@@ -120,7 +159,8 @@ function matches(record) {
   if (!KINDS[kind.value](record)) return false;
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return true;
-  const text = `${record.method ?? ""} ${record.request?.method ?? ""} ${record.kind} ${record.on ?? ""} ${record.text}`.toLowerCase();
+  const text =
+    `${record.method ?? ""} ${record.request?.method ?? ""} ${record.kind} ${record.on ?? ""} ${record.text}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 
@@ -187,27 +227,85 @@ function clear() {
 
 export function make(element) {
   let timer = 0;
-  const search = h("input", { type: "search", placeholder: "Search messages", "aria-label": "Search messages", id: "log-search", oninput: () => {
-    clearTimeout(timer);
-    timer = setTimeout(() => { shownRows = ROWS; redraw(); }, 150);
-  } });
-  const kind = h("select", { "aria-label": "Kind of messages", id: "log-kind", onchange: () => { shownRows = ROWS; redraw(); } },
-    Object.entries({ all: "Everything", calls: "Requests and answers", notifications: "Notifications", output: "Output and log", errors: "Errors" }).map(([value, text]) => h("option", { value }, text)));
-  const list = h("ol", { class: "records", "aria-label": "Messages, the newest last", onkeydown: (event) => {
-    arrows(event, [...list.querySelectorAll(".head")]);
-  } });
-  const older = button("Older messages", () => { shownRows += ROWS; redraw(); parts.scroll.scrollTop = 0; }, { class: "quiet", hidden: true });
+  const search = h("input", {
+    type: "search",
+    placeholder: "Search messages",
+    "aria-label": "Search messages",
+    id: "log-search",
+    oninput: () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => {
+        shownRows = ROWS;
+        redraw();
+      }, 150);
+    },
+  });
+  const kind = h(
+    "select",
+    {
+      "aria-label": "Kind of messages",
+      id: "log-kind",
+      onchange: () => {
+        shownRows = ROWS;
+        redraw();
+      },
+    },
+    Object.entries({
+      all: "Everything",
+      calls: "Requests and answers",
+      notifications: "Notifications",
+      output: "Output and log",
+      errors: "Errors",
+    }).map(([value, text]) => h("option", { value }, text)),
+  );
+  const list = h("ol", {
+    class: "records",
+    "aria-label": "Messages, the newest last",
+    onkeydown: (event) => {
+      arrows(event, [...list.querySelectorAll(".head")]);
+    },
+  });
+  const older = button(
+    "Older messages",
+    () => {
+      shownRows += ROWS;
+      redraw();
+      parts.scroll.scrollTop = 0;
+    },
+    { class: "quiet", hidden: true },
+  );
   const scroll = h("div", { class: "scroll" }, older, list);
   const counted = h("span", { class: "count", "aria-live": "off" });
-  const exporting = h("a", { href: "cassette", download: "inspect.jsonl", id: "export", title: "Save the messages as a cassette, without secrets (e)" }, "Export");
+  const exporting = h(
+    "a",
+    {
+      href: "cassette",
+      download: "inspect.jsonl",
+      id: "export",
+      title: "Save the messages as a cassette, without secrets (e)",
+    },
+    "Export",
+  );
   parts = { search, kind, list, older, scroll, count: counted };
-  fill(element,
-    h("div", { class: "bar" }, h("h2", null, "Messages"), counted, search, kind, exporting,
-      button("Clear", () => post("clear").catch((error) => tell("banner", error.message)), { id: "clear" })),
-    scroll);
+  fill(
+    element,
+    h(
+      "div",
+      { class: "bar" },
+      h("h2", null, "Messages"),
+      counted,
+      search,
+      kind,
+      exporting,
+      button("Clear", () => post("clear").catch((error) => tell("banner", error.message)), { id: "clear" }),
+    ),
+    scroll,
+  );
   redraw();
 }
 
 events.addEventListener("log", ({ detail }) => add(detail));
 events.addEventListener("cleared", clear);
-events.addEventListener("begin", ({ detail }) => { if (detail.anew && records.length) clear(); });
+events.addEventListener("begin", ({ detail }) => {
+  if (detail.anew && records.length) clear();
+});

@@ -23,9 +23,15 @@ const parts = {
 const names = Object.keys(parts);
 let current = "tools";
 
-const tabs = names.map((name, place) => button(parts[name].title, () => choose(name), {
-  role: "tab", id: `tab-${name}`, "aria-controls": name === "messages" ? "log" : "panel", "aria-selected": "false", title: `${parts[name].title} (${place + 1})`,
-}));
+const tabs = names.map((name, place) =>
+  button(parts[name].title, () => choose(name), {
+    role: "tab",
+    id: `tab-${name}`,
+    "aria-controls": name === "messages" ? "log" : "panel",
+    "aria-selected": "false",
+    title: `${parts[name].title} (${place + 1})`,
+  }),
+);
 fill(at("tabs"), tabs);
 at("tabs").addEventListener("keydown", (event) => {
   const to = arrows(event, tabs, false);
@@ -63,9 +69,17 @@ function load() {
 
 let connection = 0;
 events.addEventListener("state", ({ detail: state }) => {
-  at("server-name").textContent = line(state.server?.title ?? state.server?.name ?? state.target ?? "tricorn inspect", 80);
+  at("server-name").textContent = line(
+    state.server?.title ?? state.server?.name ?? state.target ?? "tricorn inspect",
+    80,
+  );
   document.title = `${line(state.server?.name ?? state.target ?? "", 60)} – tricorn inspect`;
-  const words = { connecting: "connecting…", connected: `connected, ${state.transport}, ${state.revision}`, failed: "no connection", closed: "the connection has ended" };
+  const words = {
+    connecting: "connecting…",
+    connected: `connected, ${state.transport}, ${state.revision}`,
+    failed: "no connection",
+    closed: "the connection has ended",
+  };
   const status = at("status");
   status.className = state.status;
   status.textContent = words[state.status] ?? state.status;
@@ -85,13 +99,31 @@ function say(who, text, more) {
   if (text) said.set(who, [line(text, 1000), more ?? null]);
   else said.delete(who);
   banner.hidden = said.size === 0;
-  fill(banner, [...said.values()].map(([words, extra]) => h("span", { class: "said" }, words, " ", extra)));
+  fill(
+    banner,
+    [...said.values()].map(([words, extra]) => h("span", { class: "said" }, words, " ", extra)),
+  );
 }
 
 events.addEventListener("open", () => say("stream", null));
-events.addEventListener("gone", ({ detail }) => say("stream", detail.forever ? "The command does not know this page any more: open the link that it has printed." : "The command cannot be reached: it has ended, or will be back in a moment."));
-events.addEventListener("replaced", () => say("stream", "Newer pages have taken this one's place.", button("Use this one", listen)));
-events.addEventListener("banner", ({ detail }) => say("error", detail, button("Dismiss", () => say("error", null))));
+events.addEventListener("gone", ({ detail }) =>
+  say(
+    "stream",
+    detail.forever
+      ? "The command does not know this page any more: open the link that it has printed."
+      : "The command cannot be reached: it has ended, or will be back in a moment.",
+  ),
+);
+events.addEventListener("replaced", () =>
+  say("stream", "Newer pages have taken this one's place.", button("Use this one", listen)),
+);
+events.addEventListener("banner", ({ detail }) =>
+  say(
+    "error",
+    detail,
+    button("Dismiss", () => say("error", null)),
+  ),
+);
 events.addEventListener("tab", ({ detail }) => choose(detail));
 
 const reconnect = () => post("reconnect").catch((error) => tell("banner", error.message));
@@ -115,8 +147,20 @@ const KEYS = [
 function help() {
   if (dialog.open) return;
   dialog.dataset.of = "help";
-  fill(dialog, h("h2", { id: "dialog-title" }, "Keyboard"), h("table", { class: "keys" }, h("tbody", null, KEYS.map(([key, what]) => h("tr", null, h("th", { scope: "row" }, h("kbd", null, key)), h("td", null, what))))),
-    button("Close", () => dialog.close(), { class: "primary" }));
+  fill(
+    dialog,
+    h("h2", { id: "dialog-title" }, "Keyboard"),
+    h(
+      "table",
+      { class: "keys" },
+      h(
+        "tbody",
+        null,
+        KEYS.map(([key, what]) => h("tr", null, h("th", { scope: "row" }, h("kbd", null, key)), h("td", null, what))),
+      ),
+    ),
+    button("Close", () => dialog.close(), { class: "primary" }),
+  );
   dialog.showModal();
 }
 at("help").addEventListener("click", help);
@@ -137,14 +181,23 @@ document.addEventListener("keydown", (event) => {
     "?": help,
     "/": () => view?.filter.focus(),
     m: () => at("log-search").focus(),
-    r: () => { if (!at("reconnect").disabled) reconnect(); },
+    r: () => {
+      if (!at("reconnect").disabled) reconnect();
+    },
     c: () => [...panel.querySelectorAll(".cancel")].find((own) => !own.hidden)?.click(),
     l: () => view?.load(),
     q: () => at("waiting").click(),
     e: () => at("export").click(),
   };
   const number = names[Number(event.key) - 1];
-  const action = number ? () => { choose(number); if (number !== "messages") at(`tab-${number}`).focus(); } : Object.hasOwn(actions, event.key) ? actions[event.key] : null;
+  const action = number
+    ? () => {
+        choose(number);
+        if (number !== "messages") at(`tab-${number}`).focus();
+      }
+    : Object.hasOwn(actions, event.key)
+      ? actions[event.key]
+      : null;
   if (!action) return;
   event.preventDefault();
   action();

@@ -13,7 +13,8 @@ let open = null;
 const later = new Set();
 
 function answer(question, result) {
-  const body = result === undefined ? `{"question":${question.question}}` : `{"question":${question.question},"result":${result}}`;
+  const body =
+    result === undefined ? `{"question":${question.question}}` : `{"question":${question.question},"result":${result}}`;
   close();
   later.add(question.question);
   post("answer", body).catch((error) => events.dispatchEvent(new CustomEvent("banner", { detail: error.message })));
@@ -28,19 +29,47 @@ function frame(title, ...parts) {
 function form(question) {
   const { params } = question;
   const fields = makeForm(params.requestedSchema, { label: "Content" });
-  const element = h("form", { novalidate: true, onsubmit: (event) => {
-    event.preventDefault();
-    const text = fields.text();
-    if (text !== null) answer(question, `{"action":"accept","content":${text}}`);
-  } }, fields.element, h("div", { class: "bar" }, h("button", { type: "submit", class: "primary" }, "Accept"), button("Decline", () => action(question, "decline")), button("Cancel", () => action(question, "cancel"))));
+  const element = h(
+    "form",
+    {
+      novalidate: true,
+      onsubmit: (event) => {
+        event.preventDefault();
+        const text = fields.text();
+        if (text !== null) answer(question, `{"action":"accept","content":${text}}`);
+      },
+    },
+    fields.element,
+    h(
+      "div",
+      { class: "bar" },
+      h("button", { type: "submit", class: "primary" }, "Accept"),
+      button("Decline", () => action(question, "decline")),
+      button("Cancel", () => action(question, "cancel")),
+    ),
+  );
   return frame("The server asks", long(params.message ?? "", 4000, "p"), element);
 }
 
 function url(question) {
   const { params } = question;
-  return frame("The server asks to visit a page", long(params.message ?? "", 4000, "p"), visit(params.url),
-    h("p", { class: "about" }, "Accept says that you have agreed to open it; what happens there stays between you and that page."),
-    h("div", { class: "bar" }, button("Accept", () => action(question, "accept"), { class: "primary" }), button("Decline", () => action(question, "decline")), button("Cancel", () => action(question, "cancel"))));
+  return frame(
+    "The server asks to visit a page",
+    long(params.message ?? "", 4000, "p"),
+    visit(params.url),
+    h(
+      "p",
+      { class: "about" },
+      "Accept says that you have agreed to open it; what happens there stays between you and that page.",
+    ),
+    h(
+      "div",
+      { class: "bar" },
+      button("Accept", () => action(question, "accept"), { class: "primary" }),
+      button("Decline", () => action(question, "decline")),
+      button("Cancel", () => action(question, "cancel")),
+    ),
+  );
 }
 
 function sampling(question) {
@@ -50,22 +79,63 @@ function sampling(question) {
   const model = h("input", { type: "text", value: "human", id: `${id}-model` });
   const whole = h("textarea", { rows: "8", class: "code", "aria-label": "Whole result as JSON" });
   const wrong = h("p", { class: "problem", role: "alert" });
-  const details = h("details", { ontoggle: () => {
-    if (details.open && !whole.value) whole.value = JSON.stringify(result(), null, 2);
-  } }, h("summary", null, "Answer with a whole result"), whole);
-  const result = () => ({ role: "assistant", content: { type: "text", text: text.value }, model: model.value || "human", stopReason: "endTurn" });
-  const messages = (Array.isArray(params.messages) ? params.messages : []).slice(0, 200).map((message) => h("div", { class: "message" }, h("h4", null, line(message?.role ?? "?", 40)),
-    (Array.isArray(message?.content) ? message.content : [message?.content]).map(block)));
+  const details = h(
+    "details",
+    {
+      ontoggle: () => {
+        if (details.open && !whole.value) whole.value = JSON.stringify(result(), null, 2);
+      },
+    },
+    h("summary", null, "Answer with a whole result"),
+    whole,
+  );
+  const result = () => ({
+    role: "assistant",
+    content: { type: "text", text: text.value },
+    model: model.value || "human",
+    stopReason: "endTurn",
+  });
+  const messages = (Array.isArray(params.messages) ? params.messages : [])
+    .slice(0, 200)
+    .map((message) =>
+      h(
+        "div",
+        { class: "message" },
+        h("h4", null, line(message?.role ?? "?", 40)),
+        (Array.isArray(message?.content) ? message.content : [message?.content]).map(block),
+      ),
+    );
   const { messages: _, systemPrompt, ...rest } = params;
-  const element = h("form", { novalidate: true, onsubmit: (event) => {
-    event.preventDefault();
-    if (!details.open) return answer(question, JSON.stringify(result()));
-    const bad = problem(whole.value);
-    wrong.textContent = bad ?? "";
-    if (!bad) answer(question, whole.value);
-  } }, h("div", { class: "field" }, h("label", { for: id }, "Your answer"), text), h("div", { class: "field" }, h("label", { for: `${id}-model` }, "Name of the model"), model), details, wrong,
-  h("div", { class: "bar" }, h("button", { type: "submit", class: "primary" }, "Answer"), button("Refuse", () => answer(question))));
-  return frame("The server asks a model", systemPrompt ? [h("h4", null, "System prompt"), long(systemPrompt)] : null, messages, folded("The rest of the request", () => prettyValue(rest)), element);
+  const element = h(
+    "form",
+    {
+      novalidate: true,
+      onsubmit: (event) => {
+        event.preventDefault();
+        if (!details.open) return answer(question, JSON.stringify(result()));
+        const bad = problem(whole.value);
+        wrong.textContent = bad ?? "";
+        if (!bad) answer(question, whole.value);
+      },
+    },
+    h("div", { class: "field" }, h("label", { for: id }, "Your answer"), text),
+    h("div", { class: "field" }, h("label", { for: `${id}-model` }, "Name of the model"), model),
+    details,
+    wrong,
+    h(
+      "div",
+      { class: "bar" },
+      h("button", { type: "submit", class: "primary" }, "Answer"),
+      button("Refuse", () => answer(question)),
+    ),
+  );
+  return frame(
+    "The server asks a model",
+    systemPrompt ? [h("h4", null, "System prompt"), long(systemPrompt)] : null,
+    messages,
+    folded("The rest of the request", () => prettyValue(rest)),
+    element,
+  );
 }
 
 function close() {
@@ -77,7 +147,11 @@ function show(question) {
   open = question.question;
   later.delete(question.question);
   const make = question.method === "sampling/createMessage" ? sampling : question.params?.mode === "url" ? url : form;
-  fill(dialog, make(question), h("p", { class: "hint" }, "Escape puts the question off; it waits in the line at the top."));
+  fill(
+    dialog,
+    make(question),
+    h("p", { class: "hint" }, "Escape puts the question off; it waits in the line at the top."),
+  );
   dialog.dataset.of = "question";
   if (!dialog.open) dialog.showModal();
   (dialog.querySelector("input, textarea, select") ?? dialog.querySelector("h2")).focus();

@@ -6,7 +6,21 @@ export const events = new EventTarget();
 /** What was told last. */
 export const known = { state: {}, calls: [], questions: [], roots: [] };
 
-const NAMES = ["log", "state", "calls", "questions", "roots", "progress", "done", "change", "listening", "cleared", "begin", "lost", "replaced"];
+const NAMES = [
+  "log",
+  "state",
+  "calls",
+  "questions",
+  "roots",
+  "progress",
+  "done",
+  "change",
+  "listening",
+  "cleared",
+  "begin",
+  "lost",
+  "replaced",
+];
 const tab = crypto.randomUUID().slice(0, 8);
 const waiting = new Map();
 let count = 0;
@@ -38,7 +52,10 @@ function hear(name, data) {
     const going = new Set(data.map((call) => call.call));
     for (const [call, wait] of waiting) {
       if (!going.has(call) && performance.now() - wait.since > 3000) {
-        settle({ call, error: { message: "the answer was missed while this page was not connected; it is among the messages" } });
+        settle({
+          call,
+          error: { message: "the answer was missed while this page was not connected; it is among the messages" },
+        });
       }
     }
   }
@@ -74,7 +91,11 @@ export async function post(path, body) {
 export function start(what, of, { params, filter, progress } = {}) {
   const call = `${tab}-${++count}`;
   const done = new Promise((resolve) => waiting.set(call, { resolve, progress, since: performance.now() }));
-  const members = [["call", call], ["do", what], ["of", of ?? ""]];
+  const members = [
+    ["call", call],
+    ["do", what],
+    ["of", of ?? ""],
+  ];
   if (filter) members.push(["filter", filter]);
   const texts = members.map(([name, value]) => `${JSON.stringify(name)}:${JSON.stringify(value)}`);
   if (params !== undefined) texts.push(`"params":${params}`);

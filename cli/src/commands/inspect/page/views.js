@@ -14,16 +14,51 @@ const KEPT = 40;
 /** A list with a filter. `sources` are lists of the server, `make` makes what is shown of an entry. */
 export class View {
   constructor({ name, sources, capability, make, keyOf }) {
-    Object.assign(this, { name, sources, capability, makeDetail: make, keyOf, entries: [], chosen: null, kept: new Map(), rows: ROWS, loaded: false, asked: 0 });
-    this.filter = h("input", { type: "search", placeholder: `Filter ${name}`, "aria-label": `Filter ${name}`, class: "filter", oninput: () => { this.rows = ROWS; this.draw(); },
-      onkeydown: (event) => { if (event.key === "ArrowDown") { event.preventDefault(); this.list.querySelector("button")?.focus(); } } });
+    Object.assign(this, {
+      name,
+      sources,
+      capability,
+      makeDetail: make,
+      keyOf,
+      entries: [],
+      chosen: null,
+      kept: new Map(),
+      rows: ROWS,
+      loaded: false,
+      asked: 0,
+    });
+    this.filter = h("input", {
+      type: "search",
+      placeholder: `Filter ${name}`,
+      "aria-label": `Filter ${name}`,
+      class: "filter",
+      oninput: () => {
+        this.rows = ROWS;
+        this.draw();
+      },
+      onkeydown: (event) => {
+        if (event.key === "ArrowDown") {
+          event.preventDefault();
+          this.list.querySelector("button")?.focus();
+        }
+      },
+    });
     this.refresh = button("Refresh", () => this.load(), { class: "quiet" });
     this.note = h("p", { class: "note", role: "status" });
-    this.list = h("ul", { class: "entries", "aria-label": name, onkeydown: (event) => {
-      arrows(event, [...this.list.querySelectorAll("button")]);
-    } });
+    this.list = h("ul", {
+      class: "entries",
+      "aria-label": name,
+      onkeydown: (event) => {
+        arrows(event, [...this.list.querySelectorAll("button")]);
+      },
+    });
     this.detail = h("div", { class: "detail", id: `detail-${name}` });
-    this.element = h("div", { class: "split" }, h("div", { class: "side" }, h("div", { class: "bar" }, this.filter, this.refresh), this.note, this.list), this.detail);
+    this.element = h(
+      "div",
+      { class: "split" },
+      h("div", { class: "side" }, h("div", { class: "bar" }, this.filter, this.refresh), this.note, this.list),
+      this.detail,
+    );
     this.empty();
   }
 
@@ -47,9 +82,11 @@ export class View {
     for (const source of this.sources) {
       const done = await start("list", source).done;
       if (asked !== this.asked) return;
-      if (done.result) found.push(...done.result.map((entry) => ({ source, entry, key: `${source} ${this.keyOf(entry)}` })));
+      if (done.result)
+        found.push(...done.result.map((entry) => ({ source, entry, key: `${source} ${this.keyOf(entry)}` })));
       // A server with resources may know no templates.
-      else if (done.error && !(source === "templates" && done.error.code === -32601)) problem = `${source}: ${done.error.message}`;
+      else if (done.error && !(source === "templates" && done.error.code === -32601))
+        problem = `${source}: ${done.error.message}`;
     }
     this.entries = found;
     for (const [key, kept] of this.kept) {
@@ -68,15 +105,38 @@ export class View {
   draw(problem) {
     const words = this.filter.value.toLowerCase().split(/\s+/).filter(Boolean);
     const fits = (one) => {
-      const text = `${this.keyOf(one.entry)} ${one.entry.title ?? ""} ${String(one.entry.description ?? "").slice(0, 2000)}`.toLowerCase();
+      const text =
+        `${this.keyOf(one.entry)} ${one.entry.title ?? ""} ${String(one.entry.description ?? "").slice(0, 2000)}`.toLowerCase();
       return words.every((word) => text.includes(word));
     };
     const found = words.length ? this.entries.filter(fits) : this.entries;
     const rows = found.slice(0, this.rows).map((one) => {
       const label = this.keyOf(one.entry);
-      return h("li", null, button(line(label, 120), () => this.choose(one, true), { "aria-current": this.chosen === one.key ? "true" : null, title: line(one.entry.description ?? one.entry.title ?? "", 300), "data-key": one.key }));
+      return h(
+        "li",
+        null,
+        button(line(label, 120), () => this.choose(one, true), {
+          "aria-current": this.chosen === one.key ? "true" : null,
+          title: line(one.entry.description ?? one.entry.title ?? "", 300),
+          "data-key": one.key,
+        }),
+      );
     });
-    if (found.length > this.rows) rows.push(h("li", null, button(`${found.length - this.rows} more`, () => { this.rows += 2000; this.draw(); }, { class: "more" })));
+    if (found.length > this.rows)
+      rows.push(
+        h(
+          "li",
+          null,
+          button(
+            `${found.length - this.rows} more`,
+            () => {
+              this.rows += 2000;
+              this.draw();
+            },
+            { class: "more" },
+          ),
+        ),
+      );
     fill(this.list, rows);
     const counted = words.length ? `${found.length} of ${this.entries.length}` : `${this.entries.length}`;
     if (problem) this.note.textContent = line(problem, 500);
@@ -116,46 +176,74 @@ export function runner({ label, begin, show, extra = [], after }) {
   const told = h("span", { class: "note" });
   let running = null;
   const cancel = button("Cancel", () => running?.cancel(), { hidden: true, class: "cancel", title: "Cancel (c)" });
-  const run = button(label, async () => {
-    if (running) return;
-    const began = performance.now();
-    bar.removeAttribute("value");
-    told.textContent = "";
-    const progress = (at) => {
-      if (!running) return;
-      bar.hidden = false;
-      if (typeof at.total === "number" && at.total > 0) {
-        bar.max = at.total;
-        bar.value = at.progress;
-      }
-      told.textContent = line(`${at.progress}${at.total ? ` of ${at.total}` : ""} ${at.message ?? ""}`, 200);
-    };
-    const work = begin(progress);
-    if (!work) return;
-    running = work;
-    run.disabled = true;
-    cancel.hidden = false;
-    fill(result, h("p", { class: "note" }, "Waiting for the answer…"));
-    const done = await work.done;
-    running = null;
-    run.disabled = false;
-    cancel.hidden = true;
-    bar.hidden = true;
-    const ms = done.ms ?? performance.now() - began;
-    const head = h("p", { class: "facts" }, `${done.cancelled ? "cancelled" : done.error ? "failed" : "answered"} after ${ms < 1000 ? `${ms.toFixed(1)} ms` : `${(ms / 1000).toFixed(2)} s`}`);
-    told.textContent = "";
-    fill(result, head, done.cancelled ? null : done.error ? failure(done.error) : show(done.result));
-    after?.(done);
-  }, { class: "run primary" });
-  return { element: h("div", { class: "runner" }, h("div", { class: "bar" }, run, cancel, extra, bar, told), result), run };
+  const run = button(
+    label,
+    async () => {
+      if (running) return;
+      const began = performance.now();
+      bar.removeAttribute("value");
+      told.textContent = "";
+      const progress = (at) => {
+        if (!running) return;
+        bar.hidden = false;
+        if (typeof at.total === "number" && at.total > 0) {
+          bar.max = at.total;
+          bar.value = at.progress;
+        }
+        told.textContent = line(`${at.progress}${at.total ? ` of ${at.total}` : ""} ${at.message ?? ""}`, 200);
+      };
+      const work = begin(progress);
+      if (!work) return;
+      running = work;
+      run.disabled = true;
+      cancel.hidden = false;
+      fill(result, h("p", { class: "note" }, "Waiting for the answer…"));
+      const done = await work.done;
+      running = null;
+      run.disabled = false;
+      cancel.hidden = true;
+      bar.hidden = true;
+      const ms = done.ms ?? performance.now() - began;
+      const head = h(
+        "p",
+        { class: "facts" },
+        `${done.cancelled ? "cancelled" : done.error ? "failed" : "answered"} after ${ms < 1000 ? `${ms.toFixed(1)} ms` : `${(ms / 1000).toFixed(2)} s`}`,
+      );
+      told.textContent = "";
+      fill(result, head, done.cancelled ? null : done.error ? failure(done.error) : show(done.result));
+      after?.(done);
+    },
+    { class: "run primary" },
+  );
+  return {
+    element: h("div", { class: "runner" }, h("div", { class: "bar" }, run, cancel, extra, bar, told), result),
+    run,
+  };
 }
 
-const HINTS = { readOnlyHint: "reads only", destructiveHint: "may destroy", idempotentHint: "idempotent", openWorldHint: "open world" };
+const HINTS = {
+  readOnlyHint: "reads only",
+  destructiveHint: "may destroy",
+  idempotentHint: "idempotent",
+  openWorldHint: "open world",
+};
 
 function headOf(entry, name) {
-  const badges = Object.entries(HINTS).filter(([hint]) => entry.annotations?.[hint] === true).map(([, text]) => h("span", { class: "badge" }, text));
-  return [h("h3", null, line(entry.title ?? entry.annotations?.title ?? name, 200)), entry.title && entry.title !== name ? h("p", { class: "facts" }, h("code", null, line(name, 300))) : null,
-    badges.length ? h("p", null, badges.flatMap((badge) => [badge, " "])) : null, entry.description ? long(entry.description, 2000, "p") : null];
+  const badges = Object.entries(HINTS)
+    .filter(([hint]) => entry.annotations?.[hint] === true)
+    .map(([, text]) => h("span", { class: "badge" }, text));
+  return [
+    h("h3", null, line(entry.title ?? entry.annotations?.title ?? name, 200)),
+    entry.title && entry.title !== name ? h("p", { class: "facts" }, h("code", null, line(name, 300))) : null,
+    badges.length
+      ? h(
+          "p",
+          null,
+          badges.flatMap((badge) => [badge, " "]),
+        )
+      : null,
+    entry.description ? long(entry.description, 2000, "p") : null,
+  ];
 }
 
 function toolDetail(tool) {
@@ -176,21 +264,43 @@ function toolDetail(tool) {
       if (text === null) return null;
       given = text;
       const params = `{"name":${JSON.stringify(name)},"arguments":${text}}`;
-      return asTask.checked && canBeTask ? start("call-as-task", "tools/call", { params }) : start("request", "tools/call", { params, progress });
+      return asTask.checked && canBeTask
+        ? start("call-as-task", "tools/call", { params })
+        : start("request", "tools/call", { params, progress });
     },
     show(result) {
       if (result?.taskId && result.created) {
         tell("task", { taskId: result.taskId, tool: name });
-        return [h("p", null, "It runs as task ", h("code", null, line(result.taskId, 100)), " ", button("Show the tasks", () => tell("tab", "tasks"), { class: "quiet" }))];
+        return [
+          h(
+            "p",
+            null,
+            "It runs as task ",
+            h("code", null, line(result.taskId, 100)),
+            " ",
+            button("Show the tasks", () => tell("tab", "tasks"), { class: "quiet" }),
+          ),
+        ];
       }
       return toolResult(result);
     },
     after(done) {
-      if (ui && done.result && !done.result.created) openApp(appHolder, { uri: ui, tool, argumentsText: given, result: done.result });
+      if (ui && done.result && !done.result.created)
+        openApp(appHolder, { uri: ui, tool, argumentsText: given, result: done.result });
     },
   });
   const parts = [...headOf(tool, name), form.element, work.element];
-  if (ui) parts.push(h("p", { class: "about" }, "It has a user interface, ", h("code", null, line(ui, 200)), ", which is shown after the call."), appHolder);
+  if (ui)
+    parts.push(
+      h(
+        "p",
+        { class: "about" },
+        "It has a user interface, ",
+        h("code", null, line(ui, 200)),
+        ", which is shown after the call.",
+      ),
+      appHolder,
+    );
   parts.push(folded("Definition", () => prettyValue(tool)));
   const element = h("form", { class: "tool", novalidate: true, onsubmit: (event) => event.preventDefault() }, parts);
   return element;
@@ -213,7 +323,12 @@ function completing(input, ref, argument, others) {
     try {
       const { completion } = await request("completion/complete", params);
       if (own !== asked) return;
-      fill(options, (Array.isArray(completion?.values) ? completion.values : []).slice(0, 100).map((value) => h("option", { value: String(value) })));
+      fill(
+        options,
+        (Array.isArray(completion?.values) ? completion.values : [])
+          .slice(0, 100)
+          .map((value) => h("option", { value: String(value) })),
+      );
     } catch {
       fill(options);
     }
@@ -222,50 +337,82 @@ function completing(input, ref, argument, others) {
     clearTimeout(timer);
     timer = setTimeout(ask, 200);
   });
-  input.addEventListener("focus", () => { if (!options.childElementCount) ask(); });
+  input.addEventListener("focus", () => {
+    if (!options.childElementCount) ask();
+  });
 }
 
 /** A form of texts, each completed by the server. */
 function textForm(names, ref, change) {
   // One line each: an area has no list of values.
-  const properties = Object.fromEntries(names.map(({ name, description }) => [name, { type: "string", description, isLine: true }]));
-  const schema = { type: "object", properties, required: names.filter((one) => one.required).map((one) => one.name), additionalProperties: false };
+  const properties = Object.fromEntries(
+    names.map(({ name, description }) => [name, { type: "string", description, isLine: true }]),
+  );
+  const schema = {
+    type: "object",
+    properties,
+    required: names.filter((one) => one.required).map((one) => one.name),
+    additionalProperties: false,
+  };
   const form = makeForm(schema, { change });
-  const values = () => Object.fromEntries(names.map(({ name }) => [name, form.fields(name)?.input?.value ?? ""]).filter(([, value]) => value !== ""));
-  const connect = () => names.forEach(({ name }) => {
-    const input = form.fields(name)?.input;
-    if (input) completing(input, ref, name, values);
-  });
+  const values = () =>
+    Object.fromEntries(
+      names.map(({ name }) => [name, form.fields(name)?.input?.value ?? ""]).filter(([, value]) => value !== ""),
+    );
+  const connect = () =>
+    names.forEach(({ name }) => {
+      const input = form.fields(name)?.input;
+      if (input) completing(input, ref, name, values);
+    });
   return { ...form, values, connect };
 }
 
 function promptDetail(prompt) {
   const name = String(prompt.name);
-  const names = (Array.isArray(prompt.arguments) ? prompt.arguments : []).slice(0, 100).map((one) => ({ name: String(one?.name), description: one?.description, required: one?.required === true }));
+  const names = (Array.isArray(prompt.arguments) ? prompt.arguments : [])
+    .slice(0, 100)
+    .map((one) => ({ name: String(one?.name), description: one?.description, required: one?.required === true }));
   const form = textForm(names, { type: "ref/prompt", name });
   form.connect();
   const work = runner({
     label: "Get",
     begin(progress) {
       const text = form.text();
-      return text === null ? null : start("request", "prompts/get", { params: `{"name":${JSON.stringify(name)},"arguments":${text}}`, progress });
+      return text === null
+        ? null
+        : start("request", "prompts/get", { params: `{"name":${JSON.stringify(name)},"arguments":${text}}`, progress });
     },
     show: promptResult,
   });
-  return h("form", { novalidate: true, onsubmit: (event) => event.preventDefault() }, headOf(prompt, name), form.element, work.element, folded("Definition", () => prettyValue(prompt)));
+  return h(
+    "form",
+    { novalidate: true, onsubmit: (event) => event.preventDefault() },
+    headOf(prompt, name),
+    form.element,
+    work.element,
+    folded("Definition", () => prettyValue(prompt)),
+  );
 }
 
 const EXPRESSION = /\{([+#./;?&]?)([^{}]+)\}/g;
 
 function variablesOf(template) {
-  const names = [...template.matchAll(EXPRESSION)].flatMap(([, , inner]) => inner.split(",").map((part) => part.replace(/(\*|:\d+)$/, "")));
+  const names = [...template.matchAll(EXPRESSION)].flatMap(([, , inner]) =>
+    inner.split(",").map((part) => part.replace(/(\*|:\d+)$/, "")),
+  );
   return [...new Set(names)];
 }
 
 /** A URI of a template (RFC 6570, without lists). */
 export function expand(template, values) {
   return template.replace(EXPRESSION, (_, operator, inner) => {
-    const encode = (text) => (operator === "+" || operator === "#" ? encodeURI(text).replaceAll("%25", "%") : encodeURIComponent(text).replace(/[!'()*]/g, (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`));
+    const encode = (text) =>
+      operator === "+" || operator === "#"
+        ? encodeURI(text).replaceAll("%25", "%")
+        : encodeURIComponent(text).replace(
+            /[!'()*]/g,
+            (letter) => `%${letter.charCodeAt(0).toString(16).toUpperCase()}`,
+          );
     const named = operator === ";" || operator === "?" || operator === "&";
     const parts = inner.split(",").flatMap((part) => {
       const [, name, length] = /^(.*?)(?:\*|:(\d+))?$/.exec(part);
@@ -281,19 +428,27 @@ export function expand(template, values) {
 }
 
 const subscribed = new Set();
-events.addEventListener("state", ({ detail }) => { if (detail.status !== "connected") subscribed.clear(); });
+events.addEventListener("state", ({ detail }) => {
+  if (detail.status !== "connected") subscribed.clear();
+});
 
 function reading(uriOf) {
   const label = () => (subscribed.has(uriOf()) ? "Unsubscribe" : "Subscribe");
-  const subscribe = button("Subscribe", async () => {
-    const uri = uriOf();
-    const ends = subscribed.has(uri);
-    const done = await start("request", ends ? "resources/unsubscribe" : "resources/subscribe", { params: JSON.stringify({ uri }) }).done;
-    if (done.error) tell("banner", done.error.message);
-    else if (ends) subscribed.delete(uri);
-    else subscribed.add(uri);
-    subscribe.textContent = label();
-  }, { class: "quiet" });
+  const subscribe = button(
+    "Subscribe",
+    async () => {
+      const uri = uriOf();
+      const ends = subscribed.has(uri);
+      const done = await start("request", ends ? "resources/unsubscribe" : "resources/subscribe", {
+        params: JSON.stringify({ uri }),
+      }).done;
+      if (done.error) tell("banner", done.error.message);
+      else if (ends) subscribed.delete(uri);
+      else subscribed.add(uri);
+      subscribe.textContent = label();
+    },
+    { class: "quiet" },
+  );
   const appHolder = h("div");
   const work = runner({
     label: "Read",
@@ -304,7 +459,8 @@ function reading(uriOf) {
     },
     show: resourceResult,
     after(done) {
-      const isApp = (entry) => typeof entry?.mimeType === "string" && /^text\/html;\s*profile=mcp-app/.test(entry.mimeType);
+      const isApp = (entry) =>
+        typeof entry?.mimeType === "string" && /^text\/html;\s*profile=mcp-app/.test(entry.mimeType);
       if (done.result?.contents?.some?.(isApp)) openApp(appHolder, { uri: uriOf() });
     },
   });
@@ -314,27 +470,70 @@ function reading(uriOf) {
 function resourceDetail(resource, source) {
   if (source === "templates") return templateDetail(resource);
   const uri = String(resource.uri);
-  return h("form", { novalidate: true, onsubmit: (event) => event.preventDefault() }, headOf({ ...resource, title: resource.title ?? resource.name }, uri),
-    h("p", { class: "facts" }, [resource.mimeType, typeof resource.size === "number" ? `${resource.size} bytes` : null].filter(Boolean).map((text) => line(text, 100)).join(", ")),
-    reading(() => uri), folded("Definition", () => prettyValue(resource)));
+  return h(
+    "form",
+    { novalidate: true, onsubmit: (event) => event.preventDefault() },
+    headOf({ ...resource, title: resource.title ?? resource.name }, uri),
+    h(
+      "p",
+      { class: "facts" },
+      [resource.mimeType, typeof resource.size === "number" ? `${resource.size} bytes` : null]
+        .filter(Boolean)
+        .map((text) => line(text, 100))
+        .join(", "),
+    ),
+    reading(() => uri),
+    folded("Definition", () => prettyValue(resource)),
+  );
 }
 
 function templateDetail(template) {
   const text = String(template.uriTemplate);
   const uri = h("input", { type: "text", "aria-label": "URI", spellcheck: "false", class: "code" });
-  const form = textForm(variablesOf(text).slice(0, 50).map((name) => ({ name, required: false })), { type: "ref/resource", uri: text }, () => {
-    uri.value = expand(text, form.values());
-  });
+  const form = textForm(
+    variablesOf(text)
+      .slice(0, 50)
+      .map((name) => ({ name, required: false })),
+    { type: "ref/resource", uri: text },
+    () => {
+      uri.value = expand(text, form.values());
+    },
+  );
   form.connect();
   uri.value = expand(text, {});
-  return h("form", { novalidate: true, onsubmit: (event) => event.preventDefault() }, headOf({ ...template, title: template.title ?? template.name }, text), form.element,
-    h("div", { class: "field" }, h("label", null, "URI that is read ", uri)), reading(() => uri.value), folded("Definition", () => prettyValue(template)));
+  return h(
+    "form",
+    { novalidate: true, onsubmit: (event) => event.preventDefault() },
+    headOf({ ...template, title: template.title ?? template.name }, text),
+    form.element,
+    h("div", { class: "field" }, h("label", null, "URI that is read ", uri)),
+    reading(() => uri.value),
+    folded("Definition", () => prettyValue(template)),
+  );
 }
 
 export const views = {
-  tools: new View({ name: "tools", sources: ["tools"], capability: "tools", keyOf: (entry) => String(entry.name ?? "?"), make: toolDetail }),
-  resources: new View({ name: "resources", sources: ["resources", "templates"], capability: "resources", keyOf: (entry) => String(entry.uri ?? entry.uriTemplate ?? "?"), make: resourceDetail }),
-  prompts: new View({ name: "prompts", sources: ["prompts"], capability: "prompts", keyOf: (entry) => String(entry.name ?? "?"), make: promptDetail }),
+  tools: new View({
+    name: "tools",
+    sources: ["tools"],
+    capability: "tools",
+    keyOf: (entry) => String(entry.name ?? "?"),
+    make: toolDetail,
+  }),
+  resources: new View({
+    name: "resources",
+    sources: ["resources", "templates"],
+    capability: "resources",
+    keyOf: (entry) => String(entry.uri ?? entry.uriTemplate ?? "?"),
+    make: resourceDetail,
+  }),
+  prompts: new View({
+    name: "prompts",
+    sources: ["prompts"],
+    capability: "prompts",
+    keyOf: (entry) => String(entry.name ?? "?"),
+    make: promptDetail,
+  }),
 };
 
 events.addEventListener("read", async ({ detail: uri }) => {
@@ -347,10 +546,14 @@ events.addEventListener("read", async ({ detail: uri }) => {
 
 const timers = new Map();
 events.addEventListener("log", ({ detail }) => {
-  const match = detail.from === "server" && /^notifications\/(tools|resources|prompts)\/list_changed$/.exec(detail.method ?? "");
+  const match =
+    detail.from === "server" && /^notifications\/(tools|resources|prompts)\/list_changed$/.exec(detail.method ?? "");
   if (!match || detail.c !== known.state.connection) return;
   const view = views[match[1]];
   if (!view.loaded) return;
   clearTimeout(timers.get(view));
-  timers.set(view, setTimeout(() => view.load(), 300));
+  timers.set(
+    view,
+    setTimeout(() => view.load(), 300),
+  );
 });
