@@ -62,7 +62,8 @@ impl Apps {
             (Some(Value::String(text)), _) => text.clone(),
             (_, Some(Value::String(blob))) => {
                 use base64::Engine as _;
-                let bytes = base64::engine::general_purpose::STANDARD.decode(blob).map_err(|error| error.to_string())?;
+                let bytes =
+                    base64::engine::general_purpose::STANDARD.decode(blob).map_err(|error| error.to_string())?;
                 String::from_utf8(bytes).map_err(|error| error.to_string())?
             }
             _ => return Err("it has neither text nor blob".to_owned()),
@@ -101,7 +102,13 @@ impl App {
         let origins = if reaches { &self.origins } else { &none };
         let list = |own: &str, origins: &[String]| match (own, origins) {
             ("", []) => "'none'".to_owned(),
-            (own, origins) => [own].into_iter().filter(|own| !own.is_empty()).map(str::to_owned).chain(origins.iter().cloned()).collect::<Vec<_>>().join(" "),
+            (own, origins) => [own]
+                .into_iter()
+                .filter(|own| !own.is_empty())
+                .map(str::to_owned)
+                .chain(origins.iter().cloned())
+                .collect::<Vec<_>>()
+                .join(" "),
         };
         let resource = &origins.resource;
         [

@@ -176,7 +176,11 @@ mod tests {
             headers(&[&[("host", "127.0.0.1:1"), ("cookie", cookie.as_str())], more].concat())
         };
         assert_eq!(gate.page(&with(&[]), false), Ok(()));
-        assert_eq!(gate.page(&with(&[]), true), Err(Refusal::Origin), "what changes something says where it comes from");
+        assert_eq!(
+            gate.page(&with(&[]), true),
+            Err(Refusal::Origin),
+            "what changes something says where it comes from"
+        );
         assert_eq!(gate.page(&with(&[("origin", "http://127.0.0.1:1")]), true), Ok(()));
         for origin in ["null", "http://localhost:1", "http://127.0.0.1:2", "https://127.0.0.1:1"] {
             assert_eq!(gate.page(&with(&[("origin", origin)]), false), Err(Refusal::Origin), "{origin}");

@@ -43,7 +43,8 @@ pub(super) fn inspect(inspect: &Inspect, launcher: &Launcher, screen: &Screen) -
         };
         let listener = listening.map_err(no_port)?;
         let gate = Gate::new(listener.local_addr().map_err(no_port)?.port());
-        let gate = gate.map_err(|error| Failure::new(UNREACHABLE, format!("the system has no random bytes: {error}")))?;
+        let gate =
+            gate.map_err(|error| Failure::new(UNREACHABLE, format!("the system has no random bytes: {error}")))?;
         let (link, hub, apps) = (gate.link(), Arc::new(Hub::new()), Arc::<Apps>::default());
         let questions = Questions::new(&hub);
         let waits = inspect.connection.timeout.is_none();

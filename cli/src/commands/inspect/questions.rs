@@ -125,7 +125,9 @@ impl Handler for Asks {
             }
             match answer {
                 Some(result) => reply.value(result),
-                None if method == "elicitation/create" => reply.value(RawJson::from_value(&json!({"action": "cancel"}))),
+                None if method == "elicitation/create" => {
+                    reply.value(RawJson::from_value(&json!({"action": "cancel"})))
+                }
                 None => reply.error(Error::rpc(REJECTED, "the user refused the request")),
             }
         });

@@ -327,9 +327,12 @@ impl Session {
             }
             Verb::OpenApp => {
                 let params = RawJson::from_value(&json!({"uri": ask.of}));
-                let result: Value = client.request("resources/read", Some(params), &options).await?.to().unwrap_or_default();
+                let result: Value =
+                    client.request("resources/read", Some(params), &options).await?.to().unwrap_or_default();
                 let contents = result["contents"].as_array().map(Vec::as_slice).unwrap_or_default();
-                RawJson::from_value(&self.apps.open(contents).map_err(|why| Error::misuse(format!("{}: {why}", ask.of)))?)
+                RawJson::from_value(
+                    &self.apps.open(contents).map_err(|why| Error::misuse(format!("{}: {why}", ask.of)))?,
+                )
             }
         })
     }
@@ -372,7 +375,8 @@ impl Session {
             "roots" => json!(*self.root_list.lock().unwrap_or_else(PoisonError::into_inner)),
             "calls" => {
                 let live = self.live();
-                let call = |(name, call): (&String, &Call)| json!({"call": name, "what": call.what, "since": call.since});
+                let call =
+                    |(name, call): (&String, &Call)| json!({"call": name, "what": call.what, "since": call.since});
                 live.calls.iter().map(call).collect()
             }
             _ => self.state(),
