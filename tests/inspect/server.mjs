@@ -170,6 +170,11 @@ async function call({ name, arguments: given, _meta }, id) {
     case "flood":
       for (let at = 0; at < 6000; at++)
         write({ method: "notifications/message", params: { level: "info", data: `message ${at}` } });
+      // All of it is on its way before.
+      await new Promise((resolve) => {
+        process.stdout.write("", resolve);
+      });
+      process.stderr.write(`the token is ${process.env.TOKEN}\n`);
       return text("told");
     case "fail":
       return { ...text("it did not work"), isError: true };

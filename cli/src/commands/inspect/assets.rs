@@ -7,7 +7,7 @@ pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
 
 /// What the link shows for a moment.
 pub(super) const OPENED: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
-    <meta http-equiv=\"refresh\" content=\"0;url=./\"><title>tricorn inspect</title>\
+    <meta http-equiv=\"refresh\" content=\"0;url=./\"><link rel=\"icon\" href=\"data:,\"><title>tricorn inspect</title>\
     <p><a href=\"./\">Open the page</a></p></html>";
 
 macro_rules! files {

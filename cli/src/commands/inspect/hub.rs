@@ -1,7 +1,7 @@
 //! Everything that a page is told, in its order: the log of messages, which is kept, and news, of which the last are.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -67,7 +67,7 @@ impl<T> Ring<T> {
 struct State {
     next: u64,
     connection: u64,
-    log: Ring<Record>,
+    log: Ring<Arc<Record>>,
     news: Ring<String>,
     /// The number of the last news that are no longer kept.
     forgotten: u64,
@@ -129,7 +129,7 @@ impl Hub {
         let size = match &what {
             What::Message { text, .. } | What::Event { text, .. } => text.len() + 100,
         };
-        self.push(|state, number| state.log.push(number, size, Record { time, connection, what }));
+        self.push(|state, number| state.log.push(number, size, Arc::new(Record { time, connection, what })));
     }
 
     /// Tells all pages something that is of no interest later.
@@ -158,10 +158,9 @@ impl Hub {
         self.lock().next - 1
     }
 
-    /// Does something with all that is kept of the log.
-    pub(super) fn with_log<T>(&self, work: impl FnOnce(&mut dyn Iterator<Item = &Record>) -> T) -> T {
-        let state = self.lock();
-        work(&mut state.log.entries.iter().map(|(.., record)| record))
+    /// Returns all that is kept of the log.
+    pub(super) fn log(&self) -> Vec<Arc<Record>> {
+        self.lock().log.entries.iter().map(|(.., record)| record.clone()).collect()
     }
 
     /// Waits until there is something after this number.
@@ -276,13 +275,13 @@ mod tests {
     fn the_log_keeps_the_newest_within_its_bounds() {
         let hub = Hub::new();
         (0..RECORDS + 10).for_each(|at| hub.record(1, line(&at.to_string())));
-        let first = hub.with_log(|log| match &log.next().expect("a record").what {
+        let first = match &hub.log()[0].what {
             What::Event { text, .. } | What::Message { text, .. } => text.clone(),
-        });
+        };
         assert_eq!(first, "10");
         let long = "x".repeat(RECORD_BYTES / 2);
         (0..4).for_each(|_| hub.record(1, line(&long)));
-        assert_eq!(hub.with_log(|log| log.count()), 1, "two of them are too much, with what is beside each");
+        assert_eq!(hub.log().len(), 1, "two of them are too much, with what is beside each");
     }
 
     #[test]

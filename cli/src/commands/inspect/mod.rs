@@ -2,6 +2,7 @@
 
 mod apps;
 mod assets;
+mod export;
 mod gate;
 mod hub;
 mod questions;

@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use hyper::body::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use tricorn::client::{Client, ClientOptions, Events, Roots};
+use tricorn::client::{Client, ClientOptions, Events, Roots, Tap};
 use tricorn::jsonrpc::RawJson;
 use tricorn::model::SubscriptionFilter;
 use tricorn::protocol::{Kind, Opening};
 use tricorn::{CacheMode, CallOptions, Error};
 
 use super::apps::Apps;
+use super::export::{self, Redaction};
 use super::hub::{Hub, What};
 use super::questions::Questions;
 use crate::bridge::Bridge;
@@ -163,7 +165,7 @@ impl Session {
     async fn connect(self: &Arc<Self>, connection: u64) -> Result<(Client, Option<Bridge>), String> {
         let heard = Heard { session: Arc::downgrade(self), connection };
         let handlers = self.questions.handlers(&self.roots, &Handle::current()).events(heard);
-        let options = self.options.clone();
+        let options = self.options.clone().tap(Passing { hub: self.hub.clone(), connection });
         let failed = |error: &Error| {
             let address = match &self.found.reach {
                 Reach::One(tricorn::client::Target::Url { url, .. }) => url.clone(),
@@ -413,9 +415,23 @@ impl Session {
         state
     }
 
-    /// The log as a cassette.
+    /// The messages of this connection as a cassette.
     pub(super) fn cassette(&self) -> String {
-        self.hub.with_log(|log| log.count().to_string())
+        let state = self.state();
+        let at = humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string();
+        let head = json!({
+            "cassette": 1,
+            "by": format!("tricorn {}", tricorn::VERSION),
+            "at": at,
+            "transport": state["transport"],
+            "target": self.found.name,
+            "revision": state["revision"],
+        });
+        let Value::Object(mut head) = head else { return String::new() };
+        head.retain(|_, value| !value.is_null());
+        let mut redaction = Redaction::of(&self.found, &self.options.headers);
+        let connection = self.live().connection;
+        export::cassette(head, connection, &mut redaction, &self.hub.log())
     }
 
     /// Adds what was said by the connection of this number.
@@ -451,6 +467,25 @@ impl Ask {
             Verb::OpenApp => format!("open {}", self.of),
         };
         title.chars().take(200).collect()
+    }
+}
+
+/// Sees the messages of one connection.
+struct Passing {
+    hub: Arc<Hub>,
+    connection: u64,
+}
+
+impl Tap for Passing {
+    fn frame(&self, by_client: bool, on: &str, frame: &Bytes) {
+        let text = String::from_utf8_lossy(frame).into_owned();
+        self.hub.record(self.connection, What::Message { by_client, on: on.to_owned(), text });
+    }
+
+    fn status(&self, on: &str, status: u16) {
+        if !(200..300).contains(&status) {
+            self.hub.record(self.connection, What::Event { name: "http", text: format!("{status} on {on}") });
+        }
     }
 }
 

@@ -106,7 +106,7 @@ impl Site {
         }
         match (request.method(), path) {
             (&Method::GET, "events") => self.events(&request),
-            (&Method::GET, "cassette") => self.cassette(),
+            (&Method::GET, "cassette") => self.cassette().await,
             (&Method::GET, path) => match path.strip_prefix("app/") {
                 Some(number) => self.app(number, request.uri().query()),
                 None => asset(path),
@@ -236,8 +236,12 @@ impl Site {
         response
     }
 
-    fn cassette(&self) -> Response<Content> {
-        let mut response = made(StatusCode::OK, "application/jsonl", self.session.cassette());
+    async fn cassette(&self) -> Response<Content> {
+        let session = self.session.clone();
+        let Ok(text) = tokio::task::spawn_blocking(move || session.cassette()).await else {
+            return plain(StatusCode::INTERNAL_SERVER_ERROR, "the export has failed");
+        };
+        let mut response = made(StatusCode::OK, "application/jsonl", text);
         let name = HeaderValue::from_static("attachment; filename=\"inspect.jsonl\"");
         response.headers_mut().insert(CONTENT_DISPOSITION, name);
         response
