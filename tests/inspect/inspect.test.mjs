@@ -480,6 +480,51 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     );
   }
 
+  test("over HTTP exchanges have numbers, tasks are followed, and changes are listened to", async () => {
+    const server = spawn(everything, ["--http", "127.0.0.1:0"], {
+      env: { ...process.env, EVERYTHING_TASKS: "60" },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    const lines = createInterface({ input: server.stderr });
+    const url = await new Promise((resolve) => {
+      lines.on("line", (line) => line.startsWith("ready ") && resolve(line.slice(6)));
+    });
+    const inspect = await Command.start(url, "--revision", "2025-11-25", "--header", "X-Key: canary-header-value");
+    try {
+      const page = await opened(browser, inspect);
+      await page.see("#status", "http, 2025-11-25");
+      await choose(page, "slow_compute");
+      await page.type("seconds", "0.01");
+      await page.type("label", "it");
+      await page.click(".runner .choice input");
+      await page.click(".run");
+      await result(page, "It runs as task");
+      await page.see('#log [data-method="tools/call"] .meta', "post:");
+      await page.click(".result button", "Show the tasks");
+      await page.click("tbody button", "Result");
+      await page.see(".wide .result", "computed it in 0.01 s");
+      await page.click("tbody button", "Status");
+      await page.see("tbody td", "completed");
+      await page.click("#tab-server");
+      await page.run(() => document.querySelector("form .choice input").click());
+      await page.click("button", "Listen");
+      await page.see(".plain li", "toolsListChanged");
+      await page.click("#tab-tools");
+      await choose(page, "test_trigger_tool_change");
+      await page.click(".run");
+      await result(page, "answered");
+      await page.click("#tab-server");
+      await page.see(".plain li", "notifications/tools/list_changed");
+      await page.click(".plain button", "End");
+      await page.until("no listening", () => document.querySelectorAll("ul.plain")[1].childElementCount === 0);
+      assert.deepEqual(page.problems, []);
+      await page.close();
+    } finally {
+      assert.equal(await inspect.end(), 130);
+      server.kill();
+    }
+  });
+
   shown("templates and prompts are completed by the server", byHand(), async (page) => {
     await page.click("#tab-resources");
     await choose(page, "repo://");

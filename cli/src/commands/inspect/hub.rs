@@ -134,12 +134,20 @@ impl Hub {
 
     /// Tells all pages something that is of no interest later.
     pub(super) fn tell(&self, event: &str, data: &impl Serialize) {
-        let Ok(data) = serde_json::to_string(data) else { return };
+        if let Ok(data) = serde_json::to_string(data) {
+            self.tell_text(event, &data);
+        }
+    }
+
+    /// As [`tell`](Self::tell), for JSON text, whose numbers stay as they are spelt.
+    pub(super) fn tell_text(&self, event: &str, data: &str) {
+        // A break would end the event's line; in JSON they stand between its parts only.
+        let data = data.replace(['\n', '\r'], " ");
         self.push(|state, number| {
             let text = format!("id: {number}\nevent: {event}\ndata: {data}\n\n");
             let before = state.news.first();
             state.news.push(number, text.len(), text);
-            if before != state.news.first() {
+            if before.is_some() && before != state.news.first() {
                 state.forgotten = state.news.first().map_or(number, |first| first - 1);
             }
         });
@@ -290,6 +298,7 @@ mod tests {
         hub.record(1, line("a"));
         hub.tell("state", &"b");
         hub.record(1, line("c"));
+        assert!(!hub.batch(0, 0).expect("a batch").text.contains("event: lost"));
         let batch = hub.batch(0, 0).expect("a batch");
         let events: Vec<_> = batch.text.lines().filter(|line| line.starts_with("event")).collect();
         assert_eq!((events, batch.upto), (vec!["event: log", "event: state", "event: log"], 3));

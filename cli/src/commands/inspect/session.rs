@@ -255,10 +255,14 @@ impl Session {
                 return;
             }
             let time = session.hub.time() - since;
-            match outcome {
-                Ok(result) => session.hub.tell("done", &json!({"call": own, "ms": time, "result": result})),
-                Err(error) => session.hub.tell("done", &json!({"call": own, "ms": time, "error": error.to_json()})),
-            }
+            let (name, what) = match outcome {
+                Ok(result) => ("result", result),
+                Err(error) => ("error", error.to_json()),
+            };
+            // The page takes what follows the name as it stands.
+            session
+                .hub
+                .tell_text("done", &format!("{{\"call\":{},\"ms\":{time},\"{name}\":{}}}", json!(own), what.get()));
             session.tell_calls();
         });
         if let Some(call) = self.live().calls.get_mut(&work) {

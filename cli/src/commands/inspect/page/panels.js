@@ -1,7 +1,7 @@
 // Tasks, and the server itself.
 
 import { button, fill, h, line, long, unique } from "./dom.js";
-import { folded, prettyValue, problem } from "./json.js";
+import { folded, pretty, prettyValue, problem } from "./json.js";
 import { failure, toolResult } from "./results.js";
 import { events, has, known, post, start } from "./server.js";
 import { runner } from "./views.js";
@@ -26,7 +26,8 @@ async function ofTask(what, id) {
   const done = await start(what, id).done;
   if (done.error) return fill(taskResult, h("h4", null, `Task ${line(id, 100)}`), failure(done.error));
   if (done.cancelled) return;
-  if (what === "task-result") fill(taskResult, h("h4", null, `Result of ${line(id, 100)}`), toolResult(done.result));
+  if (what === "task-result")
+    fill(taskResult, h("h4", null, `Result of ${line(id, 100)}`), toolResult(done.result, done.text));
   else remember(done.result);
 }
 
@@ -280,7 +281,7 @@ function rawRequest() {
       }
       return start("request", method.value.trim(), { params: params.value.trim() || "{}", progress });
     },
-    show: (result) => prettyValue(result),
+    show: (_, text) => pretty(text),
   });
   return h(
     "form",

@@ -1,7 +1,7 @@
 // What comes back: content of results, and errors.
 
 import { button, h, line, long, page, size } from "./dom.js";
-import { folded, prettyValue } from "./json.js";
+import { folded, pretty, prettyValue } from "./json.js";
 import { tell } from "./server.js";
 
 const IMAGE = /^image\/[a-z0-9.+-]+$/i;
@@ -107,18 +107,18 @@ export function block(content) {
 }
 
 /** The result of a tool. */
-export function toolResult(result) {
+export function toolResult(result, text) {
   const parts = [];
   if (result?.isError) parts.push(h("p", { class: "badge bad" }, "The tool says that it failed"));
   for (const content of Array.isArray(result?.content) ? result.content.slice(0, 500) : []) parts.push(block(content));
   if (result?.structuredContent !== undefined)
     parts.push(h("h4", null, "Structured content"), prettyValue(result.structuredContent));
-  parts.push(folded("Whole result", () => prettyValue(result)));
+  parts.push(folded("Whole result", () => pretty(text)));
   return parts;
 }
 
 /** The messages of a prompt. */
-export function promptResult(result) {
+export function promptResult(result, text) {
   const messages = Array.isArray(result?.messages) ? result.messages.slice(0, 500) : [];
   const shown = messages.map((message) =>
     h(
@@ -131,13 +131,13 @@ export function promptResult(result) {
   return [
     result?.description ? long(result.description, 1000, "p") : null,
     shown,
-    folded("Whole result", () => prettyValue(result)),
+    folded("Whole result", () => pretty(text)),
   ];
 }
 
-export function resourceResult(result) {
+export function resourceResult(result, text) {
   const all = Array.isArray(result?.contents) ? result.contents : [];
-  return [all.slice(0, 200).map(contents), folded("Whole result", () => prettyValue(result))];
+  return [all.slice(0, 200).map(contents), folded("Whole result", () => pretty(text))];
 }
 
 /** A button that opens a page after saying which. */

@@ -35,7 +35,7 @@ export function listen() {
   source?.close();
   source = new EventSource("events");
   for (const name of NAMES) {
-    source.addEventListener(name, (event) => hear(name, JSON.parse(event.data)));
+    source.addEventListener(name, (event) => hear(name, JSON.parse(event.data), event.data));
   }
   source.onopen = () => tell("open");
   source.onerror = () => tell("gone", { forever: source.readyState === EventSource.CLOSED });
@@ -43,7 +43,7 @@ export function listen() {
 
 let begun = false;
 
-function hear(name, data) {
+function hear(name, data, text) {
   if (name in known) known[name] = data;
   if (name === "begin") begun = true;
   if (name === "calls" && begun) {
@@ -59,7 +59,8 @@ function hear(name, data) {
       }
     }
   }
-  if (name === "done") settle(data);
+  // Its last member, in the spelling in which it came.
+  if (name === "done") settle({ ...data, text: text.slice(text.indexOf('"result":') + 9, -1) });
   if (name === "progress") waiting.get(data.call)?.progress?.(data.progress);
   if (name === "lost") listen();
   if (name === "replaced") source.close();

@@ -210,7 +210,7 @@ export function runner({ label, begin, show, extra = [], after }) {
         `${done.cancelled ? "cancelled" : done.error ? "failed" : "answered"} after ${ms < 1000 ? `${ms.toFixed(1)} ms` : `${(ms / 1000).toFixed(2)} s`}`,
       );
       told.textContent = "";
-      fill(result, head, done.cancelled ? null : done.error ? failure(done.error) : show(done.result));
+      fill(result, head, done.cancelled ? null : done.error ? failure(done.error) : show(done.result, done.text));
       after?.(done);
     },
     { class: "run primary" },
@@ -268,7 +268,7 @@ function toolDetail(tool) {
         ? start("call-as-task", "tools/call", { params })
         : start("request", "tools/call", { params, progress });
     },
-    show(result) {
+    show(result, text) {
       if (result?.taskId && result.created) {
         tell("task", { taskId: result.taskId, tool: name });
         return [
@@ -282,7 +282,7 @@ function toolDetail(tool) {
           ),
         ];
       }
-      return toolResult(result);
+      return toolResult(result, text);
     },
     after(done) {
       if (ui && done.result && !done.result.created)
