@@ -4,8 +4,9 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import http from "node:http";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, before, describe, test } from "node:test";
@@ -409,6 +410,45 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await choose(page, "fail");
     await page.click(".run");
     await result(page, "it did not work");
+  });
+
+  test("the oldest of too many pages makes room, and a command that has ended is said", async () => {
+    const inspect = await Command.start(...byHand());
+    const page = await opened(browser, inspect);
+    for (let count = 0; count < 4; count++) {
+      const more = await browser.page({ context: page.context });
+      await more.open(inspect.url.origin + inspect.url.pathname);
+      await more.see("#status", "connected");
+    }
+    await page.see("#banner", "Newer pages");
+    await page.click("#banner button", "Use this one");
+    await page.until("no banner", () => document.getElementById("banner").hidden);
+    assert.equal(await inspect.end(), 130);
+    await page.see("#banner", "The command cannot be reached");
+    await page.click("#reconnect");
+    await page.see("#banner", "has it ended?");
+    await page.close();
+  });
+
+  test("the servers of a configuration file are one", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "inspect-"));
+    const file = join(folder, "mcp.json");
+    const one = { command: process.execPath, args: [here("server.mjs")] };
+    writeFileSync(file, JSON.stringify({ mcpServers: { first: one, second: one } }));
+    const inspect = await Command.start(file);
+    try {
+      const page = await opened(browser, inspect);
+      await page.see("#status", "memory");
+      await page.see(".side .note", "24 tools");
+      await page.type("Filter tools", "second fail");
+      await page.click(".entries button");
+      await page.click(".run");
+      await result(page, "it did not work");
+      await page.close();
+    } finally {
+      assert.equal(await inspect.end(), 130);
+      rmSync(folder, { recursive: true });
+    }
   });
 
   test("a server that cannot be reached is said in the page", async () => {
