@@ -50,7 +50,7 @@ struct Given {
 }
 
 fn server() -> Server {
-    Server::new("tapped").tool("next", "", async |given: Given| (given.a + 1).to_string())
+    Server::new("tapped").tool("next", "", async |given: Given| Ok((given.a + 1).to_string()))
 }
 
 #[tokio::test]
