@@ -356,6 +356,7 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
       await page.see("#log .count", "5000 kept");
       assert.ok((await page.run(() => document.querySelectorAll("#log .record").length)) <= 300);
       await page.type("Search messages", "token is");
+      await page.until("one row", () => document.querySelectorAll("#log .record").length === 1);
       await page.see('#log [data-kind="stderr"]', "the token is canary-env-value");
       await page.type("Search messages", "");
       await page.until("300 rows", () => document.querySelectorAll("#log .record").length === 300);
