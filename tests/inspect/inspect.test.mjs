@@ -500,6 +500,11 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
       ["--revision", revision, "--env", "EVERYTHING_TASKS=60", "--", everything, "--stdio"],
       async (page) => {
         await page.see("#status", revision);
+        await choose(page, "test_input_required_result_elicitation");
+        await page.click(".run");
+        await page.type("name", "Ada");
+        await page.click("dialog button", "Accept");
+        await result(page, "Hello, Ada!");
         await page.click("#tab-resources");
         await page.see(".side .note", "resources");
         await page.click(".entries button");
