@@ -127,6 +127,11 @@ pub(crate) enum Command {
         after_help = "Example:\n  curl -H \"Authorization: Bearer $(tricorn token https://example.com/mcp)\" https://example.com/mcp"
     )]
     Token(Logins),
+    /// Opens a page in the browser that shows a server and every message.
+    #[command(after_help = help(
+        "tricorn inspect server.py\n  tricorn inspect https://example.com/mcp --no-open\n  tricorn inspect --port 6274 -- npx some-server"
+    ))]
+    Inspect(Inspect),
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
     Completions(Completions),
@@ -381,6 +386,22 @@ pub(crate) struct Pack {
     pub(crate) connection: Connection,
 }
 
+/// `tricorn inspect`
+#[derive(Debug, Args)]
+pub(crate) struct Inspect {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Serves the page on this port of 127.0.0.1; default: one that is free
+    #[arg(long, value_name = "PORT")]
+    pub(crate) port: Option<u16>,
+    /// Prints the link and opens no browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
 /// `tricorn new`
 #[derive(Debug, Args)]
 pub(crate) struct New {
@@ -491,7 +512,8 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
     let is_install = arguments.first().is_some_and(|word| word == "install");
     let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
     if command.is_some() {
-        const CONNECTING: [&str; 9] = ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run"];
+        const CONNECTING: [&str; 10] =
+            ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run", "inspect"];
         match own.first().and_then(|word| word.to_str()) {
             None => return Err(Failure::misuse(format!("a command is missing before --: {}", CONNECTING.join(", ")))),
             Some("uninstall" | "discover" | "completions" | "new" | "login" | "logout" | "whoami" | "token") => {
@@ -595,6 +617,8 @@ impl Command {
             | Self::Token(_)
             | Self::Completions(_)
             | Self::Hosts(_) => return None,
+            | Self::Inspect(Inspect { connection, .. }) => connection,
+            Self::Completions(_) | Self::Hosts(_) => return None,
         })
     }
 }

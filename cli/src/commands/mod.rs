@@ -3,6 +3,7 @@
 mod call;
 mod complete;
 mod hosts;
+mod inspect;
 mod list;
 mod listen;
 mod login;
@@ -83,6 +84,7 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
         Command::Whoami(logins) => login::logins(login::Wish::Show, &logins, &launcher, screen),
         Command::Token(logins) => login::logins(login::Wish::Token, &logins, &launcher, screen),
         Command::Run(run) => run::run(&run, &launcher, screen),
+        Command::Inspect(inspect) => inspect::inspect(&inspect, &launcher, screen),
         Command::Hosts(command) => hosts::hosts(&command, &launcher, screen),
         Command::Completions(completions) => {
             let mut script = Vec::new();

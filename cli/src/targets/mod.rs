@@ -29,6 +29,7 @@ pub(crate) enum Way {
 }
 
 /// Result of looking for a target.
+#[derive(Clone)]
 pub(crate) struct Found {
     /// Its name for people.
     pub(crate) name: String,
@@ -37,6 +38,7 @@ pub(crate) struct Found {
 }
 
 /// The servers that a target is.
+#[derive(Clone)]
 pub(crate) enum Reach {
     One(Target),
     /// All of a configuration file.

@@ -27,6 +27,7 @@ mod roots;
 #[cfg(feature = "runtime")]
 mod rounds;
 mod stderr;
+mod tap;
 mod tasks;
 mod trace;
 
@@ -56,6 +57,8 @@ pub(crate) use results::reading_of;
 pub use results::{ListPage, ListToolsResult};
 pub use roots::Roots;
 pub use stderr::Stderr;
+pub use tap::Tap;
+pub(crate) use tap::{Tapped, Tapping};
 pub use tasks::{TaskChanges, TaskHandle};
 
 #[cfg(feature = "auth")]

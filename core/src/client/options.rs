@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[cfg(feature = "auth")]
 use super::Auth;
-use super::{CacheOptions, Carried, Stderr};
+use super::{CacheOptions, Carried, Stderr, Tapped};
 use crate::call::{TaskOptions, TraceSource};
 use crate::error::{Error, Result, shortened, shown_url};
 use crate::idiom::named;
@@ -102,6 +102,8 @@ pub struct ClientOptions {
     pub(super) trace: TraceSource,
     #[serde(skip)]
     pub(crate) http_transport: Carried,
+    #[serde(skip)]
+    pub(super) tap: Tapped,
 }
 
 impl Default for ClientOptions {
@@ -141,6 +143,7 @@ impl Default for ClientOptions {
             auth: None,
             trace: TraceSource::default(),
             http_transport: Carried::default(),
+            tap: Tapped::default(),
         }
     }
 }

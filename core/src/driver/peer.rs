@@ -1,5 +1,5 @@
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -9,6 +9,7 @@ use super::pending::{Pending, Progress, Waiter};
 use super::{Service, clock, now};
 use crate::budget::{Kept, Owner};
 use crate::call::{Context, SessionSlot, Told};
+use crate::client::Tapping;
 use crate::error::{Error, Result};
 #[cfg(feature = "stdio")]
 use crate::jsonrpc::DecodeError;
@@ -119,6 +120,8 @@ pub(crate) struct Peer {
     pub(super) kept: Mutex<Kept>,
     /// Unlike any other's of the process.
     pub(super) number: u64,
+    /// Sees what passes, if somebody wants to.
+    tap: OnceLock<Tapping>,
 }
 
 static LAST: AtomicU64 = AtomicU64::new(0);
@@ -157,7 +160,21 @@ impl Peer {
             session: SessionSlot::new(),
             kept,
             number: LAST.fetch_add(1, Ordering::Relaxed),
+            tap: OnceLock::new(),
         })
+    }
+
+    /// Shows everything that passes to this, before anything does.
+    #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "only connecting asks"))]
+    pub(crate) fn tap_with(&self, tap: Option<Tapping>) {
+        if let Some(tap) = tap {
+            let _ = self.tap.set(tap);
+        }
+    }
+
+    /// Returns what sees everything that passes.
+    pub(crate) fn tap(&self) -> Option<&Tapping> {
+        self.tap.get()
     }
 
     /// Keeps more bytes for the peer, for as long as it is there.
@@ -179,6 +196,9 @@ impl Peer {
 
     /// As [`receive`](Self::receive), from a peer in this process, with what caused it.
     pub(crate) fn receive_of(self: &Arc<Self>, frame: &Bytes, cause: Option<Origin>) {
+        if let Some(tap) = self.tap() {
+            tap.passes(false, frame);
+        }
         let (input, head) = match protocol::decode(frame, &self.limits_of(frame)) {
             Ok((Decoded::One(message), head)) => (Input::Received(message), head),
             Ok((Decoded::Batch(parts), _)) => (Input::Batch(parts), None),
@@ -486,6 +506,9 @@ impl Peer {
             state.held = 0;
             let batch = std::mem::take(&mut state.outbox);
             drop(state);
+            if let Some(tap) = self.tap() {
+                batch.iter().for_each(|message| tap.passes(true, &message.frame));
+            }
             self.sink.send(batch);
             state = self.lock();
         }

@@ -265,6 +265,7 @@ impl Client {
             Peer::new(connection, server.limits(), server.shared.router.clone(), |_| Arc::new(PipeSink(down.clone())));
         let connection = Connection::new(Arc::new(options.facts()), transport);
         let peer = Peer::new(connection, options.limits(), service, |_| Arc::new(PipeSink(up.clone())));
+        peer.tap_with(options.tapping(Some("memory")));
         let meter: Arc<dyn Meter> = far.clone();
         server.shared.add_meter(&meter);
         let link: Arc<dyn Link> = far.clone();

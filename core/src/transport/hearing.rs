@@ -50,6 +50,9 @@ impl Hearing {
             match decode_leniently(&frame, &self.limits) {
                 Ok(decoded) => {
                     lines.skip(length);
+                    if let Some(tap) = peer.tap() {
+                        tap.passes(false, &frame);
+                    }
                     peer.take(decoded);
                 }
                 Err(_) => return,
@@ -75,6 +78,9 @@ impl Hearing {
     }
 
     fn line(&mut self, peer: &Arc<Peer>, frame: Bytes) {
+        if let Some(tap) = peer.tap() {
+            tap.passes(false, &frame);
+        }
         match peer.try_receive(&frame) {
             Ok(()) if self.held.is_none() => {}
             // Messages do not hold messages.

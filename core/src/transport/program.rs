@@ -120,6 +120,7 @@ pub(super) fn launch(
         let _ = program.peer.set(peer.clone());
         program.clone()
     });
+    peer.tap_with(options.tapping(Some("stdio")));
     let (process, output) = program.begin(&mut program.lock(), started);
     runtime::spawn(program.clone().follow(process, output, peer.clone()));
     Ok((peer, program))

@@ -86,7 +86,18 @@ fn rust() -> Vec<Step> {
     let mut tests = cargo_tests();
     // Two minutes of fuzzing for all its targets, the same inputs each time.
     tests.env("TRICORN_FUZZ_SECONDS", "7");
-    vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
+    vec![step("rust cargo test", tests, 30, Reader::Cargo), inspect(), no_runtime(), deny()]
+}
+
+/// The page of `tricorn inspect`, in a browser without a screen.
+fn inspect() -> Step {
+    const NAME: &str = "rust inspect in a browser";
+    let Some(browser) = setup::chromium() else { return skip(NAME, "there is no Chromium") };
+    let mut tests = program("node", &["--test", "--test-reporter=tap", "tests/inspect/inspect.test.mjs"]);
+    tests.env("CHROMIUM", browser);
+    tests.env("TRICORN_COMMAND", place::built("tricorn"));
+    tests.env("TRICORN_EVERYTHING", place::built("example-everything"));
+    step(NAME, tests, 10, Reader::Tap)
 }
 
 /// The protocol needs no runtime: without features there is none in the graph.

@@ -258,7 +258,11 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
     if media == Media::Stream {
         return Box::pin(streamed(shared, post, answer, on)).await;
     }
+    let on_stream = answer.on.clone();
     let body = answer.collect(shared.limits.max_message_bytes).await?;
+    if !body.is_empty() {
+        shared.came(on_stream.as_deref(), &body);
+    }
     if body.is_empty() {
         return Err(no_answer(post, format!("HTTP {status} without an answer")));
     }
@@ -274,8 +278,9 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
 
 /// The answer as a stream; a legacy one that breaks off is taken up again where the server says that it can be.
 async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessage<'_>) -> Result<(), Fault> {
-    let mut bad = None;
+    let (mut bad, on_stream) = (None, answer.on.clone());
     let read = |data: &Bytes| {
+        shared.came(on_stream.as_deref(), data);
         budget::worked(data.len());
         jsonrpc::decode_leniently(data, &shared.limits)
     };
@@ -346,7 +351,11 @@ pub(super) async fn refusal(shared: &Shared, post: Option<&Post>, answer: Answer
     }
     #[cfg(feature = "auth")]
     let shown = answer.shown.clone();
+    let on_stream = answer.on.clone();
     let body = answer.collect(shared.limits.max_message_bytes).await.unwrap_or_default();
+    if !body.is_empty() {
+        shared.came(on_stream.as_deref(), &body);
+    }
     let decoded = match jsonrpc::decode_leniently(&body, &shared.limits) {
         Ok(Decoded::One(Message::Error { id, error })) => Some((id, error)),
         _ => None,

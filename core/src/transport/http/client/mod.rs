@@ -121,6 +121,7 @@ pub(crate) fn connect(
         shared = Some(made.clone());
         Arc::new(HttpSink(made))
     });
+    peer.tap_with(options.tapping(None));
     let shared = shared.ok_or_else(|| Error::misuse("the peer made no sink"))?;
     Ok((peer, Arc::new(HttpCloser { shared, grace })))
 }
@@ -216,7 +217,8 @@ impl Shared {
 
     /// Gives the peer a message that answers nothing in particular. Text that is no message is passed over: there is no
     /// request to fail, and over HTTP no way to say so.
-    fn feed(&self, frame: &Bytes) {
+    fn feed(&self, on: Option<&str>, frame: &Bytes) {
+        self.came(on, frame);
         match jsonrpc::decode_leniently(frame, &self.limits) {
             Ok(Decoded::One(message)) => {
                 // An answer may come on another stream than the one that waits for it.

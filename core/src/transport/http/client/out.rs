@@ -22,9 +22,48 @@ impl Shared {
         self.exchange(Method::POST, headers, body, repeatable, false).await
     }
 
+    /// Something came on the stream of this name, which it has where somebody wants to see it.
+    pub(super) fn came(&self, on: Option<&str>, frame: &Bytes) {
+        if let (Some(on), Some(peer)) = (on, self.peer.upgrade())
+            && let Some(tap) = peer.tap()
+        {
+            tap.passes_on(false, on, frame);
+        }
+    }
+
+    /// One exchange, seen by who wants to see it.
+    pub(super) async fn exchange(
+        &self,
+        verb: Method,
+        headers: impl Fn(&mut HeaderMap),
+        body: &Bytes,
+        repeatable: bool,
+        quiet: bool,
+    ) -> Result<Answer> {
+        let Some(peer) = self.peer.upgrade().filter(|peer| peer.tap().is_some()) else {
+            return self.exchange_unseen(verb, headers, body, repeatable, quiet).await;
+        };
+        let on = peer.tap().map(|tap| {
+            let on = tap.exchange(verb.as_str());
+            if !body.is_empty() {
+                tap.passes_on(true, &on, body);
+            }
+            on
+        });
+        drop(peer);
+        let mut answer = self.exchange_unseen(verb, headers, body, repeatable, quiet).await?;
+        if let (Some(on), Some(peer)) = (&on, self.peer.upgrade())
+            && let Some(tap) = peer.tap()
+        {
+            tap.answered(on, answer.head.status.as_u16());
+        }
+        answer.on = on;
+        Ok(answer)
+    }
+
     /// One exchange, with a token where the server wants one. A `quiet` one has nobody who waits for it: no user is asked
     /// to log in for it.
-    pub(super) async fn exchange(
+    async fn exchange_unseen(
         &self,
         verb: Method,
         headers: impl Fn(&mut HeaderMap),

@@ -40,10 +40,10 @@ pub(super) async fn open(shared: &Arc<Shared>) -> Result<()> {
 
 /// Reads the stream to its end, which is the connection's.
 async fn listen(shared: Arc<Shared>, answer: Answer, tell: oneshot::Sender<Result<()>>) {
-    let mut tell = Some(tell);
+    let (mut tell, on_stream) = (Some(tell), answer.on.clone());
     let mut on = |event: Sse| {
         let Some(tell) = tell.take() else {
-            stream::message(event).into_iter().for_each(|data| shared.feed(&data));
+            stream::message(event).into_iter().for_each(|data| shared.feed(on_stream.as_deref(), &data));
             return false;
         };
         // Known before anything else is read from the stream.

@@ -328,7 +328,7 @@ impl Pool {
     }
 
     fn answer(self: &Arc<Self>, head: Head, source: Source) -> Answer {
-        Answer { head, source, shown: None, pool: self.clone() }
+        Answer { head, source, shown: None, on: None, pool: self.clone() }
     }
 
     /// The request as whoever is connected to wants it: a proxy the whole URL.
@@ -526,6 +526,8 @@ pub(super) struct Answer {
     pub(super) head: Head,
     /// The access token that its request has shown.
     pub(super) shown: Option<Shown>,
+    /// The name of the exchange, where somebody wants to see what passes.
+    pub(super) on: Option<Arc<str>>,
     source: Source,
     pool: Arc<Pool>,
 }

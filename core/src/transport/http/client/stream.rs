@@ -375,8 +375,9 @@ pub(super) async fn listen(
                 let renewed = before.is_some() && before != token;
                 before = token;
                 let opened = Instant::now();
+                let on_stream = answer.on.clone();
                 let mut on = |data| {
-                    shared.feed(&data);
+                    shared.feed(on_stream.as_deref(), &data);
                     false
                 };
                 let ended = read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await;

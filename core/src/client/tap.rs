@@ -1,0 +1,77 @@
+//! A look at everything that passes between a client and its server.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bytes::Bytes;
+
+use super::ClientOptions;
+
+/// Sees what passes between a client and its server, in the order in which it passes: for tools that show or keep it. Called
+/// from any thread, some of which have locks: it must not block, and not ask the client for anything.
+pub trait Tap: Send + Sync + 'static {
+    /// A message as it was sent, or came: the bytes of a line, a body, the data of an event. What comes may be no message.
+    /// `on` is the stream: `stdio`, `memory`, or the kind and number of an HTTP exchange, `post:3`, `get:4`.
+    fn frame(&self, by_client: bool, on: &str, frame: &Bytes);
+    /// An HTTP exchange was answered with this status.
+    fn status(&self, _on: &str, _status: u16) {}
+}
+
+/// The option of it.
+#[derive(Clone, Default)]
+pub(crate) struct Tapped(Option<Arc<dyn Tap>>);
+
+impl fmt::Debug for Tapped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Tap(..)" } else { "Tap()" })
+    }
+}
+
+impl ClientOptions {
+    /// Shows this everything that passes, from the first message on. Default: nothing.
+    #[must_use]
+    pub fn tap(mut self, tap: impl Tap) -> Self {
+        self.tap = Tapped(Some(Arc::new(tap)));
+        self
+    }
+
+    /// The tap of a connection whose messages all pass on one stream, `stdio`; `None`: the transport names its streams.
+    pub(crate) fn tapping(&self, on: Option<&'static str>) -> Option<Tapping> {
+        self.tap.0.clone().map(|tap| Tapping { tap, on, last: AtomicU64::new(0) })
+    }
+}
+
+/// The tap of one connection.
+pub(crate) struct Tapping {
+    tap: Arc<dyn Tap>,
+    on: Option<&'static str>,
+    /// Exchanges so far.
+    last: AtomicU64,
+}
+
+impl Tapping {
+    /// A message passes on the one stream, if there is one.
+    pub(crate) fn passes(&self, by_client: bool, frame: &Bytes) {
+        if let Some(on) = self.on {
+            self.tap.frame(by_client, on, frame);
+        }
+    }
+
+    /// The name of another exchange.
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has exchanges"))]
+    pub(crate) fn exchange(&self, kind: &str) -> Arc<str> {
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        format!("{}:{number}", kind.to_ascii_lowercase()).into()
+    }
+
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has exchanges"))]
+    pub(crate) fn passes_on(&self, by_client: bool, on: &str, frame: &Bytes) {
+        self.tap.frame(by_client, on, frame);
+    }
+
+    #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has exchanges"))]
+    pub(crate) fn answered(&self, on: &str, status: u16) {
+        self.tap.status(on, status);
+    }
+}
