@@ -7,6 +7,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 
+use crate::commands::doctor::Profile;
 use crate::failure::{Failure, MISUSE, Outcome};
 use crate::hosts;
 use crate::launcher::Launcher;
@@ -101,6 +102,11 @@ pub(crate) enum Command {
         "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
     ))]
     Run(Run),
+    /// Examines a server: what is wrong, what shows it, how it is mended.
+    #[command(after_help = help(
+        "tricorn doctor server.py\n  tricorn doctor https://example.com/mcp --json\n  tricorn doctor --fail-under 90 --junit report.xml -- npx some-server\n  tricorn doctor --http -- python server.py --port 8000"
+    ))]
+    Doctor(Doctor),
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
     Completions(Completions),
@@ -324,6 +330,37 @@ pub(crate) struct Run {
     pub(crate) connection: Connection,
 }
 
+/// `tricorn doctor`
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Writes a JUnit report there, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) junit: Option<std::path::PathBuf>,
+    /// Fails below this score, of 100
+    #[arg(long, value_name = "SCORE", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) fail_under: u32,
+    /// Looks at schemas as these hosts do; all where none is named
+    #[arg(long, value_name = "HOST", value_delimiter = ',', value_enum)]
+    pub(crate) profile: Vec<Profile>,
+    /// Calls tools that do not say that they only read, too
+    #[arg(long)]
+    pub(crate) call: bool,
+    /// Starts the target, which serves HTTP: at this URL, else at the first one that it names in its output
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", require_equals = true)]
+    pub(crate) http: Option<String>,
+    /// Gets tokens as this client, whose secret is in TRICORN_CLIENT_SECRET: one for the server and one for another
+    #[arg(long, value_name = "ID")]
+    pub(crate) client: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
 /// `tricorn completions`
 #[derive(Debug, Args)]
 pub(crate) struct Completions {
@@ -460,6 +497,7 @@ impl Command {
             | Self::Listen(Listen { connection, .. })
             | Self::Ping(Ping { connection, .. })
             | Self::Tasks(Tasks { connection, .. })
+            | Self::Doctor(Doctor { connection, .. })
             | Self::Run(Run { connection, .. }) => connection,
             Self::Completions(_) | Self::Hosts(_) => return None,
         })

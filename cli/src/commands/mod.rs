@@ -2,6 +2,7 @@
 
 mod call;
 mod complete;
+pub(crate) mod doctor;
 mod hosts;
 mod list;
 mod listen;
@@ -73,6 +74,7 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
                 tasks::tasks(session, &tasks).await
             })
         }
+        Command::Doctor(doctor) => doctor::doctor(&doctor, &launcher, screen),
         Command::Run(run) => run::run(&run, &launcher, screen),
         Command::Hosts(command) => hosts::hosts(&command, &launcher, screen),
         Command::Completions(completions) => {

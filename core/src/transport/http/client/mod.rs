@@ -19,6 +19,7 @@ mod once;
 mod out;
 mod pair;
 mod pool;
+mod raw;
 pub(crate) mod stream;
 mod target;
 
@@ -42,6 +43,7 @@ use self::mirror::Tools;
 #[cfg(feature = "auth")]
 pub(super) use self::once::once;
 use self::pool::Pool;
+pub use self::raw::{Exchanged, Exchanges};
 #[cfg(feature = "auth")]
 pub(super) use self::pool::{causes, through};
 use self::target::Target;
