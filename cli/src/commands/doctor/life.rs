@@ -22,7 +22,8 @@ const LEAVES: Duration = Duration::from_millis(1500);
 pub(super) async fn early(program: &Program, report: &Report) {
     report.ran(&["no-start", "dies-early"]);
     let status = program.ended(Duration::from_secs(1)).await;
-    let name = if status.is_some_and(|status| matches!(status.code(), Some(126 | 127))) { "no-start" } else { "dies-early" };
+    let name =
+        if status.is_some_and(|status| matches!(status.code(), Some(126 | 127))) { "no-start" } else { "dies-early" };
     report.find(name, super::wire::how_ended(program).await);
 }
 

@@ -105,7 +105,7 @@ async fn tools(wire: &mut Wire, listing: &mut Listing) {
     let found = match outcome {
         Ok(found) => found,
         Err(said) => {
-            if wire.has("tools") {
+            if wire.has("tools") && said.error().is_some() {
                 report.find("tools-lie", format!("tools/list: {}", one_line(&said.shown())));
             }
             return;
@@ -148,7 +148,7 @@ pub(super) async fn capabilities(wire: &mut Wire, listing: &Listing) {
     if wire.has("logging") && !wire.is_modern {
         wire.report.ran(&["loglevel-lies"]);
         let said = wire.request("logging/setLevel", json!({"level": "warning"})).await;
-        if said.result().is_none() {
+        if said.error().is_some() {
             wire.report.find("loglevel-lies", format!("logging/setLevel: {}", one_line(&said.shown())));
         }
     }
@@ -175,7 +175,7 @@ async fn subscriptions(wire: &mut Wire, listing: &Listing) {
         return;
     }
     let said = wire.request("resources/subscribe", json!({"uri": uri})).await;
-    if said.result().is_none() {
+    if said.error().is_some() {
         wire.report.find("subscribe-lies", format!("resources/subscribe: {}", one_line(&said.shown())));
     } else {
         wire.request("resources/unsubscribe", json!({"uri": uri})).await;

@@ -111,14 +111,14 @@ fn is_loopback(url: &str) -> bool {
         Some(address) => address.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
-    host.eq_ignore_ascii_case("localhost") || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// Examines what is at a URL.
 pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, report: &Report) -> Outcome<()> {
     let exchanges = exchanges(url, plan)?;
-    let mut site =
-        Site { exchanges: &exchanges, token: None, is_modern: !plan.legacy, is_loopback: is_loopback(url) };
+    let mut site = Site { exchanges: &exchanges, token: None, is_modern: !plan.legacy, is_loopback: is_loopback(url) };
     // Without a token, even if there is one: what a stranger is told is examined, too.
     let first = match program {
         Some(program) => match reached(&site, program).await {

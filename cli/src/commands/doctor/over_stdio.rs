@@ -36,7 +36,7 @@ pub(super) async fn examine(target: &Target, plan: &Plan, report: &Report) -> Ou
     match main {
         Main::Legacy(wire) => {
             let (modern, rest) = (modern(target, plan, report, took), others(target, plan, report, false));
-            tokio::join!(content(wire, plan, report), async { modern.await.is_some() }, rest);
+            tokio::join!(content(wire, plan), async { modern.await.is_some() }, rest);
         }
         Main::Other if plan.modern => {
             let began = tokio::time::Instant::now();
@@ -46,7 +46,7 @@ pub(super) async fn examine(target: &Target, plan: &Plan, report: &Report) -> Ou
             if !plan.legacy {
                 opening::time(report, began.elapsed());
             }
-            tokio::join!(content(wire, plan, report), others(target, plan, report, true));
+            tokio::join!(content(wire, plan), others(target, plan, report, true));
         }
         Main::Other => return Err(not_spoken(report)),
     }
@@ -90,8 +90,8 @@ async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Main> {
     }
 }
 
-/// Everything that one session shows, and then its end.
-async fn content(mut wire: Wire, plan: &Plan, report: &Report) {
+/// Everything that one session shows.
+async fn content(mut wire: Wire, plan: &Plan) {
     if !wire.is_modern {
         opening::basics(&mut wire).await;
     } else {
@@ -102,9 +102,7 @@ async fn content(mut wire: Wire, plan: &Plan, report: &Report) {
     lists::capabilities(&mut wire, &listing).await;
     calls::all(&mut wire, &listing, plan.calls).await;
     wire.listen(Duration::from_millis(50)).await;
-    if let Some(program) = wire.into_program() {
-        life::end_of_input(program, report).await;
-    }
+    end(wire).await;
 }
 
 /// Asks as newer clients do. Gives the open wire if the server speaks their revision.
@@ -122,7 +120,10 @@ async fn modern(target: &Target, plan: &Plan, report: &Report, took: Duration) -
         }
         Probed::Legacy => {}
         Probed::Silent if plan.legacy => {
-            report.find("probe-hangs", format!("server/discover: no answer in {} s; initialize is answered", limit.as_secs()));
+            report.find(
+                "probe-hangs",
+                format!("server/discover: no answer in {} s; initialize is answered", limit.as_secs()),
+            );
         }
         Probed::Ended(how) if plan.legacy => {
             report.find("probe-kills", format!("server/discover: {how}; initialize is answered"));
@@ -150,12 +151,16 @@ async fn others(target: &Target, plan: &Plan, report: &Report, is_modern: bool) 
         life::unread(&mut wire).await;
         end(wire).await;
     }
-    if !is_modern
-        && plan.only.is_none()
-        && let Ok(mut wire) = start(target, Reads::All, report)
-    {
-        opening::open(&mut wire, opening::NONE, BEGINS).await;
-        end(wire).await;
+    // Calls may have left something that keeps a process busy: the end of the input is for one that has done nothing.
+    let Ok(mut wire) = start(target, Reads::All, report) else { return };
+    if is_modern {
+        wire = wire.modern();
+        opening::probe(&mut wire, BEGINS).await;
+    } else {
+        opening::open(&mut wire, plan.revision(opening::NONE), BEGINS).await;
+    }
+    if let Some(program) = wire.into_program() {
+        life::end_of_input(program, report).await;
     }
 }
 

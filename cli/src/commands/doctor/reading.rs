@@ -149,7 +149,10 @@ mod tests {
     fn events_are_put_together() {
         let mut events = Events::default();
         assert_eq!(events.take(b"event: message\r\ndata: {\"a\":").unwrap(), Vec::<Vec<u8>>::new());
-        assert_eq!(events.take(b"1}\r\n\r\n: still here\n\ndata:x\ndata: y\n\n").unwrap(), [&b"{\"a\":1}"[..], b"x\ny"]);
+        assert_eq!(
+            events.take(b"1}\r\n\r\n: still here\n\ndata:x\ndata: y\n\n").unwrap(),
+            [&b"{\"a\":1}"[..], b"x\ny"]
+        );
     }
 
     #[test]

@@ -158,7 +158,12 @@ fn local<'a>(root: &'a Map<String, Value>, reference: &str) -> Option<&'a Value>
 }
 
 /// Calls a function with each subschema and its place, as far as there are not too many.
-fn walk(schema: &Value, steps: &mut usize, place: &mut Vec<String>, look: &mut impl FnMut(&Map<String, Value>, &[String])) {
+fn walk(
+    schema: &Value,
+    steps: &mut usize,
+    place: &mut Vec<String>,
+    look: &mut impl FnMut(&Map<String, Value>, &[String]),
+) {
     let Some(members) = schema.as_object() else { return };
     if *steps == 0 || place.len() > 256 {
         return;
@@ -210,8 +215,13 @@ fn of_host(report: &Report, name: &str, schema: &Map<String, Value>, profile: Pr
         Profile::OpenaiStrict => each(&mut |schema, place| {
             let properties = schema.get("properties").and_then(Value::as_object);
             let Some(properties) = properties.filter(|properties| !properties.is_empty()) else { return };
-            let required: HashSet<_> =
-                schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect();
+            let required: HashSet<_> = schema
+                .get("required")
+                .and_then(Value::as_array)
+                .into_iter()
+                .flatten()
+                .filter_map(Value::as_str)
+                .collect();
             let at = if place.is_empty() { name.to_owned() } else { format!("{name}: {}", place.join("/")) };
             let optional: Vec<_> = properties.keys().filter(|key| !required.contains(key.as_str())).collect();
             if !optional.is_empty() {

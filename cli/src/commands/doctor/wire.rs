@@ -44,13 +44,14 @@ pub(super) enum Said {
 }
 
 impl Said {
+    /// The result; of an answer with an error besides, if there is anything in it.
     pub(super) fn result(&self) -> Option<&Value> {
-        match self {
-            Self::Answer(answer) => answer.get("result"),
-            _ => None,
-        }
+        let Self::Answer(answer) = self else { return None };
+        let is_empty = |result: &&Value| result.as_object().is_none_or(serde_json::Map::is_empty);
+        answer.get("result").filter(|result| answer.get("error").is_none() || !is_empty(result))
     }
 
+    /// The error, unless there is a result besides.
     pub(super) fn error(&self) -> Option<&Value> {
         match self {
             Self::Answer(answer) if answer.get("result").is_none() => answer.get("error"),
@@ -66,10 +67,10 @@ impl Said {
     /// A few words, as evidence.
     pub(super) fn shown(&self) -> String {
         match self {
-            Self::Answer(answer) => match (answer.get("error"), answer.get("result")) {
-                (Some(error), None) => format!("the error {error}"),
-                (_, Some(result)) => format!("the result {result}"),
-                _ => answer.to_string(),
+            Self::Answer(answer) => match (self.error(), self.result()) {
+                (Some(error), _) => format!("the error {error}"),
+                (None, Some(result)) => format!("the result {result}"),
+                (None, None) => answer.to_string(),
             },
             Self::Status(status, body) => format!("HTTP status {status} {body}"),
             Self::Silent => "no answer".to_owned(),
@@ -428,7 +429,8 @@ impl Exchanged {
 
     /// True if a request was served.
     pub(super) fn is_served(&self) -> bool {
-        (200..300).contains(&self.status) && self.message.as_ref().is_some_and(|message| message.get("result").is_some())
+        (200..300).contains(&self.status)
+            && self.message.as_ref().is_some_and(|message| message.get("result").is_some())
     }
 }
 
@@ -474,7 +476,9 @@ fn borrowed(headers: &[(String, String)]) -> Vec<(&str, &str)> {
 }
 
 fn is_stream(headers: &[(String, String)]) -> bool {
-    headers.iter().any(|(name, value)| name == "content-type" && value.to_ascii_lowercase().contains("text/event-stream"))
+    headers
+        .iter()
+        .any(|(name, value)| name == "content-type" && value.to_ascii_lowercase().contains("text/event-stream"))
 }
 
 impl Session {
@@ -512,9 +516,8 @@ impl Session {
 /// A name as a header carries it.
 fn in_header(name: &str) -> String {
     use base64::Engine;
-    let is_plain = name.bytes().all(|byte| (0x20..0x7f).contains(&byte))
-        && name.trim() == name
-        && !name.starts_with("=?base64?");
+    let is_plain =
+        name.bytes().all(|byte| (0x20..0x7f).contains(&byte)) && name.trim() == name && !name.starts_with("=?base64?");
     if is_plain {
         return name.to_owned();
     }

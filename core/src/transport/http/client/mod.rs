@@ -43,9 +43,9 @@ use self::mirror::Tools;
 #[cfg(feature = "auth")]
 pub(super) use self::once::once;
 use self::pool::Pool;
-pub use self::raw::{Exchanged, Exchanges};
 #[cfg(feature = "auth")]
 pub(super) use self::pool::{causes, through};
+pub use self::raw::{Exchanged, Exchanges};
 use self::target::Target;
 use crate::client::{ClientOptions, Closer};
 use crate::driver::{Peer, Service, Sink, runtime};

@@ -67,7 +67,8 @@ impl Exchanges {
         let mut all: HeaderMap = self.target.headers(&method).clone();
         for (name, value) in headers {
             let key: HeaderName = name.parse().map_err(|_| Error::misuse(format!("header {name:?}: no name")))?;
-            let value = HeaderValue::from_str(value).map_err(|_| Error::misuse(format!("header {name:?}: no value")))?;
+            let value =
+                HeaderValue::from_str(value).map_err(|_| Error::misuse(format!("header {name:?}: no value")))?;
             if value.is_empty() {
                 all.remove(key);
             } else {
