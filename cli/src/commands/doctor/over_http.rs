@@ -15,6 +15,7 @@ use super::report::Report;
 use super::wire::{Exchanged, LEGACY, NEWEST_LEGACY, Wire};
 use super::{Plan, auth, calls, life, lists, schemas, unreachable};
 use crate::failure::{Failure, Outcome};
+use crate::targets::without_secrets;
 
 /// The wait for an answer to the first question of newer clients: theirs.
 const PROBE: Duration = Duration::from_secs(5);
@@ -141,7 +142,7 @@ pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, r
     }
     let mut token = None;
     if first.status == 401 {
-        token = auth::all(&site, url, &first, plan.client.as_ref(), report).await;
+        token = auth::all(&site, &without_secrets(url), &first, plan.client.as_ref(), report).await;
         let has_own = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         if token.is_none() && !has_own {
             report.skip(Area::Opening, "everything that needs a token: give one with --header, or --client");

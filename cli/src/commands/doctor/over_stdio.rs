@@ -21,24 +21,16 @@ fn start(target: &Target, reads: Reads, report: &Report) -> Result<Wire, String>
     Ok(Wire::stdio(program, lines, report))
 }
 
-/// What the first process has shown.
-enum Main {
-    /// An open session of an older revision.
-    Legacy(Wire),
-    /// No older revision is spoken.
-    Other,
-}
-
 pub(super) async fn examine(target: &Target, plan: &Plan, report: &Report) -> Outcome<()> {
     let began = tokio::time::Instant::now();
-    let main = if plan.legacy { first(target, plan, report).await? } else { Main::Other };
+    let main = if plan.legacy { first(target, plan, report).await? } else { None };
     let took = began.elapsed();
     match main {
-        Main::Legacy(wire) => {
+        Some(wire) => {
             let (modern, rest) = (modern(target, plan, report, took), others(target, plan, report, false));
             tokio::join!(content(wire, plan), async { modern.await.is_some() }, rest);
         }
-        Main::Other if plan.modern => {
+        None if plan.modern => {
             let began = tokio::time::Instant::now();
             let Some(wire) = modern(target, plan, report, Duration::from_secs(5)).await else {
                 return Err(not_spoken(report));
@@ -48,7 +40,7 @@ pub(super) async fn examine(target: &Target, plan: &Plan, report: &Report) -> Ou
             }
             tokio::join!(content(wire, plan), others(target, plan, report, true));
         }
-        Main::Other => return Err(not_spoken(report)),
+        None => return Err(not_spoken(report)),
     }
     Ok(())
 }
@@ -60,8 +52,8 @@ fn not_spoken(report: &Report) -> Failure {
     unreachable("the server answers neither initialize nor server/discover")
 }
 
-/// Opens the first session, and learns how long a start takes.
-async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Main> {
+/// Opens the first session, and learns how long a start takes. `None`: no older revision is spoken.
+async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<Wire>> {
     let mut wire = match start(target, Reads::All, report) {
         Ok(wire) => wire,
         Err(why) => {
@@ -74,7 +66,7 @@ async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Main> {
         Opened::Open => {
             report.ran(&["no-start", "dies-early", "noise", "multi-line"]);
             opening::time(report, began.elapsed());
-            Ok(Main::Legacy(wire))
+            Ok(Some(wire))
         }
         Opened::Ended(how) => {
             if let Some(program) = wire.program() {
@@ -82,10 +74,10 @@ async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Main> {
             }
             Err(unreachable(format!("the server has ended before its first answer: {how}")))
         }
-        Opened::Refused => Ok(Main::Other),
+        Opened::Refused => Ok(None),
         Opened::Silent => {
             opening::time(report, began.elapsed());
-            Ok(Main::Other)
+            Ok(None)
         }
     }
 }

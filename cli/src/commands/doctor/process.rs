@@ -47,6 +47,7 @@ pub(super) struct Program {
     stderr: Option<ChildStderr>,
     said: Arc<Said>,
     status: watch::Receiver<Option<ExitStatus>>,
+    killed: Arc<Notify>,
 }
 
 /// The last lines of standard error.
@@ -88,8 +89,9 @@ impl Program {
             tokio::spawn(read(stdout, sender, said.clone()));
         }
         let (ended, status) = watch::channel(None);
-        tokio::spawn(wait(child, ended));
-        let mut program = Self { pid, began, stdin, stderr, said, status };
+        let killed = Arc::<Notify>::default();
+        tokio::spawn(wait(child, ended, killed.clone()));
+        let mut program = Self { pid, began, stdin, stderr, said, status, killed };
         if reads == Reads::All {
             program.drain();
         }
@@ -169,6 +171,7 @@ impl Program {
         self.close();
         if self.is_running() {
             system::kill_group(self.pid);
+            self.killed.notify_one();
             self.ended(GRACE).await;
         }
     }
@@ -178,13 +181,18 @@ impl Drop for Program {
     fn drop(&mut self) {
         if self.is_running() {
             system::kill_group(self.pid);
+            self.killed.notify_one();
         }
     }
 }
 
-async fn wait(mut child: Child, ended: watch::Sender<Option<ExitStatus>>) {
+async fn wait(mut child: Child, ended: watch::Sender<Option<ExitStatus>>, killed: Arc<Notify>) {
     let pid = child.id();
-    if let Ok(status) = child.wait().await {
+    let outcome = tokio::select! {
+        outcome = child.wait() => outcome,
+        () = killed.notified() => child.kill().await.and_then(|()| child.try_wait().map(Option::unwrap_or_default)),
+    };
+    if let Ok(status) = outcome {
         ended.send_replace(Some(status));
         if let Some(pid) = pid {
             system::STARTED.lock().unwrap_or_else(PoisonError::into_inner).remove(&pid);
@@ -243,7 +251,7 @@ async fn next(reader: &mut (impl AsyncBufReadExt + Unpin), longest: usize) -> Op
     loop {
         let piece = reader.fill_buf().await.ok()?;
         if piece.is_empty() {
-            return (!line.is_empty()).then(|| if is_cut { Line::Cut(line) } else { Line::Whole(line) });
+            return (!line.is_empty()).then_some(if is_cut { Line::Cut(line) } else { Line::Whole(line) });
         }
         let end = piece.iter().position(|byte| *byte == b'\n');
         let part = &piece[..end.unwrap_or(piece.len())];

@@ -201,9 +201,12 @@ fn is_array(schema: &Map<String, Value>) -> bool {
     }
 }
 
+/// Looks at a subschema and its place.
+type Look<'a> = dyn FnMut(&Map<String, Value>, &[String]) + 'a;
+
 fn of_host(report: &Report, name: &str, schema: &Map<String, Value>, profile: Profile) {
     let whole = Value::Object(schema.clone());
-    let each = |look: &mut dyn FnMut(&Map<String, Value>, &[String])| {
+    let each = |look: &mut Look<'_>| {
         walk(&whole, &mut STEPS.clone(), &mut Vec::new(), &mut |schema, place| look(schema, place));
     };
     match profile {
