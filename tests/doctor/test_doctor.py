@@ -156,6 +156,15 @@ def test_what_a_server_says_obeys_no_terminal(tmp_path: Path) -> None:
     assert "\x1b" not in run.stdout + run.stderr
 
 
+@pytest.mark.parametrize(("name", "status"), [("good", 4), ("no-challenge", 1)])
+def test_a_login_that_is_needed(name: str, status: int) -> None:
+    run = doctor("--http", "--json", "--", sys.executable, str(ZOO), name, "--http", "0", "--auth")
+    report = json.loads(run.stdout)
+    assert (run.returncode, "--client" in run.stderr) == (status, True), run.stderr
+    assert [*named(report)] == ([] if name == "good" else [name])
+    assert report["skipped"]
+
+
 @pytest.mark.skipif(EVERYTHING is None, reason="TRICORN_EVERYTHING names no server")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_fixture_server(transport: str) -> None:

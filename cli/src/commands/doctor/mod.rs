@@ -23,7 +23,7 @@ use tricorn::client::{ClientOptions, Target};
 
 use crate::arguments::Doctor;
 use crate::connection::{options, runtime};
-use crate::failure::{FAILED, Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
+use crate::failure::{FAILED, Failure, INTERRUPTED, LOGIN, MISUSE, Outcome, UNREACHABLE};
 use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
 use crate::output::Screen;
@@ -126,9 +126,12 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     runtime.shutdown_background();
     report.sort();
     match reached {
-        // What was found of a server that cannot be reached is told all the same.
-        Err(failure) if failure.status == UNREACHABLE && !report.was_reached() => {
+        // What was found until then is told all the same.
+        Err(mut failure) if failure.status == LOGIN || (failure.status == UNREACHABLE && report.has_findings()) => {
             tell(given, &report, screen, &found.name, transport)?;
+            if failure.status == LOGIN && report.errors() > 0 {
+                failure.status = FAILED;
+            }
             return Err(failure);
         }
         Err(failure) => return Err(failure),

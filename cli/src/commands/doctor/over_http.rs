@@ -14,7 +14,7 @@ use super::process::{Program, Reads};
 use super::report::Report;
 use super::wire::{Exchanged, LEGACY, NEWEST_LEGACY, Wire};
 use super::{Plan, auth, calls, life, lists, schemas, unreachable};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, LOGIN, Outcome};
 use crate::targets::without_secrets;
 
 /// The wait for an answer to the first question of newer clients: theirs.
@@ -127,12 +127,9 @@ pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, r
             None if program.is_running() => return Err(unreachable("the server does not answer at its URL")),
             None => return Err(early(program, report).await),
         },
-        None => match exchanges.send("GET", &[("accept", "text/event-stream")], Vec::new().into()).await {
-            Ok(_) => match site.first(&[("authorization", "")]).await {
-                Some(first) => first,
-                None => return Err(unreachable("the server does not answer a POST")),
-            },
-            Err(error) => return Err(Failure::connecting("the server", &error)),
+        None => match site.first(&[("authorization", "")]).await {
+            Some(first) => first,
+            None => return Err(silent(&exchanges).await),
         },
     };
     report.reached();
@@ -145,8 +142,8 @@ pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, r
         token = auth::all(&site, &without_secrets(url), &first, plan.client.as_ref(), report).await;
         let has_own = plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("authorization"));
         if token.is_none() && !has_own {
-            report.skip(Area::Opening, "everything that needs a token: give one with --header, or --client");
-            return Ok(());
+            report.skip(Area::Opening, "everything that needs a token");
+            return Err(login("a login is needed for the rest"));
         }
     } else if let Some(session) = first.header("mcp-session-id") {
         site.end(session).await;
@@ -176,6 +173,7 @@ pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, r
             http::origins(&site, report).await;
             opening::garbage(&mut wire).await;
         }
+        None if !is_legacy && first.status == 401 => return Err(login("the server refuses the token")),
         None if !is_legacy => return Err(unreachable("the server answers neither initialize nor server/discover")),
         _ => {
             let mut wire = Wire::http(exchanges.clone(), site.token, report);
@@ -187,6 +185,19 @@ pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, r
         }
     }
     Ok(())
+}
+
+fn login(why: &str) -> Failure {
+    let hint = "give a token with --header \"Authorization: Bearer TOKEN\", or a client with --client";
+    Failure::new(LOGIN, format!("{why}; {hint}"))
+}
+
+/// The reason why there is no answer.
+async fn silent(exchanges: &Exchanges) -> Failure {
+    match tokio::time::timeout(PROBE, exchanges.send("GET", &[], Vec::new().into())).await {
+        Ok(Err(error)) => Failure::connecting("the server", &error),
+        _ => unreachable("the server does not answer a POST"),
+    }
 }
 
 /// Everything that one session shows.

@@ -94,6 +94,10 @@ impl Report {
         self.lock().findings.iter().any(|finding| finding.check.name == name)
     }
 
+    pub(super) fn has_findings(&self) -> bool {
+        !self.lock().findings.is_empty()
+    }
+
     /// Remembers that this was looked for.
     pub(super) fn ran(&self, names: &[&'static str]) {
         self.lock().ran.extend(names);
