@@ -7,6 +7,7 @@ use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueHint};
 
+use crate::commands::doctor::Profile;
 use crate::failure::{Failure, MISUSE, Outcome};
 use crate::hosts;
 use crate::launcher::Launcher;
@@ -132,6 +133,11 @@ pub(crate) enum Command {
         "tricorn inspect server.py\n  tricorn inspect https://example.com/mcp --no-open\n  tricorn inspect --port 6274 -- npx some-server"
     ))]
     Inspect(Inspect),
+    /// Examines a server: what is wrong, what shows it, how it is mended.
+    #[command(after_help = help(
+        "tricorn doctor server.py\n  tricorn doctor https://example.com/mcp --json\n  tricorn doctor --fail-under 90 --junit report.xml -- npx some-server\n  tricorn doctor --http -- python server.py --port 8000"
+    ))]
+    Doctor(Doctor),
     /// Writes a completion script for a shell.
     #[command(after_help = "Example:\n  tricorn completions bash > ~/.local/share/bash-completion/completions/tricorn")]
     Completions(Completions),
@@ -402,6 +408,37 @@ pub(crate) struct Inspect {
     pub(crate) connection: Connection,
 }
 
+/// `tricorn doctor`
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Writes a JUnit report there, too
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) junit: Option<std::path::PathBuf>,
+    /// Fails below this score, of 100
+    #[arg(long, value_name = "SCORE", default_value_t = 0, hide_default_value = true, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) fail_under: u32,
+    /// Looks at schemas as these hosts do; all where none is named
+    #[arg(long, value_name = "HOST", value_delimiter = ',', value_enum)]
+    pub(crate) profile: Vec<Profile>,
+    /// Calls tools that do not say that they only read, too
+    #[arg(long)]
+    pub(crate) call: bool,
+    /// Starts the target, which serves HTTP: at this URL, else at the first one that it names in its output
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "", require_equals = true)]
+    pub(crate) http: Option<String>,
+    /// Gets tokens as this client, whose secret is in TRICORN_CLIENT_SECRET: one for the server and one for another
+    #[arg(long, value_name = "ID")]
+    pub(crate) client: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
 /// `tricorn new`
 #[derive(Debug, Args)]
 pub(crate) struct New {
@@ -512,8 +549,8 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
     let is_install = arguments.first().is_some_and(|word| word == "install");
     let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
     if command.is_some() {
-        const CONNECTING: [&str; 10] =
-            ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "run", "inspect"];
+        const CONNECTING: [&str; 11] =
+            ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "doctor", "run", "inspect"];
         match own.first().and_then(|word| word.to_str()) {
             None => return Err(Failure::misuse(format!("a command is missing before --: {}", CONNECTING.join(", ")))),
             Some("uninstall" | "discover" | "completions" | "new" | "login" | "logout" | "whoami" | "token") => {
@@ -608,6 +645,8 @@ impl Command {
             | Self::Listen(Listen { connection, .. })
             | Self::Ping(Ping { connection, .. })
             | Self::Tasks(Tasks { connection, .. })
+            | Self::Doctor(Doctor { connection, .. })
+            | Self::Inspect(Inspect { connection, .. })
             | Self::Run(Run { connection, .. })
             | Self::Pack(Pack { connection, .. }) => connection,
             Self::New(_)
@@ -617,8 +656,6 @@ impl Command {
             | Self::Token(_)
             | Self::Completions(_)
             | Self::Hosts(_) => return None,
-            | Self::Inspect(Inspect { connection, .. }) => connection,
-            Self::Completions(_) | Self::Hosts(_) => return None,
         })
     }
 }

@@ -2,6 +2,7 @@
 
 mod call;
 mod complete;
+pub(crate) mod doctor;
 mod hosts;
 mod inspect;
 mod list;
@@ -83,6 +84,7 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
         Command::Logout(logins) => login::logins(login::Wish::LogOut, &logins, &launcher, screen),
         Command::Whoami(logins) => login::logins(login::Wish::Show, &logins, &launcher, screen),
         Command::Token(logins) => login::logins(login::Wish::Token, &logins, &launcher, screen),
+        Command::Doctor(doctor) => doctor::doctor(&doctor, &launcher, screen),
         Command::Run(run) => run::run(&run, &launcher, screen),
         Command::Inspect(inspect) => inspect::inspect(&inspect, &launcher, screen),
         Command::Hosts(command) => hosts::hosts(&command, &launcher, screen),

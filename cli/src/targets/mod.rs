@@ -373,7 +373,7 @@ fn unknown(text: &str, script: &Script<'_>) -> Failure {
 }
 
 /// A URL without what may be a secret.
-fn without_secrets(url: &str) -> String {
+pub(crate) fn without_secrets(url: &str) -> String {
     let bare = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = bare.split_once("://") else { return bare.to_owned() };
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));

@@ -34,6 +34,8 @@ pub use definitions::{
 pub use icon::is_safe_icon;
 pub use implementation::Implementation;
 pub use principal::Principal;
+#[doc(hidden)]
+pub use schema::PeerSchema;
 pub use subscription::SubscriptionFilter;
 pub(crate) use task::TASKS_EXTENSION;
 pub use task::{Task, TaskMetadata, TaskStatus, TaskSupport};

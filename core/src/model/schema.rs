@@ -283,6 +283,35 @@ impl Schema {
     }
 }
 
+/// A schema that a peer has written, for who looks at it without calling anything: read and checked within bounds.
+pub struct PeerSchema {
+    source: Value,
+    schema: Schema,
+}
+
+impl PeerSchema {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) saying where it is none, or over a bound.
+    pub fn read(text: &str) -> Result<Self> {
+        let (source, schema) = Schema::foreign("schema", text)?;
+        Ok(Self { source, schema })
+    }
+
+    /// Checks the text of a value. A check that cannot be done within its bounds finds nothing.
+    ///
+    /// # Errors
+    /// [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved) with the problems, ten at most, in one line.
+    pub fn check(&self, text: &str) -> Result<()> {
+        let effort = Effort::Full(Arc::default());
+        match self.schema.check_foreign(&self.source, "result", text, &effort) {
+            Err(Wrong::Unfit(why, _)) => Err(Error::new(crate::ErrorKind::PeerMisbehaved, why)),
+            Ok(()) | Err(Wrong::TooMuch(_) | Wrong::Long | Wrong::Left) => Ok(()),
+        }
+    }
+}
+
 /// The schema that a reference in `root` leads to, such as `#/$defs/Line%20Item`.
 pub(crate) fn target<'a>(root: &'a Value, reference: &str) -> Option<&'a Value> {
     reference::target(root, reference)

@@ -49,6 +49,8 @@ mod unix;
 mod uses;
 
 pub use body::Body;
+#[doc(hidden)]
+pub use client::{Exchanged, Exchanges};
 pub use endpoint::Endpoint;
 pub use options::HttpOptions;
 #[cfg(feature = "auth")]

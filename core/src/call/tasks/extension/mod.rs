@@ -224,7 +224,7 @@ impl Tasks {
         let timer = timeout.map(|time| {
             let over = move || {
                 if let Some(question) = late() {
-                    (question.done)(Err(Error::late(&method, time, "timeout")));
+                    (question.done)(Err(Error::late(method, time, "timeout")));
                 }
             };
             own.inner().clock().later(time, Box::new(over))

@@ -19,6 +19,7 @@ mod once;
 mod out;
 mod pair;
 mod pool;
+mod raw;
 pub(crate) mod stream;
 mod target;
 
@@ -44,6 +45,7 @@ pub(super) use self::once::once;
 use self::pool::Pool;
 #[cfg(feature = "auth")]
 pub(super) use self::pool::{causes, through};
+pub use self::raw::{Exchanged, Exchanges};
 use self::target::Target;
 use crate::client::{ClientOptions, Closer};
 use crate::driver::{Peer, Service, Sink, runtime};

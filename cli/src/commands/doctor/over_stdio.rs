@@ -1,0 +1,199 @@
+//! The examination of a program over its standard streams. Each thing that a server may not survive has a process of its
+//! own.
+
+use std::time::Duration;
+
+use tricorn::client::Target;
+
+use super::catalogue::Area;
+use super::opening::{self, BEGINS, Opened, Probed};
+use super::process::{Program, Reads};
+use super::report::Report;
+use super::wire::{LEGACY, NEWEST_LEGACY, Wire};
+use super::{Plan, calls, life, lists, schemas, unreachable};
+use crate::failure::{Failure, Outcome};
+
+/// The shortest wait for an answer to the first question of newer clients: theirs.
+const PROBE: Duration = Duration::from_secs(5);
+
+fn start(target: &Target, reads: Reads, report: &Report) -> Result<Wire, String> {
+    let (program, lines) = Program::start(target, reads).map_err(|error| error.to_string())?;
+    Ok(Wire::stdio(program, lines, report))
+}
+
+pub(super) async fn examine(target: &Target, plan: &Plan, report: &Report) -> Outcome<()> {
+    let began = tokio::time::Instant::now();
+    let main = if plan.legacy { first(target, plan, report).await? } else { None };
+    let took = began.elapsed();
+    match main {
+        Some(wire) => {
+            let (modern, rest) = (modern(target, plan, report, took), others(target, plan, report, false));
+            tokio::join!(content(wire, plan), async { modern.await.is_some() }, rest);
+        }
+        None if plan.modern => {
+            let began = tokio::time::Instant::now();
+            let Some(wire) = modern(target, plan, report, Duration::from_secs(5)).await else {
+                return Err(not_spoken(report));
+            };
+            if !plan.legacy {
+                opening::time(report, began.elapsed());
+            }
+            tokio::join!(content(wire, plan), others(target, plan, report, true));
+        }
+        None => return Err(not_spoken(report)),
+    }
+    Ok(())
+}
+
+fn not_spoken(report: &Report) -> Failure {
+    if report.has("no-start") || report.has("dies-early") {
+        return unreachable("the server has ended before its first answer");
+    }
+    unreachable("the server answers neither initialize nor server/discover")
+}
+
+/// Opens the first session, and learns how long a start takes. `None`: no older revision is spoken.
+async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<Wire>> {
+    let mut wire = match start(target, Reads::All, report) {
+        Ok(wire) => wire,
+        Err(why) => {
+            report.find("no-start", why.as_str());
+            return Err(unreachable(why));
+        }
+    };
+    let began = tokio::time::Instant::now();
+    match opening::open(&mut wire, plan.revision(NEWEST_LEGACY), BEGINS).await {
+        Opened::Open => {
+            report.ran(&["no-start", "dies-early", "noise", "multi-line"]);
+            opening::time(report, began.elapsed());
+            Ok(Some(wire))
+        }
+        Opened::Ended(how) => {
+            if let Some(program) = wire.program() {
+                life::early(program, report).await;
+            }
+            Err(unreachable(format!("the server has ended before its first answer: {how}")))
+        }
+        Opened::Refused => Ok(None),
+        Opened::Silent => {
+            opening::time(report, began.elapsed());
+            Ok(None)
+        }
+    }
+}
+
+/// Everything that one session shows.
+async fn content(mut wire: Wire, plan: &Plan) {
+    if !wire.is_modern {
+        opening::basics(&mut wire).await;
+    } else {
+        opening::unknown(&mut wire).await;
+    }
+    let listing = lists::all(&mut wire).await;
+    schemas::all(&wire, &listing, &plan.profiles);
+    lists::capabilities(&mut wire, &listing).await;
+    calls::all(&mut wire, &listing, plan.calls).await;
+    wire.listen(Duration::from_millis(50)).await;
+    end(wire).await;
+}
+
+/// Asks as newer clients do. Gives the open wire if the server speaks their revision.
+async fn modern(target: &Target, plan: &Plan, report: &Report, took: Duration) -> Option<Wire> {
+    if !plan.modern {
+        return None;
+    }
+    report.ran(&["probe-hangs", "probe-kills"]);
+    let mut wire = start(target, Reads::All, report).ok()?.modern();
+    let limit = PROBE.max(took * 3);
+    match opening::probe(&mut wire, limit).await {
+        Probed::Modern => {
+            opening::modern(&mut wire).await;
+            return Some(wire);
+        }
+        Probed::Legacy => {}
+        Probed::Silent if plan.legacy => {
+            report.find(
+                "probe-hangs",
+                format!("server/discover: no answer in {} s; initialize is answered", limit.as_secs()),
+            );
+        }
+        Probed::Ended(how) if plan.legacy => {
+            report.find("probe-kills", format!("server/discover: {how}; initialize is answered"));
+        }
+        Probed::Silent | Probed::Ended(_) => {}
+    }
+    if let Some(mut program) = wire.into_program() {
+        program.kill().await;
+    }
+    None
+}
+
+/// The other revisions, one after the other, and what may end a process.
+async fn others(target: &Target, plan: &Plan, report: &Report, is_modern: bool) {
+    if let Some(wire) = opened(target, plan, report, LEGACY[0], Reads::All, is_modern).await
+        && let Some(program) = wire.into_program()
+    {
+        life::signal(program, report).await;
+    }
+    if let Some(mut wire) = opened(target, plan, report, LEGACY[1], Reads::All, is_modern).await {
+        opening::garbage(&mut wire).await;
+        end(wire).await;
+    }
+    if let Some(mut wire) = opened(target, plan, report, LEGACY[2], Reads::Nothing, is_modern).await {
+        life::unread(&mut wire).await;
+        end(wire).await;
+    }
+    // Calls may have left something that keeps a process busy: the end of the input is for one that has done nothing.
+    let Ok(mut wire) = start(target, Reads::All, report) else { return };
+    if is_modern {
+        wire = wire.modern();
+        opening::probe(&mut wire, BEGINS).await;
+    } else {
+        opening::open(&mut wire, plan.revision(opening::NONE), BEGINS).await;
+    }
+    if let Some(program) = wire.into_program() {
+        life::end_of_input(program, report).await;
+    }
+}
+
+async fn opened(
+    target: &Target,
+    plan: &Plan,
+    report: &Report,
+    revision: &str,
+    reads: Reads,
+    is_modern: bool,
+) -> Option<Wire> {
+    let mut wire = match start(target, reads, report) {
+        Ok(wire) => wire,
+        Err(why) => {
+            report.skip(Area::Process, format!("another process of the server: {why}"));
+            return None;
+        }
+    };
+    if is_modern {
+        let mut wire = wire.modern();
+        opening::probe(&mut wire, BEGINS).await;
+        return Some(wire);
+    }
+    match opening::open(&mut wire, plan.revision(revision), BEGINS).await {
+        Opened::Open => Some(wire),
+        // A revision that is refused says nothing of the rest.
+        Opened::Refused => {
+            end(wire).await;
+            let mut wire = start(target, reads, report).ok()?;
+            matches!(opening::open(&mut wire, NEWEST_LEGACY, BEGINS).await, Opened::Open).then_some(wire)
+        }
+        Opened::Silent | Opened::Ended(_) => None,
+    }
+}
+
+/// Ends a process whose end says nothing.
+async fn end(wire: Wire) {
+    if let Some(mut program) = wire.into_program() {
+        program.close();
+        if program.ended(Duration::from_millis(500)).await.is_none() {
+            program.kill().await;
+        }
+    }
+}

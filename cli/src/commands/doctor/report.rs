@@ -1,0 +1,263 @@
+//! What was found.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use serde_json::{Value, json};
+
+use super::catalogue::{Area, CHECKS, Check, check};
+use crate::output::{Screen, one_line, wrapped};
+
+/// Pieces of evidence that are kept of one finding.
+const KEPT: usize = 5;
+/// The longest piece, in characters.
+const LONGEST: usize = 300;
+const PER_ERROR: u32 = 20;
+const PER_WARNING: u32 = 5;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Severity {
+    Error,
+    Warning,
+}
+
+impl Severity {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warning => "warning",
+        }
+    }
+}
+
+/// One thing that is wrong with the server.
+pub(super) struct Finding {
+    pub(super) check: &'static Check,
+    pub(super) severity: Severity,
+    /// What was seen, as it came or in words; not yet made harmless for a terminal.
+    pub(super) evidence: Vec<String>,
+    /// Pieces of evidence that were left out.
+    pub(super) more: usize,
+}
+
+/// Everything that is known of a server. A clone is the same.
+#[derive(Clone, Default)]
+pub(super) struct Report(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    findings: Vec<Finding>,
+    ran: BTreeSet<&'static str>,
+    /// Areas that were not examined, and why.
+    skipped: Vec<(Area, String)>,
+    name: String,
+    version: String,
+    revisions: Vec<String>,
+    started: bool,
+}
+
+impl Report {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a finding, or more evidence to one that is there.
+    pub(super) fn find(&self, name: &'static str, evidence: impl Into<String>) {
+        let Some(kind) = check(name) else { return };
+        self.find_as(name, kind.severity, evidence);
+    }
+
+    /// The same with another severity than the usual one.
+    pub(super) fn find_as(&self, name: &'static str, severity: Severity, evidence: impl Into<String>) {
+        let Some(kind) = check(name) else { return };
+        let evidence: String = evidence.into();
+        let cut: String = evidence.chars().take(LONGEST).collect();
+        let evidence = if cut.len() < evidence.len() { format!("{cut}…") } else { cut };
+        let mut state = self.lock();
+        state.ran.insert(name);
+        match state.findings.iter_mut().find(|finding| finding.check.name == name) {
+            Some(finding) => {
+                finding.severity = finding.severity.min(severity);
+                if finding.evidence.contains(&evidence) {
+                } else if finding.evidence.len() < KEPT {
+                    finding.evidence.push(evidence);
+                } else {
+                    finding.more += 1;
+                }
+            }
+            None => state.findings.push(Finding { check: kind, severity, evidence: vec![evidence], more: 0 }),
+        }
+    }
+
+    /// True if this was found.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.lock().findings.iter().any(|finding| finding.check.name == name)
+    }
+
+    pub(super) fn has_findings(&self) -> bool {
+        !self.lock().findings.is_empty()
+    }
+
+    /// Remembers that this was looked for.
+    pub(super) fn ran(&self, names: &[&'static str]) {
+        self.lock().ran.extend(names);
+    }
+
+    /// Remembers that an area, or a part of it, was left out.
+    pub(super) fn skip(&self, area: Area, why: impl Into<String>) {
+        let (why, mut state) = (why.into(), self.lock());
+        if !state.skipped.iter().any(|(known, text)| *known == area && *text == why) {
+            state.skipped.push((area, why));
+        }
+    }
+
+    pub(super) fn set_server(&self, name: &str, version: &str) {
+        let mut state = self.lock();
+        state.name = one_line(name);
+        state.version = one_line(version);
+        state.started = true;
+    }
+
+    pub(super) fn speaks(&self, revision: &str) {
+        let mut state = self.lock();
+        state.started = true;
+        if !state.revisions.iter().any(|known| known == revision) {
+            state.revisions.push(one_line(revision));
+            state.revisions.sort();
+        }
+    }
+
+    /// True once the server has answered anything.
+    pub(super) fn was_reached(&self) -> bool {
+        self.lock().started
+    }
+
+    pub(super) fn reached(&self) {
+        self.lock().started = true;
+    }
+
+    fn counts(state: &State) -> (u32, u32) {
+        let count = |severity| state.findings.iter().filter(|finding| finding.severity == severity).count();
+        let number = |severity| u32::try_from(count(severity)).unwrap_or(u32::MAX);
+        (number(Severity::Error), number(Severity::Warning))
+    }
+
+    pub(super) fn errors(&self) -> u32 {
+        Self::counts(&self.lock()).0
+    }
+
+    pub(super) fn score(&self) -> u32 {
+        Self::score_of(&self.lock())
+    }
+
+    fn score_of(state: &State) -> u32 {
+        let (errors, warnings) = Self::counts(state);
+        100_u32.saturating_sub(errors * PER_ERROR + warnings * PER_WARNING)
+    }
+
+    /// Puts the findings in the order of the catalogue.
+    pub(super) fn sort(&self) {
+        let place = |finding: &Finding| CHECKS.iter().position(|check| check.name == finding.check.name);
+        self.lock().findings.sort_by_key(|finding| (finding.severity, place(finding)));
+    }
+
+    pub(super) fn print(&self, screen: &Screen, target: &str, transport: &str) {
+        let state = self.lock();
+        let ((errors, warnings), score) = (Self::counts(&state), Self::score_of(&state));
+        let style = screen.style();
+        let name = if state.name.is_empty() { target } else { &state.name };
+        let head = format!("{name} {}", state.version);
+        let mut page = format!("{}  {transport}", style.bold(head.trim()));
+        if !state.revisions.is_empty() {
+            page.push_str(&format!(", {}", state.revisions.join(" ")));
+        }
+        page.push('\n');
+        for finding in &state.findings {
+            let Finding { check, severity, evidence, more } = finding;
+            let word = match severity {
+                Severity::Error => style.error(severity.name()),
+                Severity::Warning => style.warning(severity.name()),
+            };
+            page.push_str(&format!("\n{word} {}\n{}\n", style.bold(check.name), wrapped(screen, check.wrong, "  ")));
+            for evidence in evidence {
+                page.push_str(&format!("{}\n", wrapped(screen, &format!("- {}", one_line(evidence)), "  ")));
+            }
+            if *more > 0 {
+                page.push_str(&format!("  - and {more} more\n"));
+            }
+            page.push_str(&format!("{}\n", style.dim(&wrapped(screen, &format!("Fix: {}", check.fix), "  "))));
+        }
+        if !state.skipped.is_empty() {
+            page.push_str("\nNot examined\n");
+            for (area, why) in &state.skipped {
+                page.push_str(&format!("{}\n", wrapped(screen, &format!("{}: {why}", area.name()), "  ")));
+            }
+        }
+        let plural = |count: u32, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        page.push_str(&format!(
+            "\n{}  {}, {}, {} looked for\n",
+            style.bold(&format!("Score {score} of 100")),
+            plural(errors, "error"),
+            plural(warnings, "warning"),
+            state.ran.len()
+        ));
+        screen.print(&page);
+    }
+
+    pub(super) fn json(&self, target: &str, transport: &str) -> Value {
+        let state = self.lock();
+        let ((errors, warnings), score) = (Self::counts(&state), Self::score_of(&state));
+        let finding = |finding: &Finding| {
+            json!({
+                "name": finding.check.name,
+                "area": finding.check.area.name(),
+                "severity": finding.severity.name(),
+                "profile": finding.check.profile,
+                "wrong": finding.check.wrong,
+                "evidence": finding.evidence,
+                "more": finding.more,
+                "fix": finding.check.fix,
+            })
+        };
+        let skipped = |(area, why): &(Area, String)| json!({"area": area.name(), "why": why});
+        json!({
+            "target": target,
+            "transport": transport,
+            "server": {"name": state.name, "version": state.version},
+            "revisions": state.revisions,
+            "score": score,
+            "errors": errors,
+            "warnings": warnings,
+            "findings": state.findings.iter().map(finding).collect::<Vec<_>>(),
+            "examined": state.ran.iter().collect::<Vec<_>>(),
+            "skipped": state.skipped.iter().map(skipped).collect::<Vec<_>>(),
+        })
+    }
+
+    /// The same for programs that show tests: each thing that was looked for is one. Warnings are no failures.
+    pub(super) fn junit(&self, target: &str) -> Result<String, String> {
+        use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
+        let state = self.lock();
+        let mut suite = TestSuite::new(target);
+        for check in CHECKS.iter().filter(|check| state.ran.contains(check.name)) {
+            let found = state.findings.iter().find(|finding| finding.check.name == check.name);
+            let text = |finding: &Finding| format!("{}\n{}", finding.evidence.join("\n"), check.fix);
+            let mut case = match found {
+                Some(finding) if finding.severity == Severity::Error => {
+                    let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                    status.set_message(check.wrong).set_type(check.name).set_description(text(finding));
+                    TestCase::new(check.name, status)
+                }
+                _ => TestCase::new(check.name, TestCaseStatus::success()),
+            };
+            case.set_classname(format!("doctor.{}", check.area.name()));
+            if let Some(finding) = found.filter(|finding| finding.severity == Severity::Warning) {
+                case.set_system_out(format!("warning: {}\n{}", check.wrong, text(finding)));
+            }
+            suite.add_test_case(case);
+        }
+        let mut report = Report::new("tricorn doctor");
+        report.add_test_suite(suite);
+        report.to_string().map_err(|error| error.to_string())
+    }
+}
