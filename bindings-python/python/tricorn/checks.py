@@ -92,7 +92,7 @@ def texts(name: str, value: object) -> None:
     """`MisuseError` for what is no list of strings, such as one string."""
     listed = isinstance(value, (list, tuple, set, frozenset))
     if not listed or not all(isinstance(item, str) for item in cast("list[object]", value)):
-        raise MisuseError(f"{name}: expected a list of strings, got {shown(value)}")
+        raise MisuseError(f"{name}: expected a list of strings, got {shown(cast('object', value))}")
 
 
 def mapping(name: str, value: object) -> None:

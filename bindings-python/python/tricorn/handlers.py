@@ -139,7 +139,9 @@ def of_policy(policy: object) -> dict[str, Any]:
 def root_list(roots: Iterable[RootLike]) -> bytes:
     """Roots as the engine takes them; paths become absolute."""
     if isinstance(roots, (str, bytes, Mapping)) or not hasattr(roots, "__iter__"):
-        raise MisuseError(f"roots: expected a list of paths, URLs or roots, or a function, got {checks.shown(roots)}")
+        raise MisuseError(
+            f"roots: expected a list of paths, URLs or roots, or a function, got {checks.shown(cast('object', roots))}"
+        )
     return encode([_root(one) for one in roots])
 
 

@@ -134,7 +134,7 @@ def wanted(
         if not isinstance(cast(object, value), bool):
             raise MisuseError(f"listen: {name}: expected a boolean, got {checks.shown(value)}")
     if isinstance(uris, (str, bytes, Mapping, Resource)) or not isinstance(cast(object, uris), Iterable):
-        raise MisuseError(f"listen: uris: expected a list of URIs, got {checks.shown(uris)}")
+        raise MisuseError(f"listen: uris: expected a list of URIs, got {checks.shown(cast('object', uris))}")
     of = tuple(one.uri if isinstance(one, Resource) else one for one in uris)
     for one in of:
         if not isinstance(cast(object, one), str):
@@ -158,7 +158,7 @@ def wanted(
 
 def _ids(tasks: Iterable[str | Known]) -> tuple[str, ...]:
     if isinstance(tasks, (str, bytes, Mapping)) or not isinstance(cast(object, tasks), Iterable):
-        raise MisuseError(f"listen: tasks: expected a list of ids, got {checks.shown(tasks)}")
+        raise MisuseError(f"listen: tasks: expected a list of ids, got {checks.shown(cast('object', tasks))}")
     given = tuple(tasks)
     ids = tuple(one if isinstance(one, str) else getattr(one, "id", None) for one in given)
     for one, of in zip(ids, given, strict=True):

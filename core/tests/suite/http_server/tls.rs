@@ -90,7 +90,7 @@ async fn what_is_no_certificate_is_named() {
     let none = HttpOptions::new().port(0);
     for (options, says) in [
         (none.clone().key(key.clone()), "\"key\": expected \"cert\" besides"),
-        (none.clone().cert("/nowhere/cert.pem"), "\"cert\": expected PEM or the path of a file"),
+        (none.clone().cert("/nowhere/cert.pem"), "\"cert\": expected PEM, or the path of a file"),
         (none.clone().cert(key.clone()).key(key.clone()), "\"cert\": expected certificates in PEM"),
         (none.clone().cert(cert.clone()), "no private key in PEM"),
         (none.clone().cert(cert).key(other), "\"cert\": certificate and key do not fit"),
