@@ -42,7 +42,7 @@ impl Bridge {
     #[napi(constructor, catch_unwind)]
     pub fn new(wake: Function<'_, (), ()>) -> napi::Result<Self> {
         let wake = wake.build_threadsafe_function::<()>().weak::<true>().build()?;
-        tricorn::bridge::set_idiom(true, true);
+        tricorn::bridge::set_idiom(tricorn::bridge::Casing::Camel, true);
         Ok(Self { inner: tricorn::bridge::Bridge::new(Wake(wake)) })
     }
 

@@ -97,7 +97,7 @@ pub struct CoreBridge(pub(crate) Bridge);
 impl CoreBridge {
     #[uniffi::constructor]
     pub fn new(host: Arc<dyn CoreHost>) -> Result<Arc<Self>, CoreError> {
-        tricorn::bridge::set_idiom(true, false);
+        tricorn::bridge::set_idiom(tricorn::bridge::Casing::CamelWithAcronyms, false);
         Ok(Arc::new(Self(Bridge::new(Waker(host)))))
     }
 

@@ -1,28 +1,46 @@
 //! The way in which the host's language writes options and times, for error messages.
 
 use std::borrow::Cow;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
-/// Options are named in camelCase: `maxMessageBytes`.
-static CAMEL_CASE: AtomicBool = AtomicBool::new(false);
+/// Casing of the names of options.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Casing {
+    /// `client_id`, `max_message_bytes`.
+    Snake,
+    /// `clientId`, `maxMessageBytes`.
+    Camel,
+    /// `clientID`, `maxMessageBytes`: as Swift's API design guidelines want it.
+    CamelWithAcronyms,
+}
+
+/// A [`Casing`].
+static CASING: AtomicU8 = AtomicU8::new(Casing::Snake as u8);
 /// Times are numbers of milliseconds; seconds otherwise.
 static MILLISECONDS: AtomicBool = AtomicBool::new(false);
 
 /// Sets the idiom of this process, which has one host language.
-pub(crate) fn set(camel_case: bool, milliseconds: bool) {
-    CAMEL_CASE.store(camel_case, Ordering::Relaxed);
+pub(crate) fn set(casing: Casing, milliseconds: bool) {
+    CASING.store(casing as u8, Ordering::Relaxed);
     MILLISECONDS.store(milliseconds, Ordering::Relaxed);
 }
 
 /// Returns the name of an option as the host's language writes it.
 pub(crate) fn named(option: &str) -> Cow<'_, str> {
-    if !CAMEL_CASE.load(Ordering::Relaxed) || !option.contains('_') {
+    let casing = CASING.load(Ordering::Relaxed);
+    if casing == Casing::Snake as u8 || !option.contains('_') {
         return Cow::Borrowed(option);
     }
+    const ACRONYMS: [&str; 4] = ["id", "ttl", "uri", "url"];
     let mut words = option.split('_');
     let mut name = words.next().unwrap_or_default().to_owned();
     for word in words {
+        if casing == Casing::CamelWithAcronyms as u8 && ACRONYMS.contains(&word) {
+            name.push_str(&word.to_ascii_uppercase());
+            continue;
+        }
         let (first, rest) = word.split_at(word.chars().next().map_or(0, char::len_utf8));
         name.push_str(&first.to_uppercase());
         name.push_str(rest);

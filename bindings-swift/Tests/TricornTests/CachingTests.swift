@@ -167,6 +167,6 @@ import Testing
             options.cache = ClientCache(maxBytes: 0)
             _ = try await connect(to: Server("test"), options)
         }
-        #expect(client.contains(#""max_bytes": expected an integer of at least 1"#), "\(client)")
+        #expect(client.contains(#""maxBytes": expected an integer of at least 1"#), "\(client)")
     }
 }

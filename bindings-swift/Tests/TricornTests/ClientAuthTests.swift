@@ -373,8 +373,8 @@ import Testing
         var noCallback = ClientAuth(store: .memory)
         noCallback.redirectURI = "http://127.0.0.1:1/back"
         let wrong: [(ClientAuth, String)] = [
-            (ClientAuth(clientSecret: "s"), "client_id"), (noCallback, "go together"),
-            (ClientAuth(clientMetadataURL: "x"), "client_metadata_url"), (.bearer("a b"), "token"),
+            (ClientAuth(clientSecret: "s"), "clientID"), (noCallback, "go together"),
+            (ClientAuth(clientMetadataURL: "x"), "clientMetadataURL"), (.bearer("a b"), "token"),
         ]
         for (auth, why) in wrong {
             let error = await failure {

@@ -329,7 +329,7 @@ private struct Trouble: Error {}
                 _ = try await connect(to: wrong)
                 Issue.record("no error")
             } catch let error as TricornError {
-                #expect("\(error)".contains("per_second") && "\(error)".contains("\(rate)"), "\(error)")
+                #expect("\(error)".contains("perSecond") && "\(error)".contains("\(rate)"), "\(error)")
             }
         }
         var options = ClientOptions()

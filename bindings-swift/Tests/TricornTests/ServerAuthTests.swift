@@ -200,7 +200,7 @@ import FoundationNetworking
         for (auth, why) in [
             (ServerAuth.issuer("https://as"), "\"resource\""),
             (.issuer("as", resource: "https://h/mcp"), "\"issuer\""),
-            (.verifier(authorizationServers: [], resource: "https://h/mcp") { _ in nil }, "\"authorization_servers\""),
+            (.verifier(authorizationServers: [], resource: "https://h/mcp") { _ in nil }, "\"authorizationServers\""),
         ] {
             let error = await failure { try Server("x", auth: auth).httpEndpoint() }
             #expect(error?.kind == "misuse" && error?.message.contains(why) == true, "\(String(describing: error))")

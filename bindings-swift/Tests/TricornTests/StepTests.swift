@@ -189,10 +189,10 @@ private struct Order: Codable, Sendable, Equatable {
 
     @Test func secretsAndLimitsAreChecked() async throws {
         let wrong: [(Server, String)] = [
-            (Server("keys", requestStateKeys: ["short"]), "request_state_keys"),
+            (Server("keys", requestStateKeys: ["short"]), "requestStateKeys"),
             (Server("keys", requestStateKeys: []), "expected secrets of at least 32 bytes, got none"),
-            (Server("keys", requestStateTTL: .zero - .seconds(1)), "request_state_ttl"),
-            (Server("keys", maxRequestStateBytes: 0), "max_request_state_bytes"),
+            (Server("keys", requestStateTTL: .zero - .seconds(1)), "requestStateTTL"),
+            (Server("keys", maxRequestStateBytes: 0), "maxRequestStateBytes"),
         ]
         for (app, option) in wrong {
             do {

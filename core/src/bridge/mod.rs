@@ -32,6 +32,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+pub use crate::idiom::Casing;
 pub use crate::model::is_safe_icon;
 pub use client::Client;
 #[cfg(all(unix, feature = "stdio"))]
@@ -307,10 +308,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Sets the way in which error messages name options, `max_message_bytes` or `maxMessageBytes`, and count times, in seconds
-/// or milliseconds. For all bridges of this process, which has one host language. Default: snake case and seconds.
-pub fn set_idiom(camel_case: bool, milliseconds: bool) {
-    crate::idiom::set(camel_case, milliseconds);
+/// Sets the way in which error messages name options, and count times: in seconds or milliseconds. For all bridges of this
+/// process, which has one host language. Default: [`Casing::Snake`] and seconds.
+pub fn set_idiom(casing: Casing, milliseconds: bool) {
+    crate::idiom::set(casing, milliseconds);
 }
 
 impl Bridge {
