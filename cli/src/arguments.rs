@@ -370,7 +370,7 @@ pub(crate) struct Pack {
     /// The bundle; default: NAME.mcpb here
     #[arg(long, short, value_name = "FILE.mcpb", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<std::path::PathBuf>,
-    /// Who made the server; default: what the project's file says, else git's user.name
+    /// Author of the server; default: the author in the project's file, else git's user.name
     #[arg(long, value_name = "NAME")]
     pub(crate) author: Option<String>,
     /// Writes the registry's entry to this file

@@ -94,7 +94,7 @@ export class Browser {
 }
 
 class Page {
-  /** What went wrong in the page: exceptions, and what its policy forbids. */
+  /** Faults in the page: exceptions, and requests that its policy forbids. */
   problems = [];
   /** The addresses that it asked for. */
   asked = [];
@@ -142,7 +142,7 @@ class Page {
     await this.send("Page.navigate", { url });
   }
 
-  /** What a function gives in the page; its arguments are JSON. */
+  /** Returns the value of a function in the page; its arguments are JSON. */
   async run(work, ...given) {
     const expression = `(${work})(...${JSON.stringify(given)})`;
     const { result, exceptionDetails } = await this.send("Runtime.evaluate", {
@@ -231,7 +231,7 @@ class Page {
     }
   }
 
-  /** What a function gives in the frame of this page that is a process of its own. */
+  /** Returns the value of a function in the frame of this page that is a process of its own. */
   async inFrame(address, work) {
     const { targetInfos } = await this.browser.send("Target.getTargets", { filter: [{ type: "iframe" }] });
     const frame = targetInfos.find(({ url }) => url.includes(address));

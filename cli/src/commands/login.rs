@@ -19,7 +19,7 @@ use crate::output::{Screen, one_line};
 use crate::questions;
 use crate::targets;
 
-/// What is done with a login.
+/// Action on a login.
 #[derive(Clone, Copy)]
 pub(super) enum Wish {
     LogOut,
@@ -209,7 +209,7 @@ fn card(login: &Stored, name: &str) -> String {
     card
 }
 
-/// How long a token is good, and what comes then.
+/// Lifetime of a token, and its renewal.
 fn life(login: &Stored, now: u64) -> String {
     let kind = if login.is_bound { "bound to a key (DPoP), " } else { "" };
     let end = match login.expires_at {

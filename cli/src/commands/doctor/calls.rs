@@ -225,7 +225,7 @@ fn structured(report: &Report, tool: &Value, result: &Value) {
         report.find("output-unfit", format!("{name}: no structuredContent"));
         return;
     };
-    // What is wrong with the schema itself was said.
+    // Faults of the schema itself were reported before.
     let Ok(schema) = PeerSchema::read(&schema.to_string()) else { return };
     if let Err(error) = schema.check(&value.to_string()) {
         report.find("output-unfit", format!("{name}: {}", error.message()));

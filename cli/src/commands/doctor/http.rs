@@ -1,4 +1,4 @@
-//! What only HTTP has: where requests come from, sessions, headers.
+//! Checks that only HTTP has: origins of requests, sessions, headers.
 
 use std::collections::HashSet;
 
@@ -74,7 +74,7 @@ impl Site<'_> {
     }
 }
 
-/// Where requests may come from.
+/// Examines the hosts and origins that are accepted.
 pub(super) async fn origins(site: &Site<'_>, report: &Report) {
     // Other names of a server elsewhere are its own affair.
     if site.is_loopback {

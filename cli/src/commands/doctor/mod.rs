@@ -39,7 +39,7 @@ use self::wire::{LEGACY, MODERN};
 const ALTOGETHER: Duration = Duration::from_secs(180);
 const SECRET: &str = "TRICORN_CLIENT_SECRET";
 
-/// What is to be examined, and how.
+/// Scope and method of an examination.
 struct Plan {
     profiles: Vec<Profile>,
     /// Calls tools that may change something.
@@ -126,7 +126,7 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     runtime.shutdown_background();
     report.sort();
     match reached {
-        // What was found until then is told all the same.
+        // Findings up to this point are reported all the same.
         Err(mut failure) if failure.status == LOGIN || (failure.status == UNREACHABLE && report.has_findings()) => {
             tell(given, &report, screen, &found.name, transport)?;
             if failure.status == LOGIN && report.errors() > 0 {

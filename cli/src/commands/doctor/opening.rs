@@ -1,4 +1,4 @@
-//! How a server begins: revisions, ids, unknown methods, garbage.
+//! The opening of a connection: revisions, ids, unknown methods, garbage.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ const TOO_SLOW: Duration = Duration::from_secs(5);
 /// Time for the stream of a session to open.
 const STREAM: Duration = Duration::from_millis(50);
 
-/// What `initialize` came to.
+/// Outcome of `initialize`.
 pub(super) enum Opened {
     /// It is open, in the wire's revision.
     Open,
@@ -124,7 +124,7 @@ pub(super) async fn garbage(wire: &mut Wire) {
     }
 }
 
-/// What `server/discover` came to, as the first request.
+/// Outcome of `server/discover`, as the first request.
 pub(super) enum Probed {
     Modern,
     /// Older revisions alone.
@@ -159,7 +159,7 @@ pub(super) async fn probe(wire: &mut Wire, limit: Duration) -> Probed {
     Probed::Modern
 }
 
-/// What each result of the newer revisions has.
+/// Checks the members that every result of the newer revisions has.
 pub(super) fn shape(report: &Report, method: &str, result: &Value) {
     report.ran(&["no-resultType", "no-ttl"]);
     if !result["resultType"].is_string() {
@@ -172,7 +172,7 @@ pub(super) fn shape(report: &Report, method: &str, result: &Value) {
     }
 }
 
-/// What only the newer revisions have, after a probe that was answered.
+/// Checks that only the newer revisions have, after a probe that was answered.
 pub(super) async fn modern(wire: &mut Wire) {
     for id in [json!("7"), json!("a")] {
         wire.request_as(id, "server/discover", json!({}), SOON).await;

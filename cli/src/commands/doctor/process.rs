@@ -31,7 +31,7 @@ pub(super) enum Line {
     Cut(Vec<u8>),
 }
 
-/// What is done with standard error.
+/// Use of standard error.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     All,

@@ -97,7 +97,7 @@ impl Lines {
         None
     }
 
-    /// What was open is no message.
+    /// Gives up the open text, which is no message.
     pub(super) fn give_up(&mut self, report: &Report) {
         if let Some(first) = std::mem::take(self).open.into_iter().next() {
             report.find("noise", first);

@@ -1,4 +1,4 @@
-//! What was found.
+//! Findings, and their forms as text, JSON and JUnit.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -34,7 +34,7 @@ impl Severity {
 pub(super) struct Finding {
     pub(super) check: &'static Check,
     pub(super) severity: Severity,
-    /// What was seen, as it came or in words; not yet made harmless for a terminal.
+    /// Evidence, verbatim or in words; not yet made harmless for a terminal.
     pub(super) evidence: Vec<String>,
     /// Pieces of evidence that were left out.
     pub(super) more: usize,

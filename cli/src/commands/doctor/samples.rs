@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 const DEEPEST: usize = 8;
 const STEPS: usize = 500;
 
-/// How much the numbers among the arguments ask for.
+/// Size of the numbers among the arguments.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Size {
     Little,

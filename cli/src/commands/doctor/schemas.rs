@@ -260,7 +260,7 @@ fn of_host(report: &Report, name: &str, schema: &Map<String, Value>, profile: Pr
     }
 }
 
-/// What is wrong wherever a schema is read.
+/// Faults that matter to every reader of a schema.
 fn general(report: &Report, what: &str, schema: &Value) {
     let (mut references, mut is_remote) = (false, false);
     walk(schema, &mut STEPS.clone(), &mut Vec::new(), &mut |schema, place| {
@@ -289,7 +289,7 @@ struct Way<'a> {
     circle: Option<String>,
 }
 
-/// How deep a schema goes when its references are followed.
+/// Depth of a schema with its references followed.
 fn depth(report: &Report, what: &str, root: &Map<String, Value>) {
     let mut way = Way { root, open: Vec::new(), deepest: 0, subschemas: 0, circle: None };
     let properties = root.get("properties").and_then(Value::as_object);

@@ -1,4 +1,4 @@
-//! What the system tells of processes, and what it does to them. Where it tells nothing, as elsewhere than on Linux, the
+//! Facts of the system about processes, and signals to them. Where it tells nothing, as elsewhere than on Linux, the
 //! checks that ask are left out.
 
 use std::collections::HashSet;
@@ -46,7 +46,7 @@ mod linux {
 
     use super::{Left, STARTED, group};
 
-    /// What `/proc/PID/stat` says.
+    /// Fields of `/proc/PID/stat`.
     struct Stat {
         parent: u32,
         group: u32,

@@ -32,7 +32,7 @@ const WAITING: usize = 256;
 /// The largest body of an answer.
 const LARGEST: usize = 16 << 20;
 
-/// What came of a request.
+/// Outcome of a request.
 pub(super) enum Said {
     /// The whole message.
     Answer(Value),
@@ -102,7 +102,7 @@ struct Http {
     running: Vec<(Value, JoinHandle<()>)>,
 }
 
-/// What HTTP shows for a session.
+/// Facts of HTTP about a session.
 #[derive(Default, Clone)]
 struct Session {
     id: Option<String>,

@@ -28,7 +28,7 @@ pub(super) struct Origins {
     base: Vec<String>,
 }
 
-/// What the page is told of one.
+/// An app, as the page is told of it.
 #[derive(Serialize)]
 pub(super) struct Opened {
     app: u64,

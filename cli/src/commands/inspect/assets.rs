@@ -5,7 +5,7 @@ pub(super) const POLICY: &str = "default-src 'none'; script-src 'self'; style-sr
     media-src data:; connect-src 'self'; frame-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
 
-/// What the link shows for a moment.
+/// Page that the link shows for a moment.
 pub(super) const OPENED: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
     <meta http-equiv=\"refresh\" content=\"0;url=./\"><link rel=\"icon\" href=\"data:,\"><title>tricorn inspect</title>\
     <p><a href=\"./\">Open the page</a></p></html>";

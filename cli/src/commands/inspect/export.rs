@@ -174,7 +174,7 @@ impl Redaction {
         let (mut rest, mut name) = (text, None::<String>);
         while let Some(at) = rest.find('"') {
             let (before, begun) = rest.split_at(at);
-            // What comes between a name and its value is nothing but a colon.
+            // Nothing but a colon comes between a name and its value.
             if before.contains(['{', '}', '[', ',']) {
                 name = None;
             }

@@ -1,4 +1,4 @@
-//! Who may speak to the page's server: the browser that opened the link, and no other page in it.
+//! Access to the page's server: for the browser that opened the link, and no other page in it.
 
 use std::sync::{Mutex, PoisonError};
 

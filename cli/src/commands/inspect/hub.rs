@@ -80,7 +80,7 @@ pub(super) struct Hub {
     changed: watch::Sender<u64>,
 }
 
-/// What is sent to a page next: events as text, and the number that they go up to.
+/// Next events for a page, as text, and the number that they go up to.
 pub(super) struct Batch {
     pub(super) text: String,
     pub(super) upto: u64,
@@ -177,8 +177,8 @@ impl Hub {
         let _ = changed.wait_for(|last| *last > number).await;
     }
 
-    /// What follows: of the log after `log`, of the news after `news`. About a megabyte of it at once; `None` for nothing.
-    /// Where news were lost, a page is told so: it asks for the state again.
+    /// Returns the next events: of the log after `log`, of the news after `news`. About a megabyte at once; `None`: none.
+    /// A page for which news were lost is told so: it asks for the state again.
     pub(super) fn batch(&self, log: u64, news: u64) -> Option<Batch> {
         const SIZE: usize = 1 << 20;
         let state = self.lock();

@@ -18,7 +18,7 @@ const MOST: usize = 64;
 /// The code for what the user does not want, as the specification has it for sampling.
 const REJECTED: i64 = -1;
 
-/// What somebody has typed.
+/// Answer that the user has typed.
 #[derive(Deserialize)]
 pub(super) struct Answer {
     question: u64,

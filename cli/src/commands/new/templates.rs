@@ -11,7 +11,7 @@ macro_rules! files {
     };
 }
 
-/// What to do first in a new project, by language.
+/// First steps in a new project, by language.
 pub(super) const FIRST: [&str; 4] = [
     "python -m venv .venv && .venv/bin/pip install tricorn pytest && .venv/bin/python -m pytest",
     "npm install && npm test",

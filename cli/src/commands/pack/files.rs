@@ -153,7 +153,7 @@ impl Files {
             if depth == 0 && name == "server.json" && is_entry(&real) {
                 continue;
             }
-            // What a link leads to may be a secret, too.
+            // The target of a link may be a secret, too.
             let judged = match rules.judge(&real, is_folder) {
                 Judgement::Secret => Judgement::Secret,
                 _ => rules.judge(&path, is_folder),

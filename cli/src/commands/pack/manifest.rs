@@ -21,7 +21,7 @@ const LONGEST_ICON: usize = 1 << 20;
 /// Icons of one server.
 const MOST_ICONS: usize = 16;
 
-/// What a running server says of itself.
+/// Description that a running server gives of itself.
 pub(super) struct Facts {
     info: Value,
     instructions: Option<String>,
@@ -107,7 +107,7 @@ async fn written(session: &Session, prompt: &Entry) -> Option<Value> {
 /// Writes the manifest. Icons inside of the server's answer become files.
 ///
 /// # Errors
-/// What the format wants and nobody has said.
+/// Members that the format wants and nobody has given.
 pub(super) fn manifest(facts: &Facts, bundle: &mut Bundle, author: Option<&str>, secrets: &[String]) -> Outcome<Value> {
     let project = &bundle.project;
     let author = author.map(str::to_owned).or_else(|| project.author.clone()).or_else(|| project.author_of_git());
@@ -232,7 +232,7 @@ fn icons(facts: &Facts, files: &mut Files) -> Vec<Value> {
     icons
 }
 
-/// Where a server can be had, for the registry.
+/// Places where a server can be had, for the registry.
 pub(super) enum Place {
     /// A bundle at this address, with its digest.
     Bundle { url: String, sha256: String, secrets: Vec<String> },
@@ -249,7 +249,7 @@ pub(super) fn download(facts: &Facts, project: &Project, file: &str) -> Option<S
 /// Writes the registry's entry.
 ///
 /// # Errors
-/// What the registry wants and nobody has said.
+/// Members that the registry wants and nobody has given.
 pub(super) fn server_json(facts: &Facts, project: &Project, name: Option<&str>, place: Place) -> Outcome<Value> {
     let of_github = || {
         let path = project.repository.as_deref()?.strip_prefix("https://github.com/")?;

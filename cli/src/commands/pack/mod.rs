@@ -38,7 +38,7 @@ const LINES: usize = 100;
 /// Names that are listed.
 const SHOWN: usize = 12;
 
-/// What goes into a bundle, and how it is started there.
+/// Contents of a bundle, and its way to start.
 struct Bundle {
     project: Project,
     files: Files,

@@ -86,7 +86,7 @@ fn packages(root: &Path, warnings: &mut Vec<String>) -> Outcome<Vec<Package>> {
                 }
                 continue;
             };
-            // What is seen from here, going up.
+            // Packages that are seen from here, going up.
             let levels = levels(&package.place);
             let seen = levels.iter().find_map(|level| placed.get(&inside(level, &name)).map(|found| (level, found)));
             let level = match seen {
@@ -130,7 +130,7 @@ fn dependencies(about: &Value) -> Vec<(String, bool)> {
     let optional: Vec<String> = named("optionalDependencies").collect();
     let mut all: Vec<_> =
         named("dependencies").filter(|name| !optional.contains(name)).map(|name| (name, false)).collect();
-    // What may be there and is used has been named by the project itself.
+    // An optional package that is used has been named by the project itself.
     let may_be_there = |name: &String| about["peerDependenciesMeta"][name]["optional"] == true;
     let peers = named("peerDependencies").filter(|name| !may_be_there(name));
     all.extend(optional.into_iter().chain(peers).map(|name| (name, true)));

@@ -1,4 +1,4 @@
-//! What a project says of itself: `pyproject.toml`, `package.json` or `Cargo.toml`.
+//! The project's own description: `pyproject.toml`, `package.json` or `Cargo.toml`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -75,7 +75,7 @@ while todo:
     needed[name] = installed[name]
     todo += filter(None, map(required, installed[name].requires or []))
 
-# Of this machine, and of no use elsewhere.
+# Files of this machine, and of no use elsewhere.
 OWN = {"direct_url.json", "INSTALLER", "REQUESTED", "RECORD"}
 
 

@@ -41,7 +41,7 @@ pub(super) fn bundle(interpreter: &Path, file: &Path, name: Option<&str>) -> Out
     let compiled = compiled(&files);
     let [major, minor, _] = said.version;
     let python = match compiled {
-        // What is compiled for one version is for no other.
+        // A module compiled for one version is for no other.
         Compiled::ForVersion => format!(">={major}.{minor},<{major}.{}", minor + 1),
         _ => format!(">={major}.{minor}"),
     };
@@ -94,7 +94,7 @@ fn ask(interpreter: &Path, file: &Path, project: &Project, files: &Files) -> Out
     asked.args(["-I", "-c", ASK]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut asked = asked.spawn().map_err(|error| failed(&error.to_string()))?;
     if let Some(mut input) = asked.stdin.take() {
-        // What has ended already says why below.
+        // A trial that has ended already says why below.
         let _ = input.write_all(question.as_bytes());
     }
     let output = asked.wait_with_output().map_err(|error| failed(&error.to_string()))?;

@@ -179,7 +179,7 @@ function labelled(schema, context) {
   };
 }
 
-/** What surrounds an input: its name, what it takes, what is wrong with it. */
+/** Surroundings of an input: its name, the values that it takes, its faults. */
 function framed(input, { label, title, description, required, hint }) {
   const id = unique("field");
   input.id = id;
@@ -637,7 +637,7 @@ function objectField(schema, context) {
     focus: () => (wrong ?? [...inner.values()][0] ?? free)?.focus(),
     text(quiet) {
       wrong = null;
-      // What is optional and was left empty is left out, whatever is required inside of it.
+      // An optional value that was left empty is left out, whatever is required inside of it.
       const isEmpty =
         optional &&
         [...inner.values()].every(

@@ -74,7 +74,7 @@ export function problem(text) {
   }
 }
 
-/** What can be folded away. */
+/** Values that can be folded away. */
 export function folded(title, make) {
   const details = h(
     "details",

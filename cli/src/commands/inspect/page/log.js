@@ -35,7 +35,7 @@ function key(record, from) {
   return `${record.c} ${from} ${record.id}`;
 }
 
-/** What a record is about, on one line. */
+/** Subject of a record, on one line. */
 function summary(record) {
   if (record.kind === "stderr") return ["stderr", record.text];
   if (!record.from) return [record.kind, record.text];

@@ -92,7 +92,7 @@ events.addEventListener("state", ({ detail: state }) => {
   load();
 });
 
-// What the banner says, by who says it.
+// Texts of the banner, by their sources.
 const said = new Map();
 
 function say(who, text, more) {

@@ -1,4 +1,4 @@
-// What the server asks: forms, pages to visit, what a model would say.
+// Questions of the server: forms, pages to visit, answers in the place of a model.
 
 import { button, fill, h, line, long, unique } from "./dom.js";
 import { makeForm } from "./form.js";

@@ -1,4 +1,4 @@
-// What comes back: content of results, and errors.
+// Results: their content, and errors.
 
 import { button, h, line, long, page, size } from "./dom.js";
 import { folded, pretty, prettyValue } from "./json.js";

@@ -3,7 +3,7 @@
 /** Hears: log, state, calls, questions, roots, progress, change, listening, cleared, begin, lost, gone, replaced. */
 export const events = new EventTarget();
 
-/** What was told last. */
+/** State that was told last. */
 export const known = { state: {}, calls: [], questions: [], roots: [] };
 
 const NAMES = [
@@ -48,7 +48,7 @@ function hear(name, data, text) {
   if (name === "begin") begun = true;
   if (name === "calls" && begun) {
     begun = false;
-    // What ended while nobody heard is not told again.
+    // An end that nobody heard of is not told again.
     const going = new Set(data.map((call) => call.call));
     for (const [call, wait] of waiting) {
       if (!going.has(call) && performance.now() - wait.since > 3000) {
