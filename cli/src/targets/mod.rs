@@ -5,6 +5,7 @@ mod package;
 mod program;
 mod python;
 
+pub(crate) use program::command_of;
 pub(crate) use python::SERVE;
 
 use std::path::{Path, PathBuf};

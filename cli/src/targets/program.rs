@@ -2,6 +2,26 @@
 
 use std::path::{Path, PathBuf};
 
+use tokio::process::Command;
+use tricorn::client::Target;
+
+/// The command of a target that is a program, with its arguments, environment and folder. Standard streams are inherited.
+pub(crate) fn command_of(target: &Target) -> Option<Command> {
+    let Target::Command { command, args, env, cwd, .. } = target else { return None };
+    let mut program = Command::new(command);
+    program.args(args);
+    for (name, value) in env {
+        match value {
+            Some(value) => program.env(name, value),
+            None => program.env_remove(name),
+        };
+    }
+    if let Some(cwd) = cwd {
+        program.current_dir(cwd);
+    }
+    Some(program)
+}
+
 /// The program of this name in `PATH`.
 pub(super) fn in_path(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;

@@ -6,11 +6,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin};
 use tokio::sync::{Notify, mpsc, watch};
 use tricorn::client::Target;
 
 use super::system;
+use crate::targets;
 
 /// The longest line that is read of a server, in bytes.
 const LONGEST: usize = 8 << 20;
@@ -62,20 +63,8 @@ struct Said {
 impl Program {
     /// Starts a server, in a process group of its own.
     pub(super) fn start(target: &Target, reads: Reads) -> std::io::Result<(Self, mpsc::Receiver<Line>)> {
-        let Target::Command { command, args, env, cwd, .. } = target else {
-            return Err(std::io::Error::other("no command"));
-        };
-        let mut program = Command::new(command);
-        program.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        for (name, value) in env {
-            match value {
-                Some(value) => program.env(name, value),
-                None => program.env_remove(name),
-            };
-        }
-        if let Some(cwd) = cwd {
-            program.current_dir(cwd);
-        }
+        let mut program = targets::command_of(target).ok_or_else(|| std::io::Error::other("no command"))?;
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         #[cfg(unix)]
         program.process_group(0);
         let began = Instant::now();

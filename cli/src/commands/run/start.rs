@@ -2,40 +2,29 @@
 
 use std::process::Stdio;
 
-use tokio::process::Command;
 use tricorn::client::{Stderr, Target};
 
 use crate::connection::runtime;
 use crate::failure::{Failure, INTERRUPTED, Outcome, UNREACHABLE};
 use crate::output::Screen;
-use crate::targets::{Found, Reach};
+use crate::targets::{self, Found, Reach};
 
 use super::signals::{Signals, pass};
 
 /// Starts the program with the standard streams of this one.
 pub(super) fn start(found: Found, screen: &Screen) -> Outcome<u8> {
-    let Reach::One(Target::Command { command, args, env, cwd, stderr }) = found.reach else {
-        return Err(Failure::misuse(format!("{} is no program", found.name)));
-    };
-    let mut program = Command::new(&command);
-    program.args(args);
-    for (name, value) in env {
-        match value {
-            Some(value) => program.env(name, value),
-            None => program.env_remove(name),
-        };
-    }
-    if let Some(cwd) = cwd {
-        program.current_dir(cwd);
-    }
-    if stderr == Stderr::Discard {
+    let no_program = || Failure::misuse(format!("{} is no program", found.name));
+    let Reach::One(target) = &found.reach else { return Err(no_program()) };
+    let mut program = targets::command_of(target).ok_or_else(no_program)?;
+    if matches!(target, Target::Command { stderr: Stderr::Discard, .. }) {
         program.stderr(Stdio::null());
     }
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let mut child = program
-            .spawn()
-            .map_err(|error| Failure::new(UNREACHABLE, format!("{}: cannot start {command:?}: {error}", found.name)))?;
+        let mut child = program.spawn().map_err(|error| {
+            let command = program.as_std().get_program();
+            Failure::new(UNREACHABLE, format!("{}: cannot start {command:?}: {error}", found.name))
+        })?;
         // The terminal's Ctrl-C reaches it, too; SIGTERM is passed on.
         let mut signals = Signals::new();
         loop {

@@ -179,6 +179,24 @@ function labelled(schema, context) {
   };
 }
 
+/** A group of inputs under the name and the description of a schema. */
+function group(schema, context, name, attributes, ...parts) {
+  return h(
+    "fieldset",
+    attributes,
+    h(
+      "legend",
+      null,
+      line(context.label || schema.title || name, 200),
+      context.required
+        ? h("span", { class: "required", "aria-hidden": "true" }, " *")
+        : h("span", { class: "hint" }, " optional"),
+    ),
+    schema.description ? h("p", { class: "about" }, line(schema.description, 1000)) : null,
+    ...parts,
+  );
+}
+
 /** Surroundings of an input: its name, the values that it takes, its faults. */
 function framed(input, { label, title, description, required, hint }) {
   const id = unique("field");
@@ -453,18 +471,11 @@ function manyField(schema, items, context) {
   });
   const count = range(schema.minItems, schema.maxItems);
   const problemLine = h("p", { class: "problem", id });
-  const element = h(
-    "fieldset",
+  const element = group(
+    schema,
+    context,
+    "choices",
     { "aria-describedby": id },
-    h(
-      "legend",
-      null,
-      line(context.label || schema.title || "choices", 200),
-      context.required
-        ? h("span", { class: "required", "aria-hidden": "true" }, " *")
-        : h("span", { class: "hint" }, " optional"),
-    ),
-    schema.description ? h("p", { class: "about" }, line(schema.description, 1000)) : null,
     boxes.map((one) => one.label),
     problemLine,
   );
@@ -536,22 +547,7 @@ function arrayField(schema, context) {
   });
   for (const value of list(context.initial).slice(0, FIELDS)) add(value);
   if (!parts.length && context.required && context.depth < 3 && (schema.minItems ?? 0) > 0) add(undefined);
-  const element = h(
-    "fieldset",
-    { "aria-describedby": id },
-    h(
-      "legend",
-      null,
-      line(context.label || schema.title || "list", 200),
-      context.required
-        ? h("span", { class: "required", "aria-hidden": "true" }, " *")
-        : h("span", { class: "hint" }, " optional"),
-    ),
-    schema.description ? h("p", { class: "about" }, line(schema.description, 1000)) : null,
-    holder,
-    more,
-    problemLine,
-  );
+  const element = group(schema, context, "list", { "aria-describedby": id }, holder, more, problemLine);
   let wrong = null;
   return {
     element,
@@ -614,22 +610,7 @@ function objectField(schema, context) {
   if (free) parts.push(free.element);
   const isRoot = context.depth === 0;
   const optional = !context.required && !isRoot;
-  const element = isRoot
-    ? h("div", { class: "fields" }, parts)
-    : h(
-        "fieldset",
-        null,
-        h(
-          "legend",
-          null,
-          line(context.label || schema.title || "object", 200),
-          context.required
-            ? h("span", { class: "required", "aria-hidden": "true" }, " *")
-            : h("span", { class: "hint" }, " optional"),
-        ),
-        schema.description ? h("p", { class: "about" }, line(schema.description, 1000)) : null,
-        parts,
-      );
+  const element = isRoot ? h("div", { class: "fields" }, parts) : group(schema, context, "object", null, parts);
   let wrong = null;
   return {
     element,

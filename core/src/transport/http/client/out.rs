@@ -9,6 +9,7 @@ use http_body_util::Full;
 use super::authorize;
 use super::pool::Answer;
 use super::{MAX_REDIRECTS, Shared};
+use crate::client::Tapping;
 use crate::error::Result;
 
 impl Shared {
@@ -24,10 +25,8 @@ impl Shared {
 
     /// Something came on the stream of this name, which it has where somebody wants to see it.
     pub(super) fn came(&self, on: Option<&str>, frame: &Bytes) {
-        if let (Some(on), Some(peer)) = (on, self.peer.upgrade())
-            && let Some(tap) = peer.tap()
-        {
-            tap.passes_on(false, on, frame);
+        if let Some(on) = on {
+            self.show(|tap| tap.passes_on(false, on, frame));
         }
     }
 
@@ -40,25 +39,24 @@ impl Shared {
         repeatable: bool,
         quiet: bool,
     ) -> Result<Answer> {
-        let Some(peer) = self.peer.upgrade().filter(|peer| peer.tap().is_some()) else {
-            return self.exchange_unseen(verb, headers, body, repeatable, quiet).await;
-        };
-        let on = peer.tap().map(|tap| {
+        let on = self.show(|tap| {
             let on = tap.exchange(verb.as_str());
             if !body.is_empty() {
                 tap.passes_on(true, &on, body);
             }
             on
         });
-        drop(peer);
         let mut answer = self.exchange_unseen(verb, headers, body, repeatable, quiet).await?;
-        if let (Some(on), Some(peer)) = (&on, self.peer.upgrade())
-            && let Some(tap) = peer.tap()
-        {
-            tap.answered(on, answer.head.status.as_u16());
+        if let Some(on) = &on {
+            self.show(|tap| tap.answered(on, answer.head.status.as_u16()));
         }
         answer.on = on;
         Ok(answer)
+    }
+
+    /// Shows something to the tap, if there is one.
+    fn show<T>(&self, look: impl FnOnce(&Tapping) -> T) -> Option<T> {
+        self.peer.upgrade()?.tap().map(look)
     }
 
     /// One exchange, with a token where the server wants one. A `quiet` one has nobody who waits for it: no user is asked
