@@ -2,7 +2,7 @@
 
 import type { AnyState } from "./context.js";
 import { MisuseError } from "./errors.js";
-import { shown } from "./options.js";
+import { shown, typeOf } from "./options.js";
 import type { Server } from "./server.js";
 import { stringify } from "./unicode.js";
 
@@ -76,7 +76,7 @@ export function resolve(
   if ("url" in target) return { wire: stringify({ ...target, url: String(target.url), server }) };
   if ("mcpServers" in target) {
     if (typeof target.mcpServers !== "object" || target.mcpServers === null || Array.isArray(target.mcpServers)) {
-      throw new MisuseError(`target "mcpServers": expected an object, got ${shown(target.mcpServers)}`);
+      throw new MisuseError(`target "mcpServers": expected an object, got ${typeOf(target.mcpServers)}`);
     }
     const deaf = Object.keys(target.mcpServers).find((name) => typeof stderrOf(target.mcpServers[name]) === "function");
     if (deaf !== undefined) {

@@ -533,7 +533,7 @@ def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
     elif isinstance(target, Mapping):
         where = dict(target)
         if "mcpServers" in where and not isinstance(where["mcpServers"], Mapping):
-            raise MisuseError(f'target "mcpServers": expected an object, got {checks.shown(where["mcpServers"])}')
+            raise MisuseError(f'target "mcpServers": expected an object, got {checks.type_of(where["mcpServers"])}')
     elif isinstance(target, Server) or not isinstance(target, Sequence) or isinstance(target, bytes) or not target:  # pyright: ignore[reportUnnecessaryIsInstance]
         raise MisuseError(f"cannot connect to {target!r}: expected a URL, a path, a command line or an object")
     else:
