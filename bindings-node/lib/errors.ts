@@ -83,11 +83,13 @@ export class RpcError extends TricornError {
    */
   constructor(code: number, message: string, data?: unknown) {
     if (!Number.isSafeInteger(code)) {
-      const got = typeof code === "string" ? JSON.stringify(code) : String(code);
+      const got = typeof code === "object" ? "an object" : JSON.stringify(code)?.slice(0, 60);
       throw new MisuseError(`RpcError: code: expected an integer of at most 53 bits, such as -32602, got ${got}`);
     }
     if (typeof message !== "string") {
-      throw new MisuseError(`RpcError: message: expected a string, got ${String(message)}`);
+      throw new MisuseError(
+        `RpcError: message: expected a string, got ${typeof message === "object" ? "an object" : String(message).slice(0, 60)}`,
+      );
     }
     super("rpc", message);
     this.code = code;

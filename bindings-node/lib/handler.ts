@@ -18,7 +18,7 @@ import {
 } from "./errors.js";
 import { addon, bridge, calls, type Handler, handle, type Origin, say } from "./host.js";
 import { toJson } from "./json.js";
-import { toEngine } from "./options.js";
+import { toEngine, typeOf } from "./options.js";
 import { passingThrough } from "./passing.js";
 import { isForeign } from "./received.js";
 import type { RequestContext } from "./request-context.js";
@@ -301,10 +301,15 @@ export function addOptions(parts: {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
   if (parts.completions !== undefined) members.push(`"completions":${stringify(parts.completions)}`);
-  if (parts.enabled !== undefined) members.push(`"enabled":${JSON.stringify(parts.enabled)}`);
-  if (parts.replace !== undefined) members.push(`"replace":${JSON.stringify(parts.replace)}`);
+  if (parts.enabled !== undefined) members.push(`"enabled":${plain(parts.enabled)}`);
+  if (parts.replace !== undefined) members.push(`"replace":${plain(parts.replace)}`);
   if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
-  if (parts.scopes !== undefined) members.push(`"scopes":${stringify(parts.scopes)}`);
+  if (parts.scopes !== undefined) members.push(`"scopes":${plain(parts.scopes)}`);
   if (parts.judged?.length) members.push(`"judged":${stringify(parts.judged)}`);
   return members.length > 0 ? `{${members.join()}}` : "";
+}
+
+/** JSON of an option, also of one that JSON has not: the engine says that it is wrong. */
+function plain(value: unknown): string {
+  return typeof value === "function" || typeof value === "bigint" ? `"${typeOf(value)}"` : stringify(value);
 }

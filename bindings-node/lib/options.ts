@@ -1,6 +1,5 @@
 /** Options on their way to the engine: the same names, in its casing and units. */
 
-import { inspect } from "node:util";
 import { MisuseError, native } from "./errors.js";
 import { stringify } from "./unicode.js";
 
@@ -99,8 +98,11 @@ function tasks(value: boolean | object): unknown {
   return typeof value === "object" ? toWire(value) : value;
 }
 
-/** The engine's text for an option that it does not know, with a suggestion or with all that there are. */
-const UNKNOWN = /unknown option "(.*)", (?:did you mean "(.*)"\?|expected one of (.*))/;
+/**
+ * The engine's text for an option that it does not know, with a suggestion or with all that there are. Options within
+ * options, which are named before, are none of ours.
+ */
+const UNKNOWN = /^([^"]*)unknown option "(.*)", (?:did you mean "(.*)"\?|expected one of (.*))/;
 
 /**
  * Runs a call that was given options. A name that it does not know may be near one that the engine does not see.
@@ -113,13 +115,16 @@ export function withOptions<T>(call: () => T, others: readonly string[] = []): T
   } catch (error) {
     if (!(error instanceof MisuseError)) throw error;
     throw new MisuseError(
-      error.message.replace(UNKNOWN, (_match, name: string, near: string | undefined, all: string | undefined) => {
-        if (near === undefined)
-          return `unknown option "${name}", ${hint(name, [...(all ?? "").split(", "), ...others])}`;
-        // The engine knows all but those.
-        const [nearest = near] = [near, ...others].sort((a, b) => distance(name, a) - distance(name, b));
-        return `unknown option "${name}", did you mean "${nearest}"?`;
-      }),
+      error.message.replace(
+        UNKNOWN,
+        (_match, place: string, name: string, near: string | undefined, all: string | undefined) => {
+          if (near === undefined)
+            return `${place}unknown option "${name}", ${hint(name, [...(all ?? "").split(", "), ...others])}`;
+          // The engine knows all but those.
+          const [nearest = near] = [near, ...others].sort((a, b) => distance(name, a) - distance(name, b));
+          return `${place}unknown option "${name}", did you mean "${nearest}"?`;
+        },
+      ),
     );
   }
 }
@@ -197,17 +202,25 @@ function isOf(shape: Shape, value: unknown): boolean {
   return typeof value === shape;
 }
 
-/** A value for a message: as JSON where it is JSON, and not at any length. */
+/** A value for a message: as JSON where it is small and JSON, else its type. */
 export function shown(value: unknown): string {
-  let text: string | undefined;
-  try {
-    // JSON makes null of numbers that it has not.
-    text = typeof value === "number" ? String(value) : (JSON.stringify(value) as string | undefined);
-  } catch {
-    // No JSON: cycles, big integers.
-  }
-  text ??= inspect(value, { depth: 0 });
-  return text.length > 60 ? `${text.slice(0, 60)}…` : text;
+  if (typeof value === "string") return cut(JSON.stringify(value.slice(0, SHOWN + 1)));
+  if (typeof value === "number" || typeof value === "boolean") return String(value);
+  if (Array.isArray(value) && value.length <= ITEMS && value.every(isScalar))
+    return cut(`[${value.map(shown).join()}]`);
+  return typeOf(value);
+}
+
+const SHOWN = 60;
+const ITEMS = 8;
+
+function isScalar(value: unknown): boolean {
+  return value === null || ["string", "number", "boolean"].includes(typeof value);
+}
+
+/** Cuts a text between characters. */
+function cut(text: string): string {
+  return text.length > SHOWN ? `${text.slice(0, SHOWN).replace(/[\ud800-\udbff]$/, "")}…` : text;
 }
 
 /** Returns the kind of a value, in words that tell nothing else of it. */

@@ -104,7 +104,11 @@ const TIMES: [&str; 17] = [
 
 /// Options that hold secrets, at least where they are of another shape than they should be: of their values the type is
 /// said.
-const PRIVATE: [&str; 8] = ["args", "auth", "cert", "env", "headers", "key", "proxy", "request_state_keys"];
+const PRIVATE: [&str; 11] =
+    ["args", "auth", "cert", "command", "env", "headers", "key", "proxy", "request_state_keys", "store", "url"];
+
+/// Options whose members have names of their own: headers, variables, identifiers, scopes.
+const BY_NAME: [&str; 4] = ["env", "extensions", "headers", "scope_implies"];
 
 /// Words serde's message about a value, where its types mean something to the author of the option.
 fn fault(error: &serde_json::Error, name: &str, within: &[&Segment], value: &Value, what: &str) -> String {
@@ -117,7 +121,8 @@ fn fault(error: &serde_json::Error, name: &str, within: &[&Segment], value: &Val
         let inner = match segment {
             Segment::Map { key } => {
                 innermost = key;
-                place.push_str(&format!("{:?}: ", named(key)));
+                let said = if BY_NAME.contains(&name) { key.into() } else { named(key) };
+                place.push_str(&format!("{said:?}: "));
                 value.get(key)
             }
             Segment::Seq { index } => {
@@ -127,6 +132,9 @@ fn fault(error: &serde_json::Error, name: &str, within: &[&Segment], value: &Val
             _ => None,
         };
         value = inner.unwrap_or(&Value::Null);
+    }
+    if let Some(missing) = text.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+        return format!("{place}{:?}: missing", named(missing));
     }
     let is_private = PRIVATE.contains(&name) || what.contains("\"auth\"");
     let is_variant = text.starts_with("unknown variant");

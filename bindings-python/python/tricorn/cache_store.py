@@ -63,9 +63,8 @@ def kept(host: Host, given: object, known: type) -> dict[str, Any]:
     if isinstance(given, CacheStore):
         raise MisuseError(f'cache: this {kind} is a store; give it as cache={{"store": ...}}')
     if not isinstance(given, Mapping):
-        raise MisuseError(
-            f'client options: option "cache": expected true, false or an object, got {checks.shown(given)}'
-        )
+        got = checks.type_of(given)
+        raise MisuseError(f'client options: option "cache": expected true, false or an object, got {got}')
     cache = dict(cast("Mapping[str, Any]", given))
     checks.known_options("cache", cache, known)
     if cache.get("store") is not None:

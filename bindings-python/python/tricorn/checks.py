@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
@@ -11,40 +10,11 @@ import msgspec
 
 from . import _core
 from .errors import MisuseError, unicode
+from .values import shown as shown
+from .values import type_of as type_of
 
 F = TypeVar("F")
 
-
-def shown(value: object) -> str:
-    """A value for a message: as JSON where it is JSON, and not at any length."""
-    try:
-        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
-    except (TypeError, ValueError, RecursionError):
-        text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
-def type_of(value: object) -> str:
-    """The type of a value that must not be shown, in JSON's words."""
-    if value is None:
-        return "null"
-    for kind, word in _TYPES.items():
-        if isinstance(value, kind):
-            return word
-    name = type(value).__qualname__
-    return f"{'an' if name[0] in 'AEIOUaeiou' else 'a'} {name}"
-
-
-_SHOWN = 60
-_TYPES: dict[Any, str] = {
-    bool: "a boolean",
-    int: "a number",
-    float: "a number",
-    str: "a string",
-    bytes: "bytes",
-    list: "a list",
-    Mapping: "an object",
-}
 
 _SECONDS = ("ttl", "timeout", "interval", "grace", "retry")
 
@@ -90,9 +60,13 @@ def text(name: str, value: object) -> None:
 
 def texts(name: str, value: object) -> None:
     """`MisuseError` for what is no list of strings, such as one string."""
+    if not _are_texts(value):
+        raise MisuseError(f"{name}: expected a list of strings, got {shown(value)}")
+
+
+def _are_texts(value: object) -> bool:
     listed = isinstance(value, (list, tuple, set, frozenset))
-    if not listed or not all(isinstance(item, str) for item in cast("list[object]", value)):
-        raise MisuseError(f"{name}: expected a list of strings, got {shown(cast('object', value))}")
+    return listed and all(isinstance(item, str) for item in cast("list[object]", value))
 
 
 def mapping(name: str, value: object) -> None:

@@ -535,7 +535,8 @@ def resolve(target: Target, which: str | None, heard: bool) -> dict[str, Any]:
         if "mcpServers" in where and not isinstance(where["mcpServers"], Mapping):
             raise MisuseError(f'target "mcpServers": expected an object, got {checks.type_of(where["mcpServers"])}')
     elif isinstance(target, Server) or not isinstance(target, Sequence) or isinstance(target, bytes) or not target:  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise MisuseError(f"cannot connect to {target!r}: expected a URL, a path, a command line or an object")
+        got = "bytes" if isinstance(target, bytes) else repr(target)
+        raise MisuseError(f"cannot connect to {got}: expected a URL, a path, a command line or an object")
     else:
         command, *arguments = target
         where = {"command": command, "args": arguments}

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from . import _core
+from .values import shown
 
 if TYPE_CHECKING:
     from .client_auth import AuthStep
@@ -94,10 +95,10 @@ class RpcError(Error):
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
         if isinstance(code, bool) or not isinstance(cast("object", code), int) or abs(code) > _MAX_CODE:
-            got = json.dumps(code, default=repr)
+            got = shown(code)
             raise MisuseError(f"RpcError: code: expected an integer of at most 53 bits, such as -32602, got {got}")
         if not isinstance(cast("object", message), str):
-            raise MisuseError(f"RpcError: message: expected a string, got {json.dumps(message, default=repr)}")
+            raise MisuseError(f"RpcError: message: expected a string, got {shown(message)}")
         super().__init__(message, code=int(code), data=data)
 
     def __str__(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from . import checks, completion, prompts, resources, schema, tool
@@ -228,7 +228,11 @@ class Offering:
                 completions[argument] = numbers[-1]
             if completions:
                 settings["completions"] = completions
-            settings |= {option: options[option] for option in ("enabled", "replace", "scopes") if option in options}
+            for option in ("enabled", "replace"):
+                if option in options:
+                    settings[option] = _flag(of, option, options[option])
+            if "scopes" in options:
+                settings["scopes"] = _scopes(of, options["scopes"])
             # Schemas are left alone: the default of a parameter may well be infinite.
             checks.finite("", {option: options.get(option) for option in ("cache", "annotations", "size")})
             if "cache" in options:
@@ -284,8 +288,26 @@ def _given(options: D, *meant: str) -> D:
 
 
 def _known(kind: str, name: object, options: Any, known: type) -> None:
-    what = f"{kind} {json.dumps(name)}" if isinstance(name, str) and name else kind
+    what = f"{kind} {checks.shown(name)}" if isinstance(name, str) and name else kind
     if options.keys() - known.__annotations__.keys():
         checks.known_options(what, options, known)
     if options.get("name") == "":
         raise MisuseError(f'{kind} "name": expected a string that is not empty, got ""')
+
+
+def _flag(of: str, option: str, value: Any) -> bool:
+    flag = value.tolist() if hasattr(value, "tolist") else value  # numpy's
+    if not isinstance(flag, bool):
+        raise MisuseError(f'{of}: option "{option}": expected a boolean, got {checks.shown(value)}')
+    return flag
+
+
+def _scopes(of: str, scopes: object) -> list[str]:
+    """Scopes for the engine, which looks at each; as JSON bytes and the like would be other texts."""
+    if not isinstance(scopes, (list, tuple, set, frozenset)):
+        raise MisuseError(f'{of}: option "scopes": expected a list of strings, got {checks.shown(scopes)}')
+    listed = list(cast("Collection[object]", scopes))
+    for at, scope in enumerate(listed):
+        if not isinstance(scope, str):
+            raise MisuseError(f'{of}: option "scopes": [{at}]: expected a string, got {checks.shown(scope)}')
+    return cast("list[str]", listed)

@@ -132,7 +132,7 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
 def settings(host: Host, auth: object) -> dict[str, Any]:
     """A server's option `auth` as the engine takes it."""
     if not isinstance(auth, ServerAuth):
-        raise MisuseError(f"auth: expected a ServerAuth, got a {type(auth).__qualname__}")
+        raise MisuseError(f"auth: expected a ServerAuth, got {checks.type_of(auth)}")
     return auth.to_wire(host)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypedDict, cast
 
@@ -115,10 +114,12 @@ def define(
         raise MisuseError(f"tool: {function!r} has no name of its own; give it one with name=...")
     own = options.get("input_schema")
     if own is not None and not isinstance(cast("object", own), Mapping):
-        raise MisuseError(f"tool {json.dumps(name)}: inputSchema: expected a JSON Schema, got {checks.type_of(own)}")
+        raise MisuseError(f"tool {checks.shown(name)}: inputSchema: expected a JSON Schema, got {checks.type_of(own)}")
     given: object = options.get("output_schema", output)
     if given is not None and not isinstance(given, Mapping):
-        raise MisuseError(f"tool {json.dumps(name)}: outputSchema: expected a JSON Schema, got {checks.type_of(given)}")
+        raise MisuseError(
+            f"tool {checks.shown(name)}: outputSchema: expected a JSON Schema, got {checks.type_of(given)}"
+        )
     output = None if given is None else dict(cast("Mapping[str, Any]", given))
     values = {
         "name": name,

@@ -14,22 +14,30 @@ use templates::{FIRST, of};
 /// The longest name.
 const LONGEST: usize = 64;
 /// Names that mean something else to Cargo, npm, Python or Swift.
-const TAKEN: [&str; 16] = [
+const TAKEN: [&str; 24] = [
+    "any",
+    "aux",
     "build",
+    "con",
     "core",
     "deps",
     "examples",
     "favicon-ico",
+    "foundation",
+    "incremental",
     "main",
     "mcp",
     "node-modules",
+    "nul",
     "packages",
+    "prn",
     "proc-macro",
     "pytest",
     "self",
     "std",
     "swift",
     "test",
+    "testing",
     "tricorn",
 ];
 

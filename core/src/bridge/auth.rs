@@ -152,7 +152,7 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
             "keychain" => auth.store(FileStore::with_keychain()?),
             _ => {
                 let why = "expected \"memory\", \"file\" or \"keychain\"";
-                return Err(Error::misuse(format!("option \"auth\": \"store\": {why}, got {name:?}")));
+                return Err(Error::misuse(format!("option \"auth\": \"store\": {why}, got another string")));
             }
         },
         Some(Place::Directory(place)) => auth.store(FileStore::at(place.directory)),

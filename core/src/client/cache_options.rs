@@ -136,7 +136,7 @@ impl CacheOptions {
             Value::Bool(enabled) => return Ok(Self::default().enabled(enabled)),
             Value::Object(members) => members,
             other => {
-                let got = shortened(&other.to_string(), 60).into_owned();
+                let got = crate::options::type_of(&other);
                 return Err(Error::misuse(format!("expected true, false or an object, got {got}")));
             }
         };
@@ -196,7 +196,7 @@ mod tests {
             (r#"{"max_bytes": 0}"#, "\"cache\": \"max_bytes\": expected an integer of at least 1, got 0"),
             (r#"{"shared": "yes"}"#, "\"cache\": \"shared\": expected true or false, got \"yes\""),
             (r#"{"ttl": 5}"#, "\"cache\": unknown option \"ttl\", expected one of enabled"),
-            ("7", "\"cache\": expected true, false or an object, got 7"),
+            ("7", "\"cache\": expected true, false or an object, got a number"),
         ] {
             let error = cache(text).expect_err("wrong");
             assert!(error.message().contains(said), "{error}");

@@ -127,9 +127,8 @@ const MEMBERS: [&str; 8] = ["ttl", "scope", "discover", "tools", "prompts", "res
 fn take(members: &mut Map<String, Value>, name: &str) -> Result<CacheHints> {
     match members.shift_remove(name) {
         None | Some(Value::Null) => Ok(CacheHints::new()),
-        Some(value) => {
-            CacheHints::read(&value).map_err(|error| Error::misuse(format!("{name:?}: {}", error.message())))
-        }
+        Some(value) => CacheHints::read(&value)
+            .map_err(|error| Error::misuse(format!("{:?}: {}", crate::idiom::named(name), error.message()))),
     }
 }
 

@@ -51,15 +51,20 @@ impl Written {
 
     /// Gives it its name, in place of what has it.
     pub(super) fn keep(self, output: &Path) -> Outcome<()> {
-        // As any other file that is written, and not only for its owner.
-        #[cfg(unix)]
-        {
-            use std::os::unix::fs::PermissionsExt as _;
-            let mode = std::fs::Permissions::from_mode(0o644);
-            self.file.as_file().set_permissions(mode).map_err(|error| cannot("write", output, &error))?;
-        }
-        self.file.persist(output).map(drop).map_err(|error| cannot("write", output, &error.error))
+        keep(self.file, output)
     }
+}
+
+/// Gives a file its name, in place of what has it.
+pub(super) fn keep(file: NamedTempFile, output: &Path) -> Outcome<()> {
+    // As any other file that is written, and not only for its owner.
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = std::fs::Permissions::from_mode(0o644);
+        file.as_file().set_permissions(mode).map_err(|error| cannot("write", output, &error))?;
+    }
+    file.persist(output).map(drop).map_err(|error| cannot("write", output, &error.error))
 }
 
 fn write(files: &Files, file: &mut File) -> Outcome<()> {

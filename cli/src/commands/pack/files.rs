@@ -14,7 +14,7 @@ const MOST_FILES: usize = 50_000;
 const MOST_BYTES: u64 = 1 << 30;
 const DEEPEST: usize = 64;
 /// The part of a file that is looked at for a private key.
-const LOOKED_AT: u64 = 64 * 1024;
+const LOOKED_AT: u64 = 1 << 20;
 
 /// Files that are no part of what runs.
 const LEFT_OUT: &[&str] = &[
@@ -55,15 +55,18 @@ const LEFT_OUT: &[&str] = &[
 
 /// Files that have secrets in them by their names, whatever `.mcpbignore` says.
 const SECRET: &[&str] = &[
-    ".env",
-    ".env.*",
+    ".env*",
     "*.env",
+    ".dev.vars*",
+    "*.tfvars",
+    "*.tfstate*",
     "*.key",
     "*.p12",
     "*.pfx",
     "*.jks",
     "*.keystore",
     "*.kdbx",
+    "*.ppk",
     "id_rsa*",
     "id_dsa*",
     "id_ecdsa*",
@@ -76,6 +79,14 @@ const SECRET: &[&str] = &[
     ".pypirc",
     ".htpasswd",
     ".git-credentials",
+    ".pgpass",
+    ".my.cnf",
+    ".s3cfg",
+    ".boto",
+    ".vault-token",
+    ".docker",
+    ".mcp.json",
+    "mcp.json",
     ".dockercfg",
     ".ssh",
     ".aws",
@@ -89,6 +100,7 @@ const SECRET: &[&str] = &[
     "token.json",
     "tokens.json",
     "secrets.*",
+    "secrets/",
 ];
 
 /// Content of a file.
@@ -142,6 +154,11 @@ impl Files {
                 continue;
             };
             let shown = || path.strip_prefix(root).unwrap_or(&path).display().to_string();
+            // Such a name would be another path where the bundle is unpacked.
+            if name.contains(['\\', ':']) {
+                self.left_out.push(shown());
+                continue;
+            }
             let real = match path.canonicalize() {
                 Ok(real) if real.starts_with(root) => real,
                 _ => {
@@ -150,13 +167,14 @@ impl Files {
                 }
             };
             let is_folder = real.is_dir();
-            if depth == 0 && name == "server.json" && is_entry(&real) {
+            let is_environment = is_folder && real.join("pyvenv.cfg").is_file();
+            if is_environment || (name.ends_with(".json") && is_entry(&real)) {
                 continue;
             }
-            // The target of a link may be a secret, too.
-            let judged = match rules.judge(&real, is_folder) {
-                Judgement::Secret => Judgement::Secret,
-                _ => rules.judge(&path, is_folder),
+            // The target of a link, or a folder around it, may be a secret or left out, too.
+            let judged = match rules.judge_target(&real, is_folder) {
+                Judgement::Take => rules.judge(&path, is_folder),
+                other => other,
             };
             match judged {
                 Judgement::LeaveOut => continue,
@@ -180,6 +198,15 @@ impl Files {
                 self.add(inside, real)?;
             }
         }
+        Ok(())
+    }
+
+    /// Adds a file of a package that is a link to its sources in `root`, by the rules for a project's own files.
+    pub(super) fn linked(&mut self, root: &Path, place: String, path: PathBuf, rules: &Rules) -> Outcome<()> {
+        if rules.is_taken(root, &path) {
+            return self.add(place, path);
+        }
+        self.left_out.push(path.display().to_string());
         Ok(())
     }
 
@@ -241,7 +268,8 @@ pub(super) fn cannot(what: &str, path: &Path, error: &std::io::Error) -> Failure
     Failure::new(FAILED, format!("cannot {what} {}: {error}", path.display()))
 }
 
-fn has_private_key(path: &Path) -> bool {
+/// Returns true if a file looks as if it held a private key.
+pub(super) fn has_private_key(path: &Path) -> bool {
     let mut head = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut head));
     const LINE: &[u8] = b"PRIVATE KEY-----";
@@ -251,7 +279,7 @@ fn has_private_key(path: &Path) -> bool {
 }
 
 /// Returns true for an entry of the registry, which has the digest of the bundle in it.
-fn is_entry(path: &Path) -> bool {
+pub(super) fn is_entry(path: &Path) -> bool {
     const SCHEMAS: &[u8] = b"static.modelcontextprotocol.io/schemas/";
     let mut head = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut head));
@@ -265,21 +293,45 @@ enum Judgement {
 }
 
 /// Rules for what is packed.
-struct Rules {
+pub(super) struct Rules {
     ignored: Gitignore,
     secret: Gitignore,
 }
 
 impl Rules {
-    fn of(root: &Path) -> Outcome<Self> {
+    /// The rules of a project, with its own ones.
+    pub(super) fn of(root: &Path) -> Outcome<Self> {
+        Self::with(root, ".mcpbignore")
+    }
+
+    /// The rules of a folder, with those of a file in it.
+    pub(super) fn with(root: &Path, own: &str) -> Outcome<Self> {
         let mut ignored = builder(root, LEFT_OUT)?;
-        let own = root.join(".mcpbignore");
+        let own = root.join(own);
         if own.is_file()
             && let Some(error) = ignored.add(&own)
         {
             return Err(Failure::misuse(format!("{}: {error}", own.display())));
         }
         Ok(Self { ignored: built(&ignored)?, secret: built(&builder(root, SECRET)?)? })
+    }
+
+    /// Returns true for a file within `root` that is neither left out nor secret. Links are followed.
+    pub(super) fn is_taken(&self, root: &Path, path: &Path) -> bool {
+        path.canonicalize().is_ok_and(|real| {
+            real.starts_with(root)
+                && matches!(self.judge_target(&real, real.is_dir()), Judgement::Take)
+                && !(real.is_file() && has_private_key(&real))
+        })
+    }
+
+    /// The judgement of a path with the folders that it is in.
+    fn judge_target(&self, path: &Path, is_folder: bool) -> Judgement {
+        if self.secret.matched_path_or_any_parents(path, is_folder).is_ignore() {
+            return Judgement::Secret;
+        }
+        let ignored = self.ignored.matched_path_or_any_parents(path, is_folder).is_ignore();
+        if ignored { Judgement::LeaveOut } else { Judgement::Take }
     }
 
     fn judge(&self, path: &Path, is_folder: bool) -> Judgement {
@@ -325,6 +377,14 @@ mod tests {
             ("deploy/id_ed25519", "canary"),
             ("deploy/Server.KEY", "canary"),
             (".git/config", "canary"),
+            (".aws/credentials", "canary"),
+            (".envrc", "canary"),
+            (".docker/config.json", "canary"),
+            ("deploy/secrets/api", "canary"),
+            ("mcp.json", "canary"),
+            ("big.txt", &format!("{}-----BEGIN PRIVATE KEY-----", "x".repeat(100_000))),
+            ("env/pyvenv.cfg", "home = /usr/bin"),
+            ("env/lib/x.py", "x"),
             (".venv/lib/x.py", "x"),
             ("node_modules/a/index.js", "x"),
             ("pkg/__pycache__/x.pyc", "x"),
@@ -335,6 +395,10 @@ mod tests {
                 r#"{"$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"}"#,
             ),
             ("data/server.json", "{}"),
+            (
+                "dist/entry.json",
+                r#"{"$schema": "https://static.modelcontextprotocol.io/schemas/2025-12-11/server.schema.json"}"#,
+            ),
         ] {
             let path = root.join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -347,6 +411,9 @@ mod tests {
             std::os::unix::fs::symlink(&root, root.join("circle")).unwrap();
             std::os::unix::fs::symlink("server.py", root.join("same.py")).unwrap();
             std::os::unix::fs::symlink(".env", root.join("settings.txt")).unwrap();
+            std::os::unix::fs::symlink(".aws/credentials", root.join("login.txt")).unwrap();
+            std::os::unix::fs::symlink(".git/config", root.join("config.txt")).unwrap();
+            fs::write(root.join("a\\..\\b.txt"), "x").unwrap();
         }
         let mut files = Files::default();
         files.project(&root, "server").unwrap();
@@ -365,7 +432,7 @@ mod tests {
         let left: Vec<_> = files.left_out.iter().map(|path| path.replace('\\', "/")).collect();
         assert!(expected.iter().all(|path| left.contains(&(*path).to_owned())), "{left:?}");
         #[cfg(unix)]
-        for path in ["link.txt", "circle", "settings.txt"] {
+        for path in ["link.txt", "circle", "settings.txt", "login.txt", "mcp.json", "big.txt", ".envrc"] {
             assert!(left.contains(&path.to_owned()), "{left:?}");
         }
     }

@@ -9,11 +9,13 @@ mod python;
 mod schema;
 
 use std::collections::{BTreeMap, VecDeque};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tempfile::NamedTempFile;
 use tricorn::client::{Client, ClientOptions, Events, Handlers, Stderr, Target};
 
 use crate::arguments::Pack;
@@ -66,6 +68,13 @@ struct Start {
 
 /// Packs a server, asks it what it is, and tries the bundle.
 pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    if let Some(output) = pack.output.as_ref().filter(|path| path.extension().is_none_or(|ending| ending != "mcpb")) {
+        return Err(Failure::misuse(format!("-o {}: a bundle has the ending .mcpb", output.display())));
+    }
+    if let Some(place) = pack.server_json.as_ref().filter(|place| place.exists() && !files::is_entry(place)) {
+        let why = "it is there, and is no entry of the registry: name another file";
+        return Err(Failure::misuse(format!("--server-json {}: {why}", place.display())));
+    }
     let Source { found, code } = targets::source(&pack.target, &pack.connection, launcher, screen)?;
     if matches!(code, Code::Remote(_)) {
         if pack.output.is_some() || pack.server_json.is_none() {
@@ -113,10 +122,17 @@ pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome
         check(&written, &bundle, &facts, pack, screen)?;
     }
     let (bytes, sha256) = (written.bytes, written.sha256.clone());
+    // Both are written before one takes its place.
+    let beside = match (&mut entry, &pack.server_json) {
+        (Some(entry), Some(place)) => {
+            entry["packages"][0]["fileSha256"] = sha256.clone().into();
+            Some((draft(place, &pretty(entry)?)?, place))
+        }
+        _ => None,
+    };
     written.keep(&output)?;
-    if let (Some(entry), Some(place)) = (&mut entry, &pack.server_json) {
-        entry["packages"][0]["fileSha256"] = sha256.clone().into();
-        std::fs::write(place, pretty(entry)?).map_err(|error| cannot("write", place, &error))?;
+    if let Some((draft, place)) = beside {
+        archive::keep(draft, place)?;
     }
     if pack.json {
         screen.json(&json!({
@@ -128,6 +144,13 @@ pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome
         screen.print(&report(&output, bytes, &bundle, &manifest, pack));
     }
     Ok(0)
+}
+
+/// A file beside its place, which it takes when it is persisted.
+fn draft(place: &Path, text: &str) -> Outcome<NamedTempFile> {
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
+    let made = NamedTempFile::new_in(folder).and_then(|mut file| file.write_all(text.as_bytes()).map(|()| file));
+    made.map_err(|error| cannot("write", place, &error))
 }
 
 async fn remote(session: &Session, code: &Code, pack: &Pack) -> Outcome<u8> {
@@ -203,7 +226,11 @@ fn own_files(project: &Project, file: &Path, files: &mut Files) -> Outcome<Strin
     let inside = file.strip_prefix(&root).ok().map(|path| path.to_string_lossy().replace('\\', "/"));
     let place = inside.map(|inside| format!("server/{inside}")).unwrap_or_default();
     if !files.all.contains_key(&place) {
-        return Err(Failure::misuse(format!("{} is left out itself: look at .mcpbignore", file.display())));
+        let why = match files::has_private_key(&file) {
+            true => "it looks as if it held a private key, and is left out",
+            false => "it is left out itself: look at .mcpbignore",
+        };
+        return Err(Failure::misuse(format!("{}: {why}", file.display())));
     }
     Ok(place)
 }

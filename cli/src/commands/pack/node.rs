@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use super::files::{Files, builder, built, cannot};
+use super::files::{Files, Rules, builder, built, cannot};
 use super::project::Project;
 use super::{Bundle, Start};
 use crate::failure::{Failure, Outcome};
@@ -159,11 +159,15 @@ fn copy(package: &Package, files: &mut Files) -> Outcome<()> {
     if is_installed {
         return files.installed(&package.real, &package.place, &|_, _| true);
     }
+    let own = if package.real.join(".npmignore").is_file() { ".npmignore" } else { ".gitignore" };
     let listed = package.about["files"].as_array();
+    // The list of files counts more than what is ignored.
+    let safe = Rules::with(&package.real, if listed.is_some() { ".mcpbignore" } else { own })?;
     let Some(listed) = listed else {
         let rules = built(&builder(&package.real, &[".git", "target", "*.log", "test", "tests"])?)?;
-        return files
-            .installed(&package.real, &package.place, &|path, is_folder| !rules.matched(path, is_folder).is_ignore());
+        return files.installed(&package.real, &package.place, &|path, is_folder| {
+            !rules.matched(path, is_folder).is_ignore() && safe.is_taken(&package.real, path)
+        });
     };
     let anchored: Vec<_> = listed
         .iter()
@@ -184,7 +188,9 @@ fn copy(package: &Package, files: &mut Files) -> Outcome<()> {
         .collect();
     files.installed(&package.real, &package.place, &|path, is_folder| {
         let is_listed = rules.matched_path_or_any_parents(path, is_folder).is_ignore();
-        is_listed || (is_folder && ways.iter().any(|way| way.starts_with(path) || path.starts_with(way)))
+        let is_wanted =
+            is_listed || (is_folder && ways.iter().any(|way| way.starts_with(path) || path.starts_with(way)));
+        is_wanted && safe.is_taken(&package.real, path)
     })
 }
 
@@ -234,6 +240,32 @@ mod tests {
             (version("node_modules/c"), version("node_modules/b/node_modules/c")),
             (&json!("1.0.0"), &json!("2.0.0"))
         );
+    }
+
+    #[test]
+    fn a_linked_package_without_a_list_leaves_out_secrets_and_what_is_ignored() {
+        let dir = tempfile::tempdir().unwrap();
+        let real = dir.path().canonicalize().unwrap().join("sources");
+        for (path, text) in [
+            ("package.json", "{}"),
+            ("index.js", "x"),
+            (".gitignore", "local/\n"),
+            ("local/x", "canary"),
+            ("prod.env", "canary"),
+            (".aws/credentials", "canary"),
+            ("k.pem", "-----BEGIN PRIVATE KEY-----"),
+        ] {
+            write(&real.join(path), text);
+        }
+        #[cfg(unix)]
+        {
+            write(&dir.path().join("outside"), "canary");
+            std::os::unix::fs::symlink(dir.path().join("outside"), real.join("link.txt")).unwrap();
+        }
+        let mut files = Files::default();
+        copy(&Package { real, place: "node_modules/x".into(), about: json!({"name": "x"}) }, &mut files).unwrap();
+        let places: Vec<_> = files.all.keys().map(String::as_str).collect();
+        assert_eq!(places, ["node_modules/x/index.js", "node_modules/x/package.json"]);
     }
 
     #[test]

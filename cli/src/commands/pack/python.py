@@ -1,6 +1,6 @@
 # The program by which `tricorn pack` asks an interpreter which of its installed distributions a server needs.
 import ast
-import importlib.machinery
+import importlib.util
 import json
 import os
 import platform
@@ -9,7 +9,7 @@ import sys
 from importlib import metadata
 
 given = json.load(sys.stdin)
-found, missing = [], set()
+found, linked_files, missing = [], [], set()
 
 
 def plain(name):
@@ -29,10 +29,13 @@ def imports(path):
             yield node.module.split(".")[0]
 
 
-def required(text):
-    """The name of a requirement, unless it belongs to an extra."""
-    name = re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)", text)
-    return name and not re.search(r"\bextra\s*==", text) and plain(name.group(1))
+def required(text, extras=()):
+    """The name of a requirement and its extras; None for one that belongs to another extra."""
+    name = re.match(r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?", text)
+    of = re.search(r"\bextra\s*==\s*[\"']([^\"']*)[\"']", text)
+    if not name or (of and plain(of.group(1)) not in extras):
+        return None
+    return plain(name.group(1)), frozenset(plain(extra.strip()) for extra in (name.group(2) or "").split(",") if extra)
 
 
 installed = {}
@@ -63,38 +66,45 @@ for path in given["files"]:
         if module in sys.stdlib_module_names or module in given["local"] or module == "__future__":
             continue
         names = owners.get(module) or ([linked[module]] if module in linked else [])
-        wanted += [plain(name) for name in names]
+        wanted += [(plain(name), frozenset()) for name in names]
         if not names:
             missing.add(module)
 
-needed, todo = {}, [name for name in wanted if name]
+needed, asked, todo = {}, set(), [one for one in wanted if one]
 while todo:
-    name = todo.pop()
-    if name in needed or name not in installed:
+    name, extras = one = todo.pop()
+    if one in asked or name not in installed:
         continue
+    asked.add(one)
     needed[name] = installed[name]
-    todo += filter(None, map(required, installed[name].requires or []))
+    todo += filter(None, (required(text, extras) for text in installed[name].requires or []))
 
 # Files of this machine, and of no use elsewhere.
 OWN = {"direct_url.json", "INSTALLER", "REQUESTED", "RECORD"}
 
 
-def add(place, path):
+def add(place, path, root=None):
     if "__pycache__" not in place.split("/") and not place.endswith((".pyc", ".pth")) and os.path.isfile(path):
-        found.append([place, os.path.abspath(path)])
+        if root is None:
+            found.append([place, os.path.abspath(path)])
+        else:
+            linked_files.append([place, os.path.abspath(path), os.path.abspath(root)])
 
 
 def add_module(module):
-    spec = importlib.machinery.PathFinder.find_spec(module)
+    try:
+        spec = importlib.util.find_spec(module)
+    except (ImportError, ValueError):
+        spec = None
     if spec is None:
         return missing.add(module)
     for folder in spec.submodule_search_locations or []:
         for base, _, files in os.walk(folder):
             for file in files:
                 inside = os.path.relpath(os.path.join(base, file), os.path.dirname(folder))
-                add(inside.replace(os.sep, "/"), os.path.join(base, file))
+                add(inside.replace(os.sep, "/"), os.path.join(base, file), folder)
     if spec.submodule_search_locations is None:
-        add(os.path.basename(spec.origin), spec.origin)
+        add(os.path.basename(spec.origin), spec.origin, os.path.dirname(spec.origin))
 
 
 for name, distribution in sorted(needed.items()):
@@ -113,6 +123,7 @@ json.dump(
         "machine": platform.machine().lower(),
         "distributions": [f"{one.metadata['Name']} {one.version}" for _, one in sorted(needed.items())],
         "files": sorted(found),
+        "linked": sorted(linked_files),
         "missing": sorted(missing),
     },
     sys.stdout,

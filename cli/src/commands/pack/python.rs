@@ -1,5 +1,6 @@
 //! Bundles of Python servers: the project, and the distributions of its environment that it needs.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -7,7 +8,7 @@ use std::process::{Command, Stdio};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::files::{Content, Files, sorted};
+use super::files::{Content, Files, Rules, cannot, sorted};
 use super::project::Project;
 use super::{Bundle, Start};
 use crate::failure::{FAILED, Failure, Outcome};
@@ -25,6 +26,8 @@ struct Said {
     machine: String,
     distributions: Vec<String>,
     files: Vec<(String, PathBuf)>,
+    /// Files of distributions that are links to their sources, with the folder of these.
+    linked: Vec<(String, PathBuf, PathBuf)>,
     missing: Vec<String>,
 }
 
@@ -36,6 +39,16 @@ pub(super) fn bundle(interpreter: &Path, file: &Path, name: Option<&str>) -> Out
     let said = ask(interpreter, file, &project, &files)?;
     for (place, path) in said.files {
         files.add(format!("lib/{place}"), path)?;
+    }
+    let mut rules = BTreeMap::new();
+    for (place, path, folder) in said.linked {
+        let root = folder.canonicalize().map_err(|error| cannot("read", &folder, &error))?;
+        if !rules.contains_key(&root) {
+            rules.insert(root.clone(), Rules::of(&root)?);
+        }
+        if let Some(rules) = rules.get(&root) {
+            files.linked(&root, format!("lib/{place}"), path, rules)?;
+        }
     }
     files.text("run.py", program(&own, name.unwrap_or_default())?);
     let compiled = compiled(&files);
