@@ -138,6 +138,9 @@ export declare class HttpEndpoint {
 
 export declare function version(): string;
 
+/** Runs the command `tricorn`, and returns the status to end the process with. */
+export declare function command(arguments: Array<string>, node: string): number;
+
 /** Throws what is wrong with the schema of a form. */
 export declare function checkForm(schema: string): void;
 /** Throws what is wrong with the pages that a user is to visit. */

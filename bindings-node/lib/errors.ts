@@ -83,13 +83,11 @@ export class RpcError extends TricornError {
    */
   constructor(code: number, message: string, data?: unknown) {
     if (!Number.isSafeInteger(code)) {
-      const got = typeof code === "object" ? "an object" : JSON.stringify(code)?.slice(0, 60);
+      const got = typeof code === "string" ? JSON.stringify(code).slice(0, 60) : plain(code);
       throw new MisuseError(`RpcError: code: expected an integer of at most 53 bits, such as -32602, got ${got}`);
     }
     if (typeof message !== "string") {
-      throw new MisuseError(
-        `RpcError: message: expected a string, got ${typeof message === "object" ? "an object" : String(message).slice(0, 60)}`,
-      );
+      throw new MisuseError(`RpcError: message: expected a string, got ${plain(message)}`);
     }
     super("rpc", message);
     this.code = code;
@@ -406,4 +404,11 @@ export function native<T>(call: () => T): T {
     }
     throw error;
   }
+}
+
+/** A value for a message, without what may be secret or long in it. */
+function plain(value: unknown): string {
+  if (typeof value === "string" || typeof value === "function") return `a ${typeof value}`;
+  if (value === null || typeof value !== "object") return String(value);
+  return "an object";
 }

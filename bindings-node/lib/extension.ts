@@ -6,7 +6,7 @@ import { MisuseError } from "./errors.js";
 import { type AnyFunction, type Home, invalidParams, Runner, validated } from "./handler.js";
 import { addon, handle, register } from "./host.js";
 import { toJson } from "./json.js";
-import { checkNames, checkTypes } from "./options.js";
+import { checkNames, checkTypes, shown } from "./options.js";
 import { checkSchema, isStandard, type JsonSchema, type Schema, toJsonSchema } from "./schema.js";
 import type { Arguments } from "./tool.js";
 
@@ -75,7 +75,8 @@ export class Extension<State = unknown> {
 
   /** @param settings an object; default `{}` */
   constructor(id: string, settings: Readonly<Record<string, unknown>> = {}) {
-    checkTypes("Extension", ["id", id, "string"]);
+    const given: unknown = id;
+    if (typeof given !== "string") throw new MisuseError(`extension "id": expected a string, got ${shown(given)}`);
     this.id = id;
     this.settings = settings;
   }

@@ -298,8 +298,8 @@ function filterOf(asked: Omit<ListenOptions, "signal">): object {
 
 function idOf(task: string | TaskHandle): string {
   const id: unknown = typeof task === "object" && task !== null ? task.id : task;
-  checkTypes("listen", ["tasks", id, "string"]);
-  return id as string;
+  if (typeof id !== "string") throw new MisuseError(`listen: tasks: expected a task's id, got ${shown(id)}`);
+  return id;
 }
 
 /** The members of extensions of which anything is wanted. */

@@ -7,6 +7,7 @@ import { MisuseError, native } from "./errors.js";
 import { type AnyFunction, addOptions, type Home, type Runner } from "./handler.js";
 import { type Handler, warn } from "./host.js";
 import type { Kind } from "./kind.js";
+import { shown } from "./options.js";
 import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
 import {
   type AnyResourceOptions,
@@ -99,6 +100,10 @@ export abstract class Offer<State> {
     body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
   ): this;
   resource(uri: string, ...rest: [unknown, unknown?]): this {
+    const where: unknown = uri;
+    if (typeof where !== "string" || where === "") {
+      throw new MisuseError(`resource "uri": expected a string that is not empty, got ${shown(where)}`);
+    }
     const [given, body] = rest.length >= 2 ? (rest as [AnyResourceOptions, unknown]) : [{}, rest[0]];
     const second: unknown = given;
     if (typeof second === "string" && !uri.includes(":") && second.includes(":")) {

@@ -192,7 +192,8 @@ export function checkShapes(what: string, options: object, shapes: Readonly<Reco
     const odd: unknown[] = Array.isArray(value) ? value.filter((one) => typeof one !== "string") : [];
     const got = shape === "list of strings" && odd.length > 0 ? `${typeOf(odd[0])} in it` : typeOf(value);
     const expected = DURATIONS.has(name) ? "a number of milliseconds" : `${shape === "object" ? "an" : "a"} ${shape}`;
-    throw new MisuseError(`${what}: ${name}: expected ${expected}, got ${got}`);
+    const fix = typeof value === "string" && /scope/i.test(`${what}${name}`) ? ": split it" : "";
+    throw new MisuseError(`${what}: ${name}: expected ${expected}, got ${got}${fix}`);
   }
 }
 

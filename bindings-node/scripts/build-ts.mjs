@@ -3,11 +3,12 @@
 //
 //   core.js          all of the code but tricorn/otel, in one file: a program loads two files, and not sixty
 //   index.js, ...    the entry points, which give what is in core.js, so that all of them share its classes
+//   command.js       the command `tricorn`
 //   *.d.ts, *.map    the types of each source file, and the places in lib/ that they and core.js come from
 //   cjs/             the same entry points and types for programs in the form of CommonJS
 
 import { spawnSync } from "node:child_process";
-import { copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, copyFileSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -92,6 +93,12 @@ async function code() {
   writeFileSync(join(cjs, "package.json"), '{ "type": "commonjs" }\n');
 }
 
+/** The package's `bin`, which needs the compiled module alone: a file of its own, so that it starts at once. */
+async function command() {
+  await build({ ...options, entryPoints: [join(lib, "command.ts")] });
+  chmodSync(join(dist, "command.js"), 0o755);
+}
+
 /** Apart from the rest, as its dependency is loaded by those alone who import it. It has no class and no state. */
 async function otel() {
   const own = { ...options, entryPoints: [join(lib, "otel.ts")] };
@@ -137,4 +144,5 @@ mkdirSync(dist, { recursive: true });
 sweep();
 types();
 await code();
+await command();
 typesOfCommonJs();

@@ -24,6 +24,15 @@ pub fn version() -> &'static str {
     tricorn::bridge::version()
 }
 
+/// Runs the command `tricorn`, and returns the status to end the process with. Ctrl-C is its own from then on.
+#[napi(catch_unwind)]
+pub fn command(arguments: Vec<String>, node: String) -> u8 {
+    let mut launcher = tricorn_cli::Launcher::new();
+    launcher.package = Some("node".to_owned());
+    launcher.node = Some(node.into());
+    tricorn_cli::main(arguments.into_iter().map(Into::into).collect(), launcher)
+}
+
 /// Throws what is wrong with the schema of a form.
 #[napi(catch_unwind)]
 pub fn check_form(schema: String) -> error::Result<()> {

@@ -334,7 +334,7 @@ test("wrong options are named before anybody is asked", async (t) => {
     [{ identity: { tokenEndpoint: "https://idp/", cliendId: "x" } }, /did you mean "clientId"/],
     [{ redirectUri: "http://localhost:9/" }, /"redirectUri" and "callback" go together/],
     [{ redirectUri: "http://example.com/", callback: () => "" }, /https/],
-    [{ store: "disk" }, /"store": expected "memory", "file" or "keychain", got "disk"/],
+    [{ store: "disk" }, /"store": expected "memory", "file" or "keychain", got another string/],
     [{ store: {} }, /it has no function "load"/],
     [{ loginTimeout: Number.NaN }, /auth: loginTimeout: expected a finite number of milliseconds/],
     [{ grant: "clientCredentials" }, /grant: expected one of authorization_code, client_credentials/],

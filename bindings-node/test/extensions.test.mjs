@@ -299,7 +299,7 @@ test("what is wrong is named when the extension is made or added", () => {
   };
   const own = () => new Extension("com.example/other");
   const handler = () => ({});
-  refused(() => new Extension(7), /^Extension: id: expected a string, got 7$/);
+  refused(() => new Extension(7), /^extension "id": expected a string, got 7$/);
   refused(() => own().method(7, handler), /^extension "com\.example\/other": name: expected a string, got 7$/);
   refused(() => own().method("a"), /^extension "com\.example\/other": "a": expected the function that answers it$/);
   refused(() => own().method("a", handler, { shema: {} }), /unknown option "shema", did you mean "schema"\?/);
@@ -318,7 +318,7 @@ test("what is wrong is named when the extension is made or added", () => {
   added(own().notification("x", "m"), /"x": expected the name of a notification/);
   added(own().notification(FOUND, "m"), /is there already/);
   added(own().notification("notifications/x", "taskIds"), /"taskIds" is no name for a member/);
-  refused(() => new Server("x", { extensions: search() }), /^extensions: expected a list of extensions, got \{/);
+  refused(() => new Server("x", { extensions: search() }), /^extensions: expected a list of extensions, got an object/);
   refused(() => new Server("x", { extensions: ["a"] }), /^extension: expected an Extension$/);
   refused(() => new Server("x", { extension: [] }), /unknown option "extension", did you mean "extensions"\?/);
   const app = server();

@@ -326,7 +326,7 @@ test("context: arguments of the wrong type are named", async () => {
       "MisuseError: progress: message: expected a string, got 5",
       "MisuseError: log: level: expected a string, got 20",
       "MisuseError: log: logger: expected a string, got 5",
-      "MisuseError: setStatus: message: expected a string, got {}",
+      "MisuseError: setStatus: message: expected a string, got an object",
       "MisuseError: require: capability: expected a string, got 1",
       "MisuseError: notify: method: expected a string, got 1",
       'MisuseError: setEnabled: enabled: expected a boolean, got "yes"',

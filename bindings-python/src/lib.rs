@@ -13,6 +13,9 @@ mod server;
 mod wake;
 
 use pyo3::prelude::*;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use tricorn_cli::Launcher;
 
 /// The version of the engine, which is the version of this package.
 #[pyfunction]
@@ -74,6 +77,19 @@ fn write_stderr(text: &str) -> PyResult<()> {
     })
 }
 
+/// Runs the command `tricorn`, and returns the status to end the process with.
+///
+/// Ctrl-C is its own from then on.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<OsString>, interpreter: Option<PathBuf>) -> PyResult<u8> {
+    local::guarded(|| {
+        let mut launcher = Launcher::new();
+        launcher.package = Some("python".to_owned());
+        launcher.python = interpreter;
+        Ok(py.detach(|| tricorn_cli::main(arguments, launcher)))
+    })
+}
+
 // Builds without the GIL are tested by nobody: there the interpreter switches it on for this module, and says so.
 #[pymodule(gil_used = true)]
 mod _core {
@@ -82,7 +98,7 @@ mod _core {
 
     #[pymodule_export]
     use super::{
-        check_form, check_pages, client::Client, give_back_streams, group::ClientGroup, host::Bridge,
+        check_form, check_pages, client::Client, command, give_back_streams, group::ClientGroup, host::Bridge,
         http::HttpEndpoint, is_safe_icon, local::forks, server::Server, split_command, unknown_option, version,
         write_stderr,
     };

@@ -90,7 +90,7 @@ def test_secrets_are_in_no_repr() -> None:
 @pytest.mark.parametrize(
     ("auth", "names"),
     [
-        ({"issuer": "https://login.example.com"}, "auth: expected a ServerAuth, got a dict"),
+        ({"issuer": "https://login.example.com"}, "auth: expected a ServerAuth, got an object"),
         (ServerAuth(), 'expected one of "issuer", "introspection" and "verifier"'),
         (ServerAuth(issuer="https://a.example", verifier=reads), 'expected one of "issuer"'),
         (ServerAuth(verifier="reads"), "verifier: expected a function"),  # type: ignore[arg-type]

@@ -282,7 +282,7 @@ async def test_a_synchronous_client_keeps_it_there_too(tmp_path: Path) -> None:
         ({"store": {}}, 'cache: store: expected a CacheStore: it has no function "set"'),
         ({"store": "redis://localhost"}, 'cache: store: expected a CacheStore: it has no function "get"'),
         (DictCache(), 'cache: this DictCache is a store; give it as cache={"store": ...}'),
-        (object(), 'option "cache": expected true, false or an object, got <object'),
+        (object(), 'option "cache": expected true, false or an object, got an object'),
         ({"stor": DictCache()}, 'cache: unknown option "stor", did you mean "store"?'),
         ({"zzz": DictCache()}, 'cache: unknown option "zzz", expected one of enabled, max_entries, '),
         ({1: True}, 'cache: unknown option "1", expected one of enabled, '),

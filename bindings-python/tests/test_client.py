@@ -110,7 +110,8 @@ async def test_targets_that_cannot_be_reached() -> None:
     with pytest.raises(TransportError):
         await connect(["/nonexistent/program"])
     for nothing in ([], 123, None, b"server", object()):
-        with pytest.raises(MisuseError, match=re.escape(f"cannot connect to {nothing!r}: expected a URL")):
+        shown = "bytes" if isinstance(nothing, bytes) else repr(nothing)
+        with pytest.raises(MisuseError, match=re.escape(f"cannot connect to {shown}: expected a URL")):
             connect(nothing)  # type: ignore[arg-type]
     for text, scheme in (("htps://x/mcp", "htps"), ("ftp://x/mcp.json", "ftp"), ("file:///mcp.json", "file")):
         with pytest.raises(MisuseError, match=f'the scheme is "{scheme}", expected http://, https:// or unix:'):

@@ -106,7 +106,7 @@ async def test_what_is_malformed_is_as_if_it_were_not_there(app: Server, revisio
             (TraceContext("junk"), '"traceparent": expected'),
             (TraceContext(tracestate="a=1"), 'a "traceparent" beside it'),
             ({"traceParent": "x"}, '"traceParent": expected one of'),
-            ("junk", "expected a TraceContext or a mapping"),
+            ("junk", "trace context: expected an object"),
         ):
             with pytest.raises(MisuseError, match=part):
                 await client.call_tool("seen", trace_context=wrong)  # type: ignore[arg-type]

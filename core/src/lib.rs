@@ -15,7 +15,7 @@
 //! A server on standard streams needs `default-features = false, features = ["stdio"]`.
 #![cfg_attr(
     not(all(feature = "http", feature = "stdio", feature = "files")),
-    allow(dead_code, unused_imports, unused_variables, unfulfilled_lint_expectations)
+    allow(dead_code, unreachable_pub, unused_imports, unused_variables, unfulfilled_lint_expectations)
 )]
 
 pub mod apps;

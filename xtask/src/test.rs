@@ -266,8 +266,9 @@ fn windows() -> Job {
 /// Returns the jobs that test a language's programs from outside, and do not build anything. Only the first language
 /// runs the scenarios that are expected to fail in all of them: that takes a minute, and shows which entries are stale.
 fn jobs(lang: Lang, first: bool) -> Vec<Job> {
-    let steps = steps::contract(lang)
+    let steps = steps::commands(lang)
         .into_iter()
+        .chain(steps::contract(lang))
         .map(|step| Job { name: step.name.clone(), what: Box::new(move || run_step(step)) });
     let name = format!("{lang} quickstart");
     let quickstart = Job { name: name.clone(), what: Box::new(move || run_call(&name, || Ok(quickstart(lang)))) };

@@ -14,6 +14,7 @@ __all__ = [
     "Server",
     "check_form",
     "check_pages",
+    "command",
     "forks",
     "give_back_streams",
     "is_safe_icon",
@@ -25,6 +26,9 @@ __all__ = [
 
 def version() -> str:
     """The version of the engine, which is the version of this package."""
+
+def command(arguments: list[str], interpreter: str | None) -> int:
+    """Runs the command `tricorn`, and returns the status to end the process with."""
 
 def check_form(schema: bytes | str) -> None:
     """Raises what is wrong with the schema of a form."""

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast, runtime_checkable
 from . import asked
 from .errors import MisuseError, TransportError
 from .host import CLOSING, Host, looked_at
+from .values import type_of
 
 OPTION = "http_transport"
 PIECE = 64 * 1024
@@ -386,7 +387,7 @@ def _pairs(headers: object) -> list[tuple[str, str]]:
         for part in pair:
             if not isinstance(part, str):
                 fix = "; give its .decode()" if isinstance(part, bytes) else ""
-                raise MisuseError(f"{wrong}, got a {type(part).__qualname__}{fix}")
+                raise MisuseError(f"{wrong}, got {type_of(part)}{fix}")
     return cast("list[tuple[str, str]]", pairs)
 
 

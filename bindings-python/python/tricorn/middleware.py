@@ -153,7 +153,7 @@ def wrap(core: Wrapped, host: Host, middleware: object) -> None:
 def wrap_all(core: Wrapped, host: Host, middleware: object) -> None:
     """Puts several around, the first outermost."""
     if isinstance(middleware, (str, Builtin)) or callable(middleware) or not isinstance(middleware, Iterable):
-        raise MisuseError(f"middleware: expected a list, got {middleware!r}")
+        raise MisuseError(f"middleware: expected a list, got {checks.shown(middleware)}")
     for one in cast("Iterable[object]", middleware):
         wrap(core, host, one)
 

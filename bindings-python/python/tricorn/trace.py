@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 
 from .errors import MisuseError
+from .values import shown
 
 if TYPE_CHECKING:
     from .host import Host
@@ -60,7 +61,7 @@ def told(trace: object) -> dict[str, Any]:
         return members
     if isinstance(trace, Mapping):
         return dict(trace)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-    raise MisuseError(f"trace_context: expected a TraceContext or a mapping, got {trace!r}")
+    raise MisuseError(f"trace context: expected an object, got {shown(trace)}")
 
 
 def source_of(given: TraceSource | None, middleware: object) -> TraceSource | None:

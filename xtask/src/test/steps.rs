@@ -64,6 +64,24 @@ fn cargo_tests() -> Command {
     tests
 }
 
+/// The command `tricorn` as a language's package has it.
+pub(super) fn commands(lang: Lang) -> Vec<Step> {
+    match lang {
+        Lang::Rust => vec![inspect(), doctor()],
+        Lang::Python => vec![command("python", &[place::target("package/python/venv/bin/tricorn")])],
+        Lang::Node => vec![command("node", &["node".into(), place::root().join("bindings-node/dist/command.js")])],
+        Lang::Swift => Vec::new(),
+    }
+}
+
+/// The suite of the command, against that of a package.
+fn command(lang: &str, words: &[std::path::PathBuf]) -> Step {
+    let mut tests = cargo_tests();
+    tests.args(["--test", "command"]);
+    tests.env("TRICORN_COMMAND", words.iter().map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" "));
+    step(&format!("{lang} command"), tests, 15, Reader::Cargo)
+}
+
 fn rust_compiled() -> Vec<Step> {
     let check = |name: &str, args: &[&str], minutes| step(name, tool::cargo(args), minutes, Reader::Status);
     let mut docs = tool::cargo(&["doc", "--release", "--no-deps", "--package", "tricorn"]);
@@ -86,7 +104,7 @@ fn rust() -> Vec<Step> {
     let mut tests = cargo_tests();
     // Two minutes of fuzzing for all its targets, the same inputs each time.
     tests.env("TRICORN_FUZZ_SECONDS", "7");
-    vec![step("rust cargo test", tests, 30, Reader::Cargo), inspect(), no_runtime(), deny()]
+    vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
 }
 
 /// The page of `tricorn inspect`, in a browser without a screen.
@@ -98,6 +116,16 @@ fn inspect() -> Step {
     tests.env("TRICORN_COMMAND", place::built("tricorn"));
     tests.env("TRICORN_EVERYTHING", place::built("example-everything"));
     step(NAME, tests, 10, Reader::Tap)
+}
+
+/// `tricorn doctor` with the servers that have one fault each.
+fn doctor() -> Step {
+    let mut tests =
+        program(tool::venv("python"), &["-m", "pytest", "-q", "-ra", "--color=no", "-p", "no:cacheprovider"]);
+    tests.arg("tests/doctor/test_doctor.py");
+    tests.env("TRICORN_COMMAND", place::built("tricorn"));
+    tests.env("TRICORN_EVERYTHING", place::built("example-everything"));
+    step("rust doctor", tests, 15, Reader::Pytest)
 }
 
 /// The protocol needs no runtime: without features there is none in the graph.
