@@ -103,7 +103,7 @@ log: { type: stdout, format: pretty, level: warn }
 function path() {
   const bin = join(place, "bin");
   mkdirSync(bin);
-  const programs = { node: process.execPath, npm: which("npm"), sh: which("sh") };
+  const programs = { node: process.execPath, npm: which("npm"), npx: which("npx"), sh: which("sh") };
   for (const [name, file] of Object.entries(programs)) symlinkSync(file, join(bin, name));
   for (const name of ["cargo", "rustc", "cc"]) assert.equal(which(name, bin), undefined);
   return bin;
@@ -176,6 +176,9 @@ async function npm(world) {
   said("npm, node: a module");
   await answers(one, ...node("program.cjs"));
   said("npm, node: a program in the form of CommonJS");
+  const called = await must("npx", ["tricorn", "call", "server.mjs", "add", "a:=1", "b:=2"], one);
+  assert.equal(called.stdout, "3\n");
+  said("npx tricorn call server.mjs add a:=1 b:=2");
   return one;
 }
 

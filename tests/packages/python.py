@@ -132,6 +132,10 @@ def main() -> None:
             answer = run([python, "call.py"]).stdout.strip()
             took = time.monotonic() - start
         assert answer == "3", answer
+        command = str(work / "venv" / "bin" / "tricorn")
+        for words in ([command], [python, "-m", "tricorn"]):
+            called = run([*words, "call", "server.py", "add", "a=1", "b=2"]).stdout
+            assert called == "3\n", called
         listed = run([python, "-m", "pip", "list", "--format=freeze"]).stdout.split()
         found = {line.split("==")[0].lower() for line in listed} - {"pip", "setuptools", "wheel"}
         assert found == EXPECTED, found
