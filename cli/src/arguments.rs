@@ -357,6 +357,9 @@ pub(crate) struct Run {
     /// Serves HTTP there; a part may be left out, of 127.0.0.1:8000
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8000", require_equals = false)]
     pub(crate) http: Option<String>,
+    /// Restarts the server when its code changes; clients stay connected
+    #[arg(long)]
+    pub(crate) reload: bool,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }

@@ -1,13 +1,16 @@
 //! The side behind a bridge: one server, or those of a configuration file as one.
 
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
 use serde_json::{Map, Value, json};
-use tricorn::client::{Client, ClientGroup, ClientOptions, Handlers, Servers};
+use tricorn::client::{Client, ClientGroup, ClientOptions, Events, Handlers, Servers};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{CallOptions, Error, Result};
 
 use crate::failure::{Failure, Outcome, UNREACHABLE};
-use crate::output::Screen;
+use crate::output::{Screen, shown};
 use crate::targets::{Found, Reach};
 
 /// A connection, or several.
@@ -23,6 +26,39 @@ pub(super) struct Facts {
     pub(super) title: Option<String>,
     pub(super) instructions: Option<String>,
     pub(super) has: Box<dyn Fn(&str) -> bool>,
+}
+
+/// Lines of standard error that are kept of a server until it is connected.
+const OPENING: usize = 50;
+
+/// The last lines of a server's standard error.
+#[derive(Clone, Default)]
+struct Heard(Arc<Mutex<VecDeque<String>>>);
+
+impl Heard {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Events for Heard {
+    fn stderr(&self, line: &str) {
+        let mut lines = self.lock();
+        if lines.len() == OPENING {
+            lines.pop_front();
+        }
+        lines.push_back(line.to_owned());
+    }
+}
+
+impl Facts {
+    /// The same of a server that may have tools, resources, prompts and completions when it is started anew.
+    pub(super) fn with_lists(mut self) -> Self {
+        const LISTS: [&str; 4] = ["tools", "resources", "prompts", "completions"];
+        let has = self.has;
+        self.has = Box::new(move |path| LISTS.contains(&path) || has(path));
+        self
+    }
 }
 
 impl Behind {
@@ -41,10 +77,15 @@ impl Behind {
         }
     }
 
-    /// Connects for a moment, and says what could not be connected.
+    /// Connects for a moment, and says what could not be connected, with the last lines of its standard error.
     pub(super) async fn scout(found: &Found, options: &ClientOptions, screen: &Screen) -> Outcome<Self> {
-        let behind = Self::connect(&found.reach, options, |_| Handlers::new()).await;
-        let behind = behind.map_err(|error| Failure::connecting(&found.name, &error))?;
+        let heard = Heard::default();
+        let hears = heard.clone();
+        let behind = Self::connect(&found.reach, options, move |_| Handlers::new().events(hears.clone())).await;
+        let behind = behind.map_err(|error| {
+            heard.lock().iter().for_each(|line| screen.line(&shown(line)));
+            Failure::connecting(&found.name, &error)
+        })?;
         if let Self::Many(group) = &behind {
             let failures = group.failures();
             if let Some((name, error)) = failures.iter().next().filter(|_| failures.len() == group.names().len()) {
@@ -91,6 +132,27 @@ impl Behind {
                 has: Box::new(move |path| path != "resources.subscribe" && has(path)),
             },
         }
+    }
+
+    /// Returns the definitions of a kind; none where it has no such list, or that fails.
+    pub(super) async fn list(&self, kind: Kind) -> Vec<Map<String, Value>> {
+        let Self::One(client) = self else { return Vec::new() };
+        let capability = match kind {
+            Kind::Tool => "tools",
+            Kind::Prompt => "prompts",
+            _ => "resources",
+        };
+        if !client.capabilities().has(capability) {
+            return Vec::new();
+        }
+        let listed = match kind {
+            Kind::Tool => client.list_tools().await,
+            Kind::Prompt => client.list_prompts().await,
+            Kind::Resource => client.list_resources().await,
+            Kind::ResourceTemplate => client.list_resource_templates().await,
+            _ => return Vec::new(),
+        };
+        listed.unwrap_or_default()
     }
 
     /// Sends a request.

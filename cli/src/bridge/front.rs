@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::Kind;
-use tricorn::{CallOptions, Context, Error, Handler, Reply, Server};
+use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Server};
 
 use super::behind::Facts;
 use super::upstream::{Upstreams, answered};
@@ -89,7 +89,20 @@ async fn forwarded(
             context.progress(progress, told["total"].as_f64(), told["message"].as_str());
         });
     }
-    upstream.behind.request(method, carried(params), &options).await
+    match upstream.behind.request(method, carried(params), &options).await {
+        // It is asked for all lists where it may have them later.
+        Err(error) if error.kind() == ErrorKind::Unsupported && method.ends_with("/list") => Ok(empty(method)),
+        outcome => outcome,
+    }
+}
+
+/// A list without entries.
+fn empty(method: &str) -> RawJson {
+    let member = match method {
+        "resources/templates/list" => "resourceTemplates",
+        _ => method.trim_end_matches("/list"),
+    };
+    RawJson::from_value(&json!({ member: [] }))
 }
 
 /// The parameters without what belongs to the connection that they came by.
@@ -126,7 +139,7 @@ impl Handler for Subscribe {
             let outcome = async {
                 let upstream = upstreams.of(&context).await?;
                 let _at_work = upstream.works_for(&context);
-                upstream.behind.subscribe(uri, asked["subscribed"] == true).await
+                upstream.subscribe(uri, asked["subscribed"] == true).await
             };
             match outcome.await {
                 Ok(()) => reply.value(RawJson::from_value(&json!(null))),

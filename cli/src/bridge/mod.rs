@@ -3,6 +3,7 @@
 
 mod behind;
 mod front;
+mod renewal;
 mod upstream;
 
 use std::sync::Arc;
@@ -14,24 +15,55 @@ use crate::failure::Outcome;
 use crate::output::Screen;
 use crate::targets::Found;
 
-use behind::Behind;
+use behind::{Behind, Facts};
 use upstream::Upstreams;
+
+use renewal::Offers;
 
 /// The server and its connections.
 pub(crate) struct Bridge {
     pub(crate) server: Server,
     upstreams: Arc<Upstreams>,
+    /// Entries of the server behind, where that may be renewed.
+    offers: Option<Offers>,
 }
 
 impl Bridge {
     /// Asks the server behind what it is, so that one that is not there is said before anybody connects. Needs a runtime.
     pub(crate) async fn new(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
         let scout = Behind::scout(&found, &options, screen).await?;
-        let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), most));
-        let server = front::server(&scout.facts(upstreams.name()), &upstreams);
-        upstreams.serves(&server);
+        let bridge = Self::to(scout.facts(&found.name), found, options, screen, most);
         scout.close().await;
-        Ok(Self { server, upstreams })
+        Ok(bridge)
+    }
+
+    /// A bridge to a server that may be [renewed](Self::renew): it may have tools, resources and prompts later on.
+    pub(crate) async fn renewable(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
+        let scout = Behind::scout(&found, &options, screen).await?;
+        let offers = Offers::of(&scout).await;
+        let bridge = Self::to(scout.facts(&found.name).with_lists(), found, options, screen, most);
+        scout.close().await;
+        Ok(Self { offers: Some(offers), ..bridge })
+    }
+
+    fn to(facts: Facts, found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Self {
+        let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), most));
+        let server = front::server(&facts, &upstreams);
+        upstreams.serves(&server);
+        Self { server, upstreams, offers: None }
+    }
+
+    /// Puts another server in the place of the one behind, for all sessions, and tells their clients of lists that differ.
+    /// Returns the differences, in words. If it cannot be connected, everything stays as it is.
+    pub(crate) async fn renew(&mut self, found: Found) -> Outcome<Vec<String>> {
+        let scout = self.upstreams.scout(&found).await?;
+        let offers = Offers::of(&scout).await;
+        scout.close().await;
+        self.upstreams.renew(found).await;
+        let before = self.offers.replace(offers.clone()).unwrap_or_default();
+        let (kinds, words) = before.differences(&offers);
+        kinds.into_iter().for_each(|kind| self.server.list_changed(kind));
+        Ok(words)
     }
 
     /// Ends all connections.

@@ -1,8 +1,9 @@
 //! The connections of a bridge to the server behind it: one for each session, so that what the server asks finds the one
 //! who called.
 
+use std::collections::BTreeSet;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -14,6 +15,7 @@ use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Se
 
 use super::behind::Behind;
 use super::front::internal;
+use crate::failure::Outcome;
 use crate::output::{Screen, shown};
 use crate::targets::Found;
 
@@ -21,6 +23,11 @@ use crate::targets::Found;
 const IDLE: Duration = Duration::from_secs(30 * 60);
 /// Calls of one session at a time whose contexts are kept.
 const AT_WORK: usize = 1024;
+
+/// Subscriptions of one session that outlive a restart of the server.
+const SUBSCRIBED: usize = 1024;
+/// Time in which the calls to a server that another one has replaced may end.
+const GRACE: Duration = Duration::from_secs(10);
 
 /// Questions of servers, and the capability that lets them ask.
 const QUESTIONS: [(&str, &str); 3] =
@@ -45,6 +52,8 @@ struct Calling {
     last: Option<Context>,
     /// The connection has ended.
     is_over: bool,
+    /// Resources that they are subscribed to, at most [`SUBSCRIBED`].
+    subscribed: BTreeSet<String>,
 }
 
 impl Callers {
@@ -92,6 +101,27 @@ impl Upstream {
     fn is_at_work(&self) -> bool {
         !self.callers.lock().at_work.is_empty()
     }
+
+    /// Subscribes to a resource, or no longer.
+    pub(super) async fn subscribe(&self, uri: &str, begins: bool) -> Result<()> {
+        self.behind.subscribe(uri, begins).await?;
+        let subscribed = &mut self.callers.lock().subscribed;
+        if !begins {
+            subscribed.remove(uri);
+        } else if subscribed.len() < SUBSCRIBED {
+            subscribed.insert(uri.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Ends it when its calls have ended, or soon.
+    async fn retire(&self) {
+        let begun = Instant::now();
+        while self.is_at_work() && begun.elapsed() < GRACE {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        self.behind.close().await;
+    }
 }
 
 /// The connection of a session, there or being made.
@@ -106,7 +136,7 @@ struct Entry {
 
 /// All of them.
 pub(super) struct Upstreams {
-    found: Found,
+    found: RwLock<Found>,
     options: ClientOptions,
     screen: Screen,
     most: usize,
@@ -119,7 +149,7 @@ impl Upstreams {
     /// Must be called within a runtime.
     pub(super) fn new(found: Found, options: ClientOptions, screen: Screen, most: usize) -> Self {
         let (runtime, server) = (Handle::current(), OnceLock::new());
-        Self { found, options, screen, most, runtime, server, entries: Mutex::default() }
+        Self { found: RwLock::new(found), options, screen, most, runtime, server, entries: Mutex::default() }
     }
 
     /// Tells who hears of changes.
@@ -127,9 +157,34 @@ impl Upstreams {
         let _ = self.server.set(server.clone());
     }
 
-    /// The target's name for people.
-    pub(super) fn name(&self) -> &str {
-        &self.found.name
+    fn found(&self) -> Found {
+        self.found.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Connects to another server for a moment.
+    pub(super) async fn scout(&self, found: &Found) -> Outcome<Behind> {
+        Behind::scout(found, &self.options, &self.screen).await
+    }
+
+    /// Connects all sessions to another server, with their subscriptions. The calls to the one before may end.
+    pub(super) async fn renew(self: &Arc<Self>, found: Found) {
+        *self.found.write().unwrap_or_else(PoisonError::into_inner) = found;
+        let slots: Vec<Slot> = self.lock().iter().map(|entry| entry.slot.clone()).collect();
+        for slot in slots {
+            let mut place = slot.lock().await;
+            let Some(before) = place.take() else { continue };
+            let Some(context) = before.callers.last() else { continue };
+            let subscribed = before.callers.lock().subscribed.clone();
+            self.spawn(async move { before.retire().await });
+            // A session that could not be connected is, with its next request.
+            let Ok(upstream) = self.connect(&context).await else { continue };
+            for uri in &subscribed {
+                if let Err(error) = upstream.subscribe(uri, true).await {
+                    self.screen.warn(&format!("{}: subscription to {uri:?}: {}", self.found().name, error.message()));
+                }
+            }
+            *place = Some(Arc::new(upstream));
+        }
     }
 
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
@@ -209,7 +264,8 @@ impl Upstreams {
         callers.lock().last = Some(context.clone());
         let (peer, calling) = (context.request().peer.clone(), callers.clone());
         let (server, runtime) = (self.server.get().cloned(), self.runtime.clone());
-        let (screen, name) = (self.screen.clone(), self.found.name.clone());
+        let found = self.found();
+        let (screen, name) = (self.screen.clone(), found.name);
         let handlers = move |member: &str| {
             let is_alone = member.is_empty();
             let name = if is_alone { name.clone() } else { member.to_owned() };
@@ -225,7 +281,7 @@ impl Upstreams {
             }
             handlers
         };
-        let behind = Behind::connect(&self.found.reach, &self.options, handlers).await?;
+        let behind = Behind::connect(&found.reach, &self.options, handlers).await?;
         behind.log_all().await;
         Ok(Upstream { behind, callers })
     }

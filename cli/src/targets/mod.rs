@@ -338,6 +338,15 @@ impl Way {
     }
 }
 
+/// The path of a file, and what stands after a colon that is no part of it. A configuration's name is none.
+pub(crate) fn parts(text: &str) -> (&Path, Option<&str>) {
+    if let Some((path, _)) = configuration(text) {
+        return (Path::new(path), None);
+    }
+    let script = Script::of(text);
+    (script.path, script.name)
+}
+
 /// The path of a configuration file and the name of one of its servers.
 fn configuration(text: &str) -> Option<(&str, Option<&str>)> {
     let is_json = |path: &str| Path::new(path).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("json"));

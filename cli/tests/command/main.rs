@@ -14,4 +14,5 @@ mod http;
 mod logins;
 mod place;
 mod projects;
+mod reload;
 mod terminal;

@@ -1,5 +1,6 @@
 //! Serves a target.
 
+mod reload;
 mod serve;
 mod signals;
 mod start;
@@ -14,6 +15,9 @@ use crate::targets::{self, Kind, Reach, Way};
 
 /// Serves it until it ends: a file by its own means, all else over the transport that it has or by a bridge to the other.
 pub(super) fn run(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    if run.reload {
+        return reload::serve(run, launcher, screen);
+    }
     let way = run.http.clone().map_or(Way::Streams, Way::Http);
     let found = targets::find(&run.target, &run.connection, &way, launcher, screen)?;
     match (&found.reach, found.kind, &run.http) {

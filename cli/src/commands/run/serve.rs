@@ -1,5 +1,6 @@
 //! A server of one transport, served over the other.
 
+use tricorn::Server;
 use tricorn::http::HttpOptions;
 
 use crate::arguments::Run;
@@ -11,7 +12,7 @@ use crate::output::Screen;
 use crate::targets::{Found, Reach};
 
 /// Sessions over HTTP, each of which has a connection of its own to the server.
-const SESSIONS: usize = 256;
+pub(super) const SESSIONS: usize = 256;
 
 /// Serves `found` over HTTP at this address, over standard streams without one.
 pub(super) fn serve(found: Found, http: Option<&str>, run: &Run, screen: &Screen) -> Outcome<u8> {
@@ -23,35 +24,47 @@ pub(super) fn serve(found: Found, http: Option<&str>, run: &Run, screen: &Screen
             options = with_login(options, target, screen).await;
         }
         let bridge = Bridge::new(found, options, screen, SESSIONS).await?;
-        let server = &bridge.server;
         let mut ending = Ending::new();
-        let status = match address {
-            None => tokio::select! {
-                served = server.serve_stdio() => served.map(|()| 0).map_err(|error| failed(&error)),
-                status = ending.next() => Ok(status),
-            },
-            Some((host, port)) => {
-                let mut http = HttpOptions::new();
-                (http.host, http.port, http.max_sessions) = (host, port, SESSIONS);
-                let serving = server.serve_http(http).await.map_err(|error| failed(&error))?;
-                screen.line(&format!("ready {}", serving.url()));
-                let status = ending.next().await;
-                server.close();
-                tokio::select! {
-                    () = serving.join() => {}
-                    _ = ending.next() => {}
-                }
-                Ok(status)
-            }
-        };
-        tokio::select! {
-            () = bridge.close() => {}
-            _ = ending.next() => {}
-        }
+        let status = serve_bridge(&bridge.server, address, &mut ending, screen).await;
+        close(&bridge, &mut ending).await;
         status
     });
     runtime.shutdown_background();
     outcome
+}
+
+/// Serves the front of a bridge until it ends or is told to.
+pub(super) async fn serve_bridge(
+    server: &Server,
+    address: Option<(String, u16)>,
+    ending: &mut Ending,
+    screen: &Screen,
+) -> Outcome<u8> {
+    let Some((host, port)) = address else {
+        return tokio::select! {
+            served = server.serve_stdio() => served.map(|()| 0).map_err(|error| failed(&error)),
+            status = ending.next() => Ok(status),
+        };
+    };
+    let mut http = HttpOptions::new();
+    (http.host, http.port, http.max_sessions) = (host, port, SESSIONS);
+    let serving = server.serve_http(http).await.map_err(|error| failed(&error))?;
+    screen.line(&format!("ready {}", serving.url()));
+    let status = ending.next().await;
+    server.close();
+    tokio::select! {
+        () = serving.join() => {}
+        _ = ending.next() => {}
+    }
+    Ok(status)
+}
+
+/// Ends all connections of a bridge; a signal does not wait for that.
+pub(super) async fn close(bridge: &Bridge, ending: &mut Ending) {
+    tokio::select! {
+        () = bridge.close() => {}
+        _ = ending.next() => {}
+    }
 }
 
 fn failed(error: &tricorn::Error) -> Failure {
@@ -62,7 +75,7 @@ fn failed(error: &tricorn::Error) -> Failure {
 }
 
 /// `HOST:PORT`, `PORT` or `:PORT`.
-fn address(given: &str) -> Outcome<(String, u16)> {
+pub(super) fn address(given: &str) -> Outcome<(String, u16)> {
     let (host, port) = given.rsplit_once(':').unwrap_or(("", given));
     let host = if host.is_empty() { "127.0.0.1" } else { host.trim_matches(['[', ']']) };
     let port = port.parse().map_err(|_| Failure::misuse(format!("--http {given}: expected HOST:PORT")))?;
@@ -71,17 +84,17 @@ fn address(given: &str) -> Outcome<(String, u16)> {
 
 /// Signals that end the bridge.
 #[cfg(unix)]
-struct Ending([Option<tokio::signal::unix::Signal>; 2]);
+pub(super) struct Ending([Option<tokio::signal::unix::Signal>; 2]);
 
 #[cfg(unix)]
 impl Ending {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         use tokio::signal::unix::{SignalKind, signal};
         Self([SignalKind::interrupt(), SignalKind::terminate()].map(|kind| signal(kind).ok()))
     }
 
     /// The status to end with.
-    async fn next(&mut self) -> u8 {
+    pub(super) async fn next(&mut self) -> u8 {
         let [interrupt, terminate] = &mut self.0;
         tokio::select! {
             () = super::signals::told(interrupt) => INTERRUPTED,
@@ -92,15 +105,15 @@ impl Ending {
 
 /// Ctrl-C, which ends the bridge.
 #[cfg(not(unix))]
-struct Ending;
+pub(super) struct Ending;
 
 #[cfg(not(unix))]
 impl Ending {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self
     }
 
-    async fn next(&mut self) -> u8 {
+    pub(super) async fn next(&mut self) -> u8 {
         let _ = tokio::signal::ctrl_c().await;
         INTERRUPTED
     }

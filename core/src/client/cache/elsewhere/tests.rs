@@ -48,7 +48,7 @@ async fn clients_share_what_is_for_all_and_what_is_under_the_same_authorization(
 #[tokio::test]
 async fn what_is_kept_is_plain_text() {
     let shelf = Arc::<Shelf>::default();
-    let (ada, before) = (It::of(&shelf, "ada"), unix_time());
+    let (ada, before) = (It::of(&shelf, "ada@example"), unix_time());
     ada.fill(TOOLS, json!({}), &json!({"tools": [], "ttlMs": 1500, "cacheScope": "public", "x": 1.0})).await;
     let kept = shelf.kept();
     let (key, (text, ttl)) = kept.iter().find(|(key, _)| !key.contains(":mark:")).expect("an answer");
@@ -59,7 +59,7 @@ async fn what_is_kept_is_plain_text() {
     assert!(text.ends_with(r#","result":{"tools":[],"ttlMs":1500,"cacheScope":"public","x":1.0}}"#), "{text}");
     let marks: Vec<_> = kept.iter().filter(|(key, _)| key.contains(":mark:")).collect();
     assert!(matches!(&marks[..], [(_, (value, ttl))] if text::is_mark(value) && *ttl == MARK), "{marks:?}");
-    assert!(!format!("{kept:?}").contains("ada"));
+    assert!(!format!("{kept:?}").contains("ada@"));
     // With old answers wanted, it is kept for longer.
     let old = It::with(CacheOptions::new().stale_on_error(true), &shelf, "server", "ada");
     old.fill(PROMPTS, json!({}), &result("public", "p")).await;

@@ -1,0 +1,210 @@
+//! A server that is started anew when its code changes, behind a bridge that keeps its clients.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use ignore::WalkBuilder;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use notify::event::ModifyKind;
+use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
+use tokio::sync::mpsc;
+use tokio::time::timeout;
+use tricorn::client::Target;
+
+use super::serve::{Ending, SESSIONS, address, close, serve_bridge};
+use crate::arguments::{Connection, Run};
+use crate::bridge::Bridge;
+use crate::connection::{options, runtime};
+use crate::failure::{Failure, Outcome};
+use crate::launcher::Launcher;
+use crate::output::{Screen, one_line};
+use crate::targets::{self, Found, Reach, Way};
+
+/// Endings of files with code. Data that a server writes does not start it anew.
+const CODE: [&str; 14] =
+    ["py", "pyw", "pyx", "js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx", "rs", "swift", "toml"];
+/// Folders of what is installed, built or kept, whatever `.gitignore` says.
+const OTHERS: [&str; 8] =
+    ["__pycache__/", "node_modules/", "site-packages/", "target/", "venv/", "env/", "build/", "dist/"];
+/// Folders that are watched.
+const FOLDERS: usize = 4096;
+/// Time without a change after which the server is started: an editor writes several files one after the other.
+const QUIET: Duration = Duration::from_millis(150);
+/// The longest wait for that.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Names of changed files that are told.
+const TOLD: usize = 3;
+
+/// Serves the target over HTTP or standard streams; after each change of its code clients find the new one.
+pub(super) fn serve(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    let address = run.http.as_deref().map(address).transpose()?;
+    let find = || targets::find(&run.target, &run.connection, &Way::Streams, launcher, screen);
+    let found = find()?;
+    let root = root(run, &found)?;
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let mut code = Code::watch(&root)?;
+        let mut bridge = Bridge::renewable(found, options(&run.connection), screen, SESSIONS).await?;
+        let mut ending = Ending::new();
+        screen.line(&screen.error_style().dim(&format!("watching {}", root.display())));
+        let server = bridge.server.clone();
+        let status = tokio::select! {
+            status = serve_bridge(&server, address, &mut ending, screen) => status,
+            () = renew(&mut code, &mut bridge, find, screen) => Ok(0),
+        };
+        close(&bridge, &mut ending).await;
+        status
+    });
+    runtime.shutdown_background();
+    outcome
+}
+
+/// Starts the server after each change, for ever. One that does not start leaves the one before in its place.
+async fn renew(code: &mut Code, bridge: &mut Bridge, find: impl Fn() -> Outcome<Found>, screen: &Screen) {
+    loop {
+        let changed = code.changed().await;
+        let outcome = match find() {
+            Ok(found) => bridge.renew(found).await,
+            Err(failure) => Err(failure),
+        };
+        let files = said(&changed);
+        match outcome {
+            Ok(differences) if differences.is_empty() => screen.line(&format!("reloaded: {files}")),
+            Ok(differences) => screen.line(&format!("reloaded: {files}: {}", differences.join(", "))),
+            Err(failure) => {
+                screen.error(&failure.message);
+                screen.line(&format!("not reloaded: {files}: the server before the change goes on"));
+            }
+        }
+    }
+}
+
+fn said(changed: &BTreeSet<PathBuf>) -> String {
+    let here = std::env::current_dir().unwrap_or_default();
+    let name = |path: &PathBuf| one_line(&path.strip_prefix(&here).unwrap_or(path).to_string_lossy());
+    let mut names: Vec<_> = changed.iter().take(TOLD).map(name).collect();
+    if changed.len() > TOLD {
+        names.push(format!("{} more", changed.len() - TOLD));
+    }
+    format!("{} changed", names.join(", "))
+}
+
+/// The folder of a target's code: that of its file or package; for a command line the folder that it is started in.
+fn root(run: &Run, found: &Found) -> Outcome<PathBuf> {
+    let refused = |why: &str| Failure::misuse(format!("--reload: {}: {why}", found.name));
+    match &found.reach {
+        Reach::Many(_) => return Err(refused("say which server is meant, FILE#NAME")),
+        Reach::One(Target::Command { cwd: Some(folder), .. }) => return Ok(PathBuf::from(folder)),
+        Reach::One(Target::Command { .. }) => {}
+        Reach::One(_) => return Err(refused("it is not started here: expected a file, a package or a command line")),
+    }
+    let absolute = |path: &Path| std::path::absolute(path).map_err(|error| refused(&error.to_string()));
+    if Connection::is_command(&run.target) {
+        return absolute(Path::new("."));
+    }
+    let (path, _) = targets::parts(&run.target);
+    let path = absolute(path)?;
+    match path.parent() {
+        Some(folder) if !path.is_dir() => Ok(folder.to_owned()),
+        _ => Ok(path),
+    }
+}
+
+/// The files of a folder with code, and what changes in them.
+struct Code {
+    root: PathBuf,
+    ignored: Gitignore,
+    watcher: RecommendedWatcher,
+    changes: mpsc::Receiver<PathBuf>,
+    folders: usize,
+}
+
+impl Code {
+    fn watch(root: &Path) -> Outcome<Self> {
+        let failed = |error: notify::Error| Failure::misuse(format!("--reload: {}: {error}", root.display()));
+        // More than that at a time are one change all the same.
+        let (sender, changes) = mpsc::channel(256);
+        let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
+            let Ok(event) = event else { return };
+            let is_change = match event.kind {
+                EventKind::Access(_) => false,
+                EventKind::Modify(ModifyKind::Metadata(_)) => false,
+                _ => true,
+            };
+            for path in event.paths.into_iter().filter(|_| is_change) {
+                let _ = sender.try_send(path);
+            }
+        });
+        let mut rules = GitignoreBuilder::new(root);
+        drop(rules.add(root.join(".gitignore")));
+        for rule in OTHERS {
+            drop(rules.add_line(None, rule));
+        }
+        let ignored = rules.build().unwrap_or_else(|_| Gitignore::empty());
+        let mut code = Self { root: root.to_owned(), ignored, watcher: watcher.map_err(failed)?, changes, folders: 0 };
+        code.add(root).map_err(failed)?;
+        Ok(code)
+    }
+
+    /// Watches a folder and those in it.
+    fn add(&mut self, folder: &Path) -> notify::Result<()> {
+        let ignored = self.ignored.clone();
+        let mut walk = WalkBuilder::new(folder);
+        walk.require_git(false).parents(false).follow_links(false).filter_entry(move |entry| {
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            entry.depth() == 0 || (is_folder && !ignored.matched(entry.path(), true).is_ignore())
+        });
+        let folders =
+            walk.build().filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_dir()));
+        for entry in folders {
+            if self.folders >= FOLDERS {
+                let why = format!("there are more than {FOLDERS} folders in it: start it in the folder of the server");
+                return Err(notify::Error::generic(&why));
+            }
+            self.watcher.watch(entry.path(), RecursiveMode::NonRecursive)?;
+            self.folders += 1;
+        }
+        Ok(())
+    }
+
+    /// Waits until files with code have changed, and then until no more do.
+    async fn changed(&mut self) -> BTreeSet<PathBuf> {
+        let mut changed = BTreeSet::new();
+        while changed.is_empty() {
+            match self.changes.recv().await {
+                Some(path) => self.take(path, &mut changed),
+                None => std::future::pending().await,
+            }
+        }
+        let until = tokio::time::Instant::now() + PATIENCE;
+        while let Ok(Some(path)) = timeout(QUIET, self.changes.recv()).await {
+            self.take(path, &mut changed);
+            if tokio::time::Instant::now() >= until {
+                break;
+            }
+        }
+        changed
+    }
+
+    fn take(&mut self, path: PathBuf, changed: &mut BTreeSet<PathBuf>) {
+        let Ok(inside) = path.strip_prefix(&self.root) else { return };
+        let is_hidden = inside.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
+        if is_hidden || self.ignored.matched_path_or_any_parents(&path, path.is_dir()).is_ignore() {
+            return;
+        }
+        if path.is_dir() {
+            // Files that came with it have no events of their own.
+            let _ = self.add(&path);
+            let inside = WalkBuilder::new(&path).max_depth(Some(1)).build().filter_map(Result::ok);
+            changed.extend(inside.map(ignore::DirEntry::into_path).filter(|path| is_code(path)).take(TOLD));
+        } else if is_code(&path) {
+            changed.insert(path);
+        }
+    }
+}
+
+fn is_code(path: &Path) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    CODE.contains(&ending.as_str())
+}
