@@ -30,6 +30,7 @@ use output::Screen;
 /// Threads may be left that wait for the terminal: the caller ends the process.
 #[must_use]
 pub fn main(arguments: Vec<OsString>, launcher: Launcher) -> u8 {
+    hand_down_streams();
     let screen = Screen::new();
     let outcome = run(arguments, launcher, &screen);
     screen.finish();
@@ -42,6 +43,17 @@ pub fn main(arguments: Vec<OsString>, launcher: Launcher) -> u8 {
         Err(failure) => {
             screen.error(&failure.message);
             failure.status
+        }
+    }
+}
+
+/// Lets the programs that are started have the standard streams: Node.js keeps them to itself.
+fn hand_down_streams() {
+    #[cfg(unix)]
+    for stream in [rustix::stdio::stdin(), rustix::stdio::stdout(), rustix::stdio::stderr()] {
+        // One that is closed cannot be handed down.
+        if let Ok(flags) = rustix::io::fcntl_getfd(stream) {
+            let _ = rustix::io::fcntl_setfd(stream, flags - rustix::io::FdFlags::CLOEXEC);
         }
     }
 }

@@ -60,9 +60,10 @@ impl Masks {
             (url.to_owned(), "{url}"),
             (protected.to_owned(), "{protected}"),
             (command().join(" "), "{command}"),
-            (command()[0].clone(), "{command}"),
             (everything(), "{everything}"),
         ];
+        // The name of an interpreter is a word like others.
+        texts.extend(command().into_iter().filter(|word| word.contains('/')).map(|word| (word, "{command}")));
         texts.extend(python().map(|path| (path, "{python}")));
         let patterns = [
             (r"[0-9]+\.[0-9]+ ms", "N ms"),
