@@ -139,7 +139,7 @@ export declare class HttpEndpoint {
 export declare function version(): string;
 
 /** Runs the command `tricorn`, and returns the status to end the process with. */
-export declare function command(arguments: Array<string>, node: string): number;
+export declare function command(arguments: Array<string>, node: string, script: string): number;
 
 /** Throws what is wrong with the schema of a form. */
 export declare function checkForm(schema: string): void;

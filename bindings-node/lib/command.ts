@@ -1,7 +1,9 @@
 #!/usr/bin/env node
 /** The command `tricorn`: the package's `bin`. */
 
+import { fileURLToPath } from "node:url";
 import { loaded } from "./native.js";
+import { here } from "./place.js";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -12,7 +14,7 @@ function nothing(): void {}
 for (const signal of SIGNALS) process.on(signal, nothing).off(signal, nothing);
 
 try {
-  process.exit(loaded().command(process.argv.slice(2), process.execPath));
+  process.exit(loaded().command(process.argv.slice(2), process.execPath, fileURLToPath(here())));
 } catch (error) {
   console.error(`error: ${(error as Error).message}`);
   process.exit(2);

@@ -26,9 +26,10 @@ pub fn version() -> &'static str {
 
 /// Runs the command `tricorn`, and returns the status to end the process with. Ctrl-C is its own from then on.
 #[napi(catch_unwind)]
-pub fn command(arguments: Vec<String>, node: String) -> u8 {
+pub fn command(arguments: Vec<String>, node: String, script: String) -> u8 {
     let mut launcher = tricorn_cli::Launcher::new();
     launcher.package = Some("node".to_owned());
+    launcher.command = vec![node.clone(), script];
     launcher.node = Some(node.into());
     tricorn_cli::main(arguments.into_iter().map(Into::into).collect(), launcher)
 }

@@ -85,6 +85,8 @@ fn command(py: Python<'_>, arguments: Vec<OsString>, interpreter: Option<PathBuf
     local::guarded(|| {
         let mut launcher = Launcher::new();
         launcher.package = Some("python".to_owned());
+        let path = interpreter.as_ref().and_then(|path| path.to_str());
+        launcher.command = path.map(|path| [path, "-m", "tricorn"].map(str::to_owned).into()).unwrap_or_default();
         launcher.python = interpreter;
         Ok(py.detach(|| tricorn_cli::main(arguments, launcher)))
     })

@@ -6,6 +6,9 @@ use std::path::PathBuf;
 pub struct Launcher {
     /// The name that the command was started by, for usage and completions. Default `tricorn`.
     pub name: Option<String>,
+    /// The words that start it again, for the configurations of hosts, the first one an absolute path. Default: the program
+    /// of this process.
+    pub command: Vec<String>,
     /// The package that it is a part of, for `--version`: `binary`, `python`, `node`.
     pub package: Option<String>,
     /// The Python interpreter that runs it.

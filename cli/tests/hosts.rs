@@ -95,6 +95,7 @@ impl Home {
             folder: project,
             variables: BTreeMap::new(),
             tricorn: vec!["/usr/bin/tricorn".to_owned()],
+            python: None,
             now: SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_881_600),
         };
         Self { _folder: folder, places }

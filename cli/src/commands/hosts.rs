@@ -29,9 +29,13 @@ pub(super) fn hosts(command: &hosts::Command, launcher: &Launcher, screen: &Scre
 
 /// The folders of this user, and the words that start this command.
 pub(crate) fn places(launcher: &Launcher) -> Outcome<Places> {
-    let own = launcher.name.clone().filter(|name| std::path::Path::new(name).is_absolute());
-    let own = own.or_else(|| std::env::current_exe().ok().map(|path| path.to_string_lossy().into_owned()));
-    Places::of_this_process(own.into_iter().collect()).map_err(Failure::misuse)
+    let own = match launcher.command.as_slice() {
+        [] => std::env::current_exe().ok().map(|path| path.to_string_lossy().into_owned()).into_iter().collect(),
+        words => words.to_vec(),
+    };
+    let mut places = Places::of_this_process(own).map_err(Failure::misuse)?;
+    places.python = launcher.python.clone();
+    Ok(places)
 }
 
 /// The target that an entry of a host's configuration is. Placeholders are filled from the environment, as far as they

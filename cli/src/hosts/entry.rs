@@ -194,7 +194,11 @@ fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry,
                 let mut words = places.tricorn.clone();
                 words.extend(["run".to_owned(), after.map_or_else(|| shown.clone(), |name| format!("{shown}:{name}"))]);
                 let program = (!words.is_empty()).then(|| words.remove(0));
-                stdio(program.ok_or("no path of this command is known: give a command line after --")?, words)
+                let command = program.ok_or("no path of this command is known: give a command line after --")?;
+                // The command looks for the interpreter when the host starts it, in an environment that is not active.
+                let active = places.named("VIRTUAL_ENV").map(|folder| folder.to_string_lossy().into_owned());
+                let env = active.map(|folder| ("VIRTUAL_ENV".to_owned(), folder)).into_iter().collect();
+                Kind::Stdio { command, args: words, env, cwd: None }
             }
         },
         "mjs" | "js" | "cjs" | "ts" | "mts" | "cts" => {
@@ -226,7 +230,8 @@ fn python(file: &Path, places: &Places) -> Result<String, String> {
     let active = places.variable("VIRTUAL_ENV").map(PathBuf::from).and_then(of);
     let nearest = || file.ancestors().skip(1).find_map(|folder| of(folder.join(".venv")));
     let names: &[&str] = if windows { &["python", "py"] } else { &["python3", "python"] };
-    let found = active.or_else(nearest).or_else(|| names.iter().find_map(|name| places.program(name)));
+    let own = || places.python.clone().filter(|path| path.is_file());
+    let found = active.or_else(nearest).or_else(own).or_else(|| names.iter().find_map(|name| places.program(name)));
     found.map(|path| path.to_string_lossy().into_owned()).ok_or_else(|| {
         format!(
             "{}: no Python: looked for a virtual environment (VIRTUAL_ENV, .venv in the folders above the file) and for {} in PATH; install it, or give the command line after --",

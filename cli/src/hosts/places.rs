@@ -43,6 +43,8 @@ pub struct Places {
     pub variables: BTreeMap<String, OsString>,
     /// The words that start this very command, for hosts that know programs only; the first one is an absolute path.
     pub tricorn: Vec<String>,
+    /// The Python that this command is a part of, for files that are in no virtual environment.
+    pub python: Option<PathBuf>,
     /// The time that backups are named by.
     pub now: SystemTime,
 }
@@ -64,6 +66,7 @@ impl Places {
             folder,
             variables: variables.collect(),
             tricorn,
+            python: None,
             now: SystemTime::now(),
         })
     }

@@ -124,6 +124,11 @@ impl Files {
         if self.all.contains_key(&place) {
             return Ok(());
         }
+        // Such a name would be another path where the bundle is unpacked.
+        if place.contains(['\\', ':']) || place.split('/').any(|part| part == "..") {
+            self.left_out.push(path.display().to_string());
+            return Ok(());
+        }
         self.bytes += fs::metadata(&path).map_err(|error| cannot("read", &path, &error))?.len();
         if self.bytes > MOST_BYTES || self.all.len() >= MOST_FILES {
             let most = format!("more than {MOST_FILES} files or {} MiB", MOST_BYTES >> 20);
@@ -154,11 +159,6 @@ impl Files {
                 continue;
             };
             let shown = || path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            // Such a name would be another path where the bundle is unpacked.
-            if name.contains(['\\', ':']) {
-                self.left_out.push(shown());
-                continue;
-            }
             let real = match path.canonicalize() {
                 Ok(real) if real.starts_with(root) => real,
                 _ => {
