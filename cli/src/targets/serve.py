@@ -47,6 +47,21 @@ def input_has_ended():
     return not int.from_bytes(waiting, sys.byteorder)
 
 
+def made(found):
+    """What a function without parameters makes, also an async one."""
+    if not isinstance(found, types.FunctionType):
+        return found
+    try:
+        found = found()
+    except TypeError as error:
+        fail(f"{NAME!r} is a function that does not make a server: {error}")
+    if isinstance(found, types.CoroutineType):
+        import asyncio
+
+        found = asyncio.run(found)
+    return found
+
+
 def find(namespace):
     if NAME:
         found = namespace
@@ -54,7 +69,7 @@ def find(namespace):
             found = found.get(part) if isinstance(found, dict) else getattr(found, part, None)
             if found is None:
                 fail(f"there is nothing called {NAME!r} in it")
-        return found
+        return made(found)
     for name in NAMES:
         found = namespace.get(name)
         if hasattr(found, "run"):
@@ -90,8 +105,12 @@ def run(server):
     elif HTTP and kind.split(".")[0] == "fastmcp":
         server.run(transport="http", host=host, port=int(port))
     elif HTTP and kind.split(".")[0] == "mcp":
-        server.settings.host, server.settings.port = host, int(port)
-        server.run(transport="streamable-http")
+        # Until version 2 they were settings.
+        if hasattr(server.settings, "port"):
+            server.settings.host, server.settings.port = host, int(port)
+            server.run(transport="streamable-http")
+        else:
+            server.run(transport="streamable-http", host=host, port=int(port))
     elif not hasattr(server, "run"):
         fail(f"{NAME!r} is no server: a {type(server).__name__} has no run()")
     else:
