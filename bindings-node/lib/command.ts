@@ -1,4 +1,3 @@
-#!/usr/bin/env node
 /** The command `tricorn`: the package's `bin`. */
 
 import { fileURLToPath } from "node:url";

@@ -95,7 +95,7 @@ async function code() {
 
 /** The package's `bin`, which needs the compiled module alone: a file of its own, so that it starts at once. */
 async function command() {
-  await build({ ...options, entryPoints: [join(lib, "command.ts")] });
+  await build({ ...options, entryPoints: [join(lib, "command.ts")], banner: { js: "#!/usr/bin/env node" } });
   chmodSync(join(dist, "command.js"), 0o755);
 }
 
