@@ -322,6 +322,16 @@ def dies_early(start: Callable[[], Wire]) -> bool:
     return status == -1 or (status == 1 and b"ImportError" in line)
 
 
+@probe("dies")
+def dies(wire: Wire) -> bool:
+    wire.open()
+    try:
+        wire.call("prompts/list")
+    except EndedError:
+        return wire.ends() and wire.process.returncode == 3
+    return False
+
+
 @probe("slow-start")
 def slow_start(wire: Wire) -> bool:
     wire.open()
@@ -501,6 +511,11 @@ def takes_no_meta(wire: Wire) -> bool:
 @probe("tools-lie")
 def tools_lie(wire: Wire) -> bool:
     return "tools" in wire.open()["capabilities"] and wire.error("tools/list") == -32601
+
+
+@probe("lists-lie")
+def lists_lie(wire: Wire) -> bool:
+    return "resources" in wire.open()["capabilities"] and wire.error("resources/list") == -32601
 
 
 @probe("undeclared")
@@ -834,6 +849,11 @@ def no_challenge(wire: HttpWire) -> bool:
     status, headers, _ = wire.http("POST", DISCOVER, **OF_DISCOVER)
     assert status == 401
     return "resource_metadata=" not in headers.get("WWW-Authenticate", "")
+
+
+@probe("no-metadata")
+def no_metadata(wire: HttpWire) -> bool:
+    return not resource_metadata(wire)["authorization_servers"]
 
 
 @probe("resource-differs")

@@ -62,7 +62,7 @@ pub(super) async fn all(wire: &mut Wire, listing: &Listing, every: bool) {
 
 async fn unknown(wire: &mut Wire) {
     wire.report.ran(&["unknown-tool-ok"]);
-    let said = call(wire, "no-such-tool", json!({}), PATIENCE).await;
+    let said = wire.ask("tools/call", json!({"name": "no-such-tool", "arguments": {}})).await;
     if let Some(result) = said.result()
         && result["isError"] != Value::Bool(true)
     {
@@ -101,7 +101,8 @@ async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
         return Ok(false);
     };
     let (id, token) = (wire.id(), format!("doctor-{name}"));
-    let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": token}});
+    let params = json!({"name": name, "arguments": &arguments, "_meta": {"progressToken": token}});
+    report.ran(&["dies"]);
     let began = Instant::now();
     let said = match wire.begin(&id, "tools/call", params).await {
         Some(said) => said,
@@ -111,7 +112,10 @@ async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
     traces(&report, name, &said);
     let reports = progress(wire, name, &token);
     match &said {
-        Said::Ended(_) => return Err(()),
+        Said::Ended(_) => {
+            wire.died(&format!("tools/call {name} {arguments}"), &said);
+            return Err(());
+        }
         Said::Silent => {
             wire.cancel(&id).await;
             report.skip(Area::Calls, format!("{name}: no answer in {} s", PATIENCE.as_secs()));
@@ -279,7 +283,7 @@ fn is_inside(line: &str) -> bool {
 async fn resources(wire: &mut Wire, listing: &Listing) {
     let uris = listing.resources.iter().filter_map(|(_, resource)| resource["uri"].as_str());
     for uri in uris.take(MOST_RESOURCES) {
-        let said = wire.request("resources/read", json!({"uri": uri})).await;
+        let said = wire.ask("resources/read", json!({"uri": uri})).await;
         traces(&wire.report, uri, &said);
         let Some(result) = said.result() else { continue };
         wire.report.ran(&["bad-base64"]);

@@ -262,11 +262,13 @@ fn of_host(report: &Report, name: &str, schema: &Map<String, Value>, profile: Pr
 
 /// Faults that matter to every reader of a schema.
 fn general(report: &Report, what: &str, schema: &Value) {
-    let (mut references, mut is_remote) = (false, false);
+    let (mut references, mut is_remote, mut ids) = (false, false, false);
+    walk(schema, &mut STEPS.clone(), &mut Vec::new(), &mut |schema, _| ids |= schema.contains_key("$id"));
     walk(schema, &mut STEPS.clone(), &mut Vec::new(), &mut |schema, place| {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return };
         references = true;
-        if !reference.starts_with('#') {
+        // Parts with ids of their own are referred to by these: the reader below knows them.
+        if !reference.starts_with('#') && !ids {
             is_remote = true;
             report.find("remote-ref", format!("{what}: {}: {reference:?}", place.join("/")));
         }
@@ -317,8 +319,10 @@ impl<'a> Way<'a> {
             return;
         }
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            if self.open.contains(&reference) {
-                self.circle = Some(format!("{} → {reference}", self.open.join(" → ")));
+            // The whole schema is always on the way.
+            if self.open.contains(&reference) || matches!(reference, "#" | "#/") {
+                let way: Vec<_> = self.open.iter().copied().chain([reference]).collect();
+                self.circle = Some(way.join(" → "));
                 return;
             }
             if let Some(target) = local(self.root, reference) {

@@ -17,8 +17,9 @@ export function makeForm(schema, { values, label = "Arguments", change } = {}) {
   let field;
   let area = null;
   const show = (initial) => {
-    count.fields = 0;
+    Object.assign(count, { fields: 0, tooMany: false, building: true });
     field = objectField(resolve(root, root), { root, depth: 0, count, initial, required: true, label: "", change });
+    count.building = false;
     area = null;
     toggle.textContent = "Edit as JSON";
     fill(holder, field.element);
@@ -59,24 +60,27 @@ function indented(text) {
   return /\d{16}/.test(text) ? text : JSON.stringify(JSON.parse(text), null, 2);
 }
 
+/** Schemas that are put together for one field. */
+const PARTS = 200;
+
 /** A schema without its references; anything that cannot be resolved takes any JSON. */
-export function resolve(schema, root, depth = 0) {
-  if (!schema || typeof schema !== "object" || depth > 20) return {};
+export function resolve(schema, root, depth = 0, left = { parts: PARTS }) {
+  if (!schema || typeof schema !== "object" || depth > 20 || left.parts-- <= 0) return {};
   let found = schema;
   if (typeof schema.$ref === "string") {
     if (!schema.$ref.startsWith("#")) return {};
     let at = root;
     for (const part of schema.$ref.slice(1).split("/").slice(1)) {
-      const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+      const name = decoded(part).replaceAll("~1", "/").replaceAll("~0", "~");
       at = at && Object.hasOwn(at, name) ? at[name] : undefined;
     }
     const { $ref, ...beside } = schema;
-    found = { ...resolve(at, root, depth + 1), ...beside };
+    found = { ...resolve(at, root, depth + 1, left), ...beside };
   }
   if (Array.isArray(found.allOf) && found.allOf.length < 20) {
     const { allOf, ...beside } = found;
     for (const part of allOf) {
-      const more = resolve(part, root, depth + 1);
+      const more = resolve(part, root, depth + 1, left);
       found = {
         ...more,
         ...beside,
@@ -90,6 +94,14 @@ export function resolve(schema, root, depth = 0) {
     }
   }
   return found;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 const list = (value) => (Array.isArray(value) ? value : []);
@@ -133,6 +145,8 @@ function makeField(given, context) {
   context.count.fields++;
   if (context.count.fields > FIELDS) {
     context.count.tooMany = true;
+    // The form is not shown then: no more of it is made.
+    if (context.count.building) return { element: "", text: () => undefined, focus() {}, silent: true };
     return jsonField(labelled(schema, next));
   }
   const type = Array.isArray(schema.type) && schema.type.length === 1 ? schema.type[0] : schema.type;
@@ -577,6 +591,7 @@ function objectField(schema, context) {
   const initial = context.initial && typeof context.initial === "object" ? context.initial : {};
   const inner = new Map();
   for (const [name, own] of Object.entries(schema.properties ?? {})) {
+    if (context.count.tooMany && context.count.building) break;
     const value = Object.hasOwn(initial, name) ? initial[name] : undefined;
     inner.set(
       name,
