@@ -163,7 +163,7 @@ def test_what_a_server_says_obeys_no_terminal(tmp_path: Path) -> None:
 SERVER = """
 import json, os, sys, time
 for line in sys.stdin:
-    message = json.loads(line)
+    message = {} if line.startswith("{bad") else json.loads(line)
     method, params = message.get("method"), message.get("params") or {}
     answer = {"error": {"code": -32601, "message": "Method not found"}}
     if method == "initialize":

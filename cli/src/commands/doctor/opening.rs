@@ -107,7 +107,7 @@ pub(super) async fn garbage(wire: &mut Wire) {
     let ended = wire.send_raw(None, &Value::Null, b"{bad".to_vec()).await;
     let ended = match ended {
         Some(how) => Some(how),
-        None => match wire.request_within("x/none", json!({}), SOON).await {
+        None => match wire.request("x/none", json!({})).await {
             Said::Ended(how) => Some(how),
             _ => None,
         },

@@ -6,6 +6,8 @@ import { problem } from "./json.js";
 const DEEPEST = 6;
 const CHOICES = 500;
 const FIELDS = 200;
+/** Schemas that are put together for one form. */
+const PARTS = 600;
 
 /**
  * A form for an object, with JSON beside it. `text()` gives the object as JSON text, or null after it has shown what is wrong.
@@ -17,8 +19,8 @@ export function makeForm(schema, { values, label = "Arguments", change } = {}) {
   let field;
   let area = null;
   const show = (initial) => {
-    Object.assign(count, { fields: 0, tooMany: false, building: true });
-    field = objectField(resolve(root, root), { root, depth: 0, count, initial, required: true, label: "", change });
+    Object.assign(count, { fields: 0, parts: PARTS, tooMany: false, building: true });
+    field = objectField(resolve(root, root, count), { root, depth: 0, count, initial, required: true, label: "", change });
     count.building = false;
     area = null;
     toggle.textContent = "Edit as JSON";
@@ -60,12 +62,9 @@ function indented(text) {
   return /\d{16}/.test(text) ? text : JSON.stringify(JSON.parse(text), null, 2);
 }
 
-/** Schemas that are put together for one field. */
-const PARTS = 200;
-
 /** A schema without its references; anything that cannot be resolved takes any JSON. */
-export function resolve(schema, root, depth = 0, left = { parts: PARTS }) {
-  if (!schema || typeof schema !== "object" || depth > 20 || left.parts-- <= 0) return {};
+export function resolve(schema, root, count = { parts: PARTS }, depth = 0) {
+  if (!schema || typeof schema !== "object" || depth > 20 || count.parts-- <= 0) return {};
   let found = schema;
   if (typeof schema.$ref === "string") {
     if (!schema.$ref.startsWith("#")) return {};
@@ -75,12 +74,12 @@ export function resolve(schema, root, depth = 0, left = { parts: PARTS }) {
       at = at && Object.hasOwn(at, name) ? at[name] : undefined;
     }
     const { $ref, ...beside } = schema;
-    found = { ...resolve(at, root, depth + 1, left), ...beside };
+    found = { ...resolve(at, root, count, depth + 1), ...beside };
   }
   if (Array.isArray(found.allOf) && found.allOf.length < 20) {
     const { allOf, ...beside } = found;
     for (const part of allOf) {
-      const more = resolve(part, root, depth + 1, left);
+      const more = resolve(part, root, count, depth + 1);
       found = {
         ...more,
         ...beside,
@@ -118,12 +117,13 @@ function choices(schema) {
   return null;
 }
 
-/** The schemas of a union. */
-function variants(schema, root) {
+/** The schemas of a union, unless they are too many. */
+function variants(schema, root, count) {
   const several = schema.oneOf ?? schema.anyOf;
   if (Array.isArray(several)) {
+    if (several.length > 20) return null;
     const { oneOf, anyOf, ...beside } = schema;
-    return several.map((one) => ({ ...beside, ...resolve(one, root), title: undefined, variant: one?.title }));
+    return several.map((one) => ({ ...beside, ...resolve(one, root, count), title: undefined, variant: one?.title }));
   }
   if (Array.isArray(schema.type) && schema.type.length > 1)
     return schema.type.map((type) => ({ ...schema, type, title: undefined }));
@@ -140,7 +140,9 @@ function kindName(schema) {
 }
 
 function makeField(given, context) {
-  const schema = resolve(given, context.root);
+  // What is added to a form later has a share of its own.
+  if (!context.count.building) context.count.parts = PARTS;
+  const schema = resolve(given, context.root, context.count);
   const next = { ...context, initial: context.initial === undefined ? schema.default : context.initial };
   context.count.fields++;
   if (context.count.fields > FIELDS) {
@@ -154,8 +156,8 @@ function makeField(given, context) {
   const some = choices(schema);
   if (some && some.length <= CHOICES) return choiceField(schema, some, next);
   if (context.depth > DEEPEST) return jsonField(labelled(schema, next));
-  const several = variants(schema, context.root);
-  if (several && several.length <= 20) return unionField(schema, several, next);
+  const several = variants(schema, context.root, context.count);
+  if (several) return unionField(schema, several, next);
   if (type === "boolean")
     return choiceField(
       schema,
@@ -174,7 +176,7 @@ function makeField(given, context) {
     typeof schema.items === "object" &&
     !Array.isArray(schema.items)
   ) {
-    const items = choices(resolve(schema.items, context.root));
+    const items = choices(resolve(schema.items, context.root, context.count));
     return items && items.length <= 100 ? manyField(schema, items, next) : arrayField(schema, next);
   }
   if ((type === "object" || schema.properties) && schema.properties && Object.keys(schema.properties).length)
