@@ -199,8 +199,19 @@ def test_a_slow_server_has_no_other_finding(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "name", "evidence"),
     [
-        ("if method == 'tools/list': continue", "tools-lie", "no answer in 10 s"),
+        ("if method == 'tools/list': continue", "tools-lie", "no answer"),
         ("if method == 'tools/call': sys.exit(3)", "dies", "exit status: 3"),
+        (
+            "if method == 'tools/list': answer = {'result': {'tools': [{'name': 'late', 'description': 'Late.',"
+            " 'inputSchema': {'type': 'object', 'properties': {}, 'additionalProperties': False},"
+            " 'annotations': {'readOnlyHint': True}}]}}\n"
+            "    if params.get('name') == 'late':\n"
+            "        print(json.dumps({'jsonrpc': '2.0', 'id': message.pop('id'), 'result': {'content': []}}))\n"
+            "        told = {'progressToken': params['_meta']['progressToken'], 'progress': 1}\n"
+            "        print(json.dumps({'jsonrpc': '2.0', 'method': 'notifications/progress', 'params': told}), flush=True)",
+            "progress-back",
+            "late: progress after its answer",
+        ),
         ("if method == 'ping': answer = {'error': {'code': -32601, 'message': 'no'}}", "ping-silent", "-32601"),
     ],
 )
@@ -218,6 +229,15 @@ def test_secrets_that_were_given_are_not_shown(tmp_path: Path) -> None:
         run = doctor(*words, "--junit", str(file), "--env", "A=canary-of-environment", "--", *small(tmp_path, more))
         assert "dies" in run.stdout
         assert "canary" not in run.stdout + run.stderr + file.read_text()
+
+
+def test_a_server_that_is_not_there_has_a_report(tmp_path: Path) -> None:
+    file = tmp_path / "report.xml"
+    run = doctor("--json", "--junit", str(file), "http://127.0.0.1:9/mcp?token=canary")
+    assert run.returncode == 3
+    assert "cannot connect" in json.loads(run.stdout)["failure"]
+    assert [case.get("name") for case in ET.parse(file).getroot()[0]] == ["examination"]
+    assert "canary" not in run.stdout + run.stderr + file.read_text()
 
 
 def test_a_large_answer_is_no_noise(tmp_path: Path) -> None:

@@ -1085,6 +1085,7 @@ HEARD: dict[str, tuple[type[Exception], str]] = {
     "cursor-loop": (PeerMisbehavedError, "came twice"),
     "output-unfit": (PeerMisbehavedError, "does not fit its outputSchema"),
     "bad-base64": (PeerMisbehavedError, "base64"),
+    "no-metadata": (AuthError, '"authorization_servers": missing'),
     "resource-differs": (AuthError, "has to name itself"),
     "issuer-differs": (AuthError, "must be the same text"),
     "no-S256": (AuthError, "without S256"),

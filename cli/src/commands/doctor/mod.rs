@@ -137,8 +137,11 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     }
     match reached {
         // Findings up to this point are reported all the same.
-        Err(mut failure) if failure.status == LOGIN || (failure.status == UNREACHABLE && report.has_findings()) => {
-            tell(given, &report, screen, &found.name, transport)?;
+        Err(mut failure) if failure.status == LOGIN || failure.status == UNREACHABLE => {
+            // Nothing is known of a server that is not there; programs read that in a report, too.
+            if given.json || given.junit.is_some() || failure.status == LOGIN || report.has_findings() {
+                tell(given, &report, screen, &found.name, transport)?;
+            }
             if failure.status == LOGIN && report.errors() > 0 {
                 failure.status = FAILED;
             }

@@ -272,10 +272,10 @@ async fn content(wire: &mut Wire, plan: &Plan) {
         opening::basics(wire).await;
     }
     let listing = lists::all(wire).await;
+    schemas::all(wire, &listing, &plan.profiles);
     if wire.report.has("dies") {
         return;
     }
-    schemas::all(wire, &listing, &plan.profiles);
     lists::capabilities(wire, &listing).await;
     calls::all(wire, &listing, plan.calls).await;
     wire.listen(Duration::from_millis(50)).await;

@@ -20,7 +20,15 @@ export function makeForm(schema, { values, label = "Arguments", change } = {}) {
   let area = null;
   const show = (initial) => {
     Object.assign(count, { fields: 0, parts: PARTS, tooMany: false, building: true });
-    field = objectField(resolve(root, root, count), { root, depth: 0, count, initial, required: true, label: "", change });
+    field = objectField(resolve(root, root, count), {
+      root,
+      depth: 0,
+      count,
+      initial,
+      required: true,
+      label: "",
+      change,
+    });
     count.building = false;
     area = null;
     toggle.textContent = "Edit as JSON";
