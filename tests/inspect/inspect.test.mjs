@@ -451,7 +451,7 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     try {
       const page = await opened(browser, inspect);
       await page.see("#status", "memory");
-      await page.see(".side .note", "24 tools");
+      await page.see(".side .note", "28 tools");
       await page.type("Filter tools", "second fail");
       await page.click(".entries button");
       await page.click(".run");
