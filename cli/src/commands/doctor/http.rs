@@ -164,7 +164,8 @@ pub(super) async fn sessions(site: &Site<'_>, wire: &mut Wire, pid: Option<u32>)
 
 /// True for a refusal in other words than 404, which is not for want of a token, or of time.
 fn is_refused(status: u16) -> bool {
-    (400..500).contains(&status) && ![401, 403, 404, 408, 429].contains(&status) || (200..300).contains(&status)
+    let is_other = (400..500).contains(&status) && ![401, 403, 404, 408, 429].contains(&status);
+    is_other || (200..300).contains(&status)
 }
 
 /// Bits in which ids differ, as far as a few of them show it.

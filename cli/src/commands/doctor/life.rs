@@ -14,7 +14,7 @@ use crate::output::one_line;
 const CALLS: usize = 10;
 /// Time in which the share of CPU is measured.
 const MEASURED: Duration = Duration::from_secs(1);
-const SPINS: f64 = 0.5;
+const SPINS: f64 = 0.2;
 /// Time for what a server has started to end after it.
 const LEAVES: Duration = Duration::from_millis(1500);
 

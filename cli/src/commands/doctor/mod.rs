@@ -125,7 +125,9 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
             }
             Some(Err(_)) => Err(Failure::new(UNREACHABLE, format!("no answer in {} s", limit.as_secs()))),
         };
-        life::left(&report, &known).await;
+        if matches!(target, Target::Command { .. }) {
+            life::left(&report, &known).await;
+        }
         system::adopt(false);
         outcome
     });
