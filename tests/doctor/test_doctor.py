@@ -208,7 +208,8 @@ def test_a_slow_server_has_no_other_finding(tmp_path: Path) -> None:
             "    if params.get('name') == 'late':\n"
             "        print(json.dumps({'jsonrpc': '2.0', 'id': message.pop('id'), 'result': {'content': []}}))\n"
             "        told = {'progressToken': params['_meta']['progressToken'], 'progress': 1}\n"
-            "        print(json.dumps({'jsonrpc': '2.0', 'method': 'notifications/progress', 'params': told}), flush=True)",
+            "        told = {'jsonrpc': '2.0', 'method': 'notifications/progress', 'params': told}\n"
+            "        print(json.dumps(told), flush=True)",
             "progress-back",
             "late: progress after its answer",
         ),
@@ -259,7 +260,11 @@ def serving(status: int, body: bytes, **headers: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(body)
 
-        do_GET = do_DELETE = do_OPTIONS = do_POST
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def do_OPTIONS(self) -> None:
+            self.do_POST()
 
         def log_message(self, *words: object) -> None:
             pass
@@ -276,9 +281,19 @@ def serving(status: int, body: bytes, **headers: str) -> Iterator[str]:
 @pytest.mark.parametrize(
     ("status", "body", "headers", "said"),
     [
-        (200, b"<html>\x1b[2J", {"content_type": "text/html"}, "200, text/html: <html>\\u{1b}[2J; is it the URL of a web"),
+        (
+            200,
+            b"<html>\x1b[2J",
+            {"content_type": "text/html"},
+            "200, text/html: <html>\\u{1b}[2J; is it the URL of a web",
+        ),
         (404, b"", {}, "404; is it another path, such as /mcp?"),
-        (307, b"", {"location": "http://a.example/x?token=canary"}, "it redirects to http://a.example/x: give that URL"),
+        (
+            307,
+            b"",
+            {"location": "http://a.example/x?token=canary"},
+            "it redirects to http://a.example/x: give that URL",
+        ),
         (500, b"oops", {}, "500: oops"),
     ],
 )
@@ -302,7 +317,9 @@ def test_a_document_that_is_missing_is_said(tmp_path: Path, headers: dict[str, s
     assert {name: finding["severity"] for name, finding in named(report).items()} == {"no-metadata": severity}
     assert run.returncode == (1 if severity == "error" else 4)
     assert "a login is needed" in report["failure"]
-    assert [case.get("name") for case in ET.parse(file).getroot()[0] if case.find("error") is not None] == ["examination"]
+    assert [case.get("name") for case in ET.parse(file).getroot()[0] if case.find("error") is not None] == [
+        "examination"
+    ]
 
 
 def test_the_url_of_a_server_is_found_among_others(tmp_path: Path) -> None:
