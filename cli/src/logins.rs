@@ -50,6 +50,23 @@ pub(crate) async fn newest(url: &str) -> Result<Option<(Login, Auth)>> {
     Ok(usable.map(|(login, auth)| (login, without_user(auth))))
 }
 
+/// The access token of the stored login for a server, refreshed if need be. `None`: there is none that another program
+/// could use.
+pub(crate) async fn token(url: &str) -> Option<String> {
+    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    let (mut login, auth) = newest(url).await.ok()??;
+    if login.is_stale(now()) && login.refreshes {
+        let options = ClientOptions::new().restart(false).auth(auth);
+        let target = Target::from_text(url).ok()?;
+        if let Ok(client) = tricorn::client::Client::connect(&target, &options).await {
+            client.close().await;
+        }
+        (login, _) = newest(url).await.ok()??;
+    }
+    let is_of_use = !login.is_bound && login.expires_at.is_none_or(|at| at > now());
+    login.access_token().filter(|_| is_of_use).map(|token| token.expose().to_owned())
+}
+
 fn without_user(mut auth: Auth) -> Auth {
     if auth.client_id.is_some() && auth.client_secret.is_none() {
         auth.client_secret = secret();

@@ -3,14 +3,18 @@
 `TRICORN_COMMAND` is the command; `TRICORN_EVERYTHING`, if it is there, the fixture server.
 """
 
+import contextlib
 import functools
 import json
 import os
 import shlex
 import subprocess
 import sys
+import threading
 import xml.etree.ElementTree as ET
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +158,184 @@ def test_what_a_server_says_obeys_no_terminal(tmp_path: Path) -> None:
     assert run.returncode == 3
     assert "dies-early" in run.stdout
     assert "\x1b" not in run.stdout + run.stderr
+
+
+SERVER = """
+import json, os, sys, time
+for line in sys.stdin:
+    message = {} if line.startswith("{bad") else json.loads(line)
+    method, params = message.get("method"), message.get("params") or {}
+    answer = {"error": {"code": -32601, "message": "Method not found"}}
+    if method == "initialize":
+        known = params["protocolVersion"] >= "2024"
+        answer = {"result": {"protocolVersion": params["protocolVersion"] if known else "2025-11-25",
+                             "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}}
+    elif method == "ping":
+        answer = {"result": {}}
+    elif method == "tools/list":
+        answer = {"result": {"tools": []}}
+    elif method == "tools/call":
+        answer = {"error": {"code": -32602, "message": "Unknown tool"}}
+    MORE
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+"""A server without tools, to which something is added."""
+
+
+def small(folder: Path, more: str) -> list[str]:
+    """The command of a server that does this before it answers."""
+    file = folder / "server.py"
+    file.write_text(SERVER.replace("MORE", more))
+    return [sys.executable, str(file), "--api-key", "canary-of-arguments"]
+
+
+def test_a_slow_server_has_no_other_finding(tmp_path: Path) -> None:
+    server = small(tmp_path, "if method != 'initialize': time.sleep(3.3)")
+    run = doctor("--json", "--revision", "legacy", "--", *server)
+    assert (run.returncode, [*named(json.loads(run.stdout))]) == (0, []), run.stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "name", "evidence"),
+    [
+        ("if method == 'tools/list': continue", "tools-lie", "no answer"),
+        ("if method == 'tools/call': sys.exit(3)", "dies", "exit status: 3"),
+        (
+            "if method == 'tools/list': answer = {'result': {'tools': [{'name': 'late', 'description': 'Late.',"
+            " 'inputSchema': {'type': 'object', 'properties': {}, 'additionalProperties': False},"
+            " 'annotations': {'readOnlyHint': True}}]}}\n"
+            "    if params.get('name') == 'late':\n"
+            "        print(json.dumps({'jsonrpc': '2.0', 'id': message.pop('id'), 'result': {'content': []}}))\n"
+            "        told = {'progressToken': params['_meta']['progressToken'], 'progress': 1}\n"
+            "        told = {'jsonrpc': '2.0', 'method': 'notifications/progress', 'params': told}\n"
+            "        print(json.dumps(told), flush=True)",
+            "progress-back",
+            "late: progress after its answer",
+        ),
+        ("if method == 'ping': answer = {'error': {'code': -32601, 'message': 'no'}}", "ping-silent", "-32601"),
+    ],
+)
+def test_what_is_not_answered_is_said(tmp_path: Path, more: str, name: str, evidence: str) -> None:
+    run = doctor("--json", "--revision", "legacy", "--", *small(tmp_path, more))
+    found = named(json.loads(run.stdout))
+    assert (run.returncode, [*found]) == (1, [name]), run.stdout
+    assert evidence in found[name]["evidence"][0]
+
+
+def test_secrets_that_were_given_are_not_shown(tmp_path: Path) -> None:
+    more = "if method == 'tools/list': print(os.environ['A'], sys.argv, file=sys.stderr); sys.exit(3)"
+    file = tmp_path / "report.xml"
+    for words in ([], ["--json"]):
+        run = doctor(*words, "--junit", str(file), "--env", "A=canary-of-environment", "--", *small(tmp_path, more))
+        assert "dies" in run.stdout
+        assert "canary" not in run.stdout + run.stderr + file.read_text()
+
+
+def test_a_server_that_is_not_there_has_a_report(tmp_path: Path) -> None:
+    file = tmp_path / "report.xml"
+    run = doctor("--json", "--junit", str(file), "http://127.0.0.1:9/mcp?token=canary")
+    assert run.returncode == 3
+    assert "cannot connect" in json.loads(run.stdout)["failure"]
+    assert [case.get("name") for case in ET.parse(file).getroot()[0]] == ["examination"]
+    assert "canary" not in run.stdout + run.stderr + file.read_text()
+
+
+def test_a_large_answer_is_no_noise(tmp_path: Path) -> None:
+    more = "if method == 'tools/call': answer['error']['message'] = 'x' * (9 << 20)"
+    report = json.loads(doctor("--json", "--revision", "legacy", "--", *small(tmp_path, more)).stdout)
+    assert (report["findings"], "bytes" in report["skipped"][0]["why"]) == ([], True)
+
+
+@contextlib.contextmanager
+def serving(status: int, body: bytes, **headers: str) -> Iterator[str]:
+    """A server that answers everything so."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"] or 0))
+            self.send_response(status)
+            for name, value in {"content-length": str(len(body)), **headers}.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.end_headers()
+            self.wfile.write(body)
+
+        def do_GET(self) -> None:
+            self.do_POST()
+
+        def do_OPTIONS(self) -> None:
+            self.do_POST()
+
+        def log_message(self, *words: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}/mcp"
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "headers", "said"),
+    [
+        (
+            200,
+            b"<html>\x1b[2J",
+            {"content_type": "text/html"},
+            "200, text/html: <html>\\u{1b}[2J; is it the URL of a web",
+        ),
+        (404, b"", {}, "404; is it another path, such as /mcp?"),
+        (
+            307,
+            b"",
+            {"location": "http://a.example/x?token=canary"},
+            "it redirects to http://a.example/x: give that URL",
+        ),
+        (500, b"oops", {}, "500: oops"),
+    ],
+)
+def test_what_is_at_a_url_is_said(status: int, body: bytes, headers: dict[str, str], said: str) -> None:
+    with serving(status, body, **headers) as url:
+        run = doctor(url)
+    assert (run.returncode, said in run.stderr) == (3, True), run.stderr
+
+
+@pytest.mark.parametrize(
+    ("headers", "severity"),
+    [({"www_authenticate": "Bearer"}, "warning"), ({"www_authenticate": 'Bearer resource_metadata="URL"'}, "error")],
+)
+def test_a_document_that_is_missing_is_said(tmp_path: Path, headers: dict[str, str], severity: str) -> None:
+    with serving(404, b"") as nothing:
+        given = {name: value.replace("URL", nothing) for name, value in headers.items()}
+        file = tmp_path / "report.xml"
+        with serving(401, b"", **given) as url:
+            run = doctor("--json", "--junit", str(file), url)
+    report = json.loads(run.stdout)
+    assert {name: finding["severity"] for name, finding in named(report).items()} == {"no-metadata": severity}
+    assert run.returncode == (1 if severity == "error" else 4)
+    assert "a login is needed" in report["failure"]
+    assert [case.get("name") for case in ET.parse(file).getroot()[0] if case.find("error") is not None] == [
+        "examination"
+    ]
+
+
+def test_the_url_of_a_server_is_found_among_others(tmp_path: Path) -> None:
+    server = tmp_path / "server.py"
+    server.write_text(
+        "import http.server, sys\n"
+        f"sys.path.insert(0, {str(ZOO.parent)!r})\n"
+        "import zoo\n"
+        "server = zoo.Server(0, zoo.Handler)\n"
+        "print('Manual: https://manual.example/mcp', file=sys.stderr)\n"
+        "print(f'running on {server.origin} (Ctrl+C to quit)', file=sys.stderr, flush=True)\n"
+        "server.serve_forever()\n"
+    )
+    run = doctor("--json", "--http", "--", sys.executable, str(server))
+    report = json.loads(run.stdout)
+    assert (run.returncode, report["findings"], report["revisions"]) == (0, [], REVISIONS[:5])
 
 
 @pytest.mark.parametrize(("name", "status"), [("good", 4), ("no-challenge", 1)])

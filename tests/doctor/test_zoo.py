@@ -322,6 +322,16 @@ def dies_early(start: Callable[[], Wire]) -> bool:
     return status == -1 or (status == 1 and b"ImportError" in line)
 
 
+@probe("dies")
+def dies(wire: Wire) -> bool:
+    wire.open()
+    try:
+        wire.call("prompts/list")
+    except EndedError:
+        return wire.ends() and wire.process.returncode == 3
+    return False
+
+
 @probe("slow-start")
 def slow_start(wire: Wire) -> bool:
     wire.open()
@@ -501,6 +511,11 @@ def takes_no_meta(wire: Wire) -> bool:
 @probe("tools-lie")
 def tools_lie(wire: Wire) -> bool:
     return "tools" in wire.open()["capabilities"] and wire.error("tools/list") == -32601
+
+
+@probe("lists-lie")
+def lists_lie(wire: Wire) -> bool:
+    return "resources" in wire.open()["capabilities"] and wire.error("resources/list") == -32601
 
 
 @probe("undeclared")
@@ -836,6 +851,11 @@ def no_challenge(wire: HttpWire) -> bool:
     return "resource_metadata=" not in headers.get("WWW-Authenticate", "")
 
 
+@probe("no-metadata")
+def no_metadata(wire: HttpWire) -> bool:
+    return not resource_metadata(wire)["authorization_servers"]
+
+
 @probe("resource-differs")
 def resource_differs(wire: HttpWire) -> bool:
     return bool(resource_metadata(wire)["resource"] != wire.url)
@@ -1065,6 +1085,7 @@ HEARD: dict[str, tuple[type[Exception], str]] = {
     "cursor-loop": (PeerMisbehavedError, "came twice"),
     "output-unfit": (PeerMisbehavedError, "does not fit its outputSchema"),
     "bad-base64": (PeerMisbehavedError, "base64"),
+    "no-metadata": (AuthError, '"authorization_servers": missing'),
     "resource-differs": (AuthError, "has to name itself"),
     "issuer-differs": (AuthError, "must be the same text"),
     "no-S256": (AuthError, "without S256"),

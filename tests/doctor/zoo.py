@@ -58,6 +58,7 @@ FAULTS: dict[str, str] = {
     # Process
     "no-start": "ends with 127 before it has said anything, as a command that does not exist",
     "dies-early": "raises while it imports, before the first answer",
+    "dies": "ends at `prompts/list`",
     "slow-start": "takes three seconds until its first answer",
     "noise": "prints a banner on stdout",
     "multi-line": "writes each message over several lines",
@@ -82,6 +83,7 @@ FAULTS: dict[str, str] = {
     "takes-no-meta": "serves 2026-07-28 without the envelope",
     # Capabilities
     "tools-lie": "declares tools, and does not know tools/list",
+    "lists-lie": "declares resources, and does not know resources/list",
     "undeclared": "lists tools, and does not declare them",
     "subscribe-lies": "declares subscriptions to resources, and refuses them",
     "complete-lies": "declares completions, and does not know completion/complete",
@@ -128,12 +130,13 @@ FAULTS: dict[str, str] = {
     "header-mismatch-ok": "does not compare Mcp-Method and Mcp-Name with the body",
     # Auth
     "no-challenge": "answers 401 without WWW-Authenticate",
+    "no-metadata": "names no authorization server in its metadata",
     "resource-differs": "names another resource in its metadata",
     "issuer-differs": "has an authorization server whose document names another issuer",
     "no-S256": "has an authorization server that knows the PKCE method plain only",
     "foreign-audience-ok": "takes tokens that are for another resource",
 }
-AUTH = ("no-challenge", "resource-differs", "issuer-differs", "no-S256", "foreign-audience-ok")
+AUTH = ("no-challenge", "no-metadata", "resource-differs", "issuer-differs", "no-S256", "foreign-audience-ok")
 """Faults that need `--auth`, and switch it on."""
 STDIO = ("multi-line", "noise", "ignores-eof", "spins-after-eof", "blocks-on-stderr")
 """Faults that are there over stdio only."""
@@ -523,6 +526,8 @@ def list_tools(call: Call) -> Json:
 
 def list_resources(call: Call) -> Json:
     """A page of the notes."""
+    if has("lists-lie"):
+        raise unknown_method(call)
     note: Json = {"mimeType": "text/plain", "description": "A note."}
     return page(call, "resources", [{"uri": uri, "name": uri[7:], **note} for uri in NOTES])
 
@@ -596,6 +601,13 @@ PROMPTS: list[Json] = [
         ],
     }
 ]
+
+
+def list_prompts(call: Call) -> Json:
+    """The one prompt."""
+    if has("dies"):
+        os._exit(3)
+    return page(call, "prompts", PROMPTS)
 
 
 def get_prompt(call: Call) -> Json:
@@ -773,7 +785,7 @@ SHARED: dict[str, Callable[[Call], Json]] = {
     "resources/list": list_resources,
     "resources/templates/list": list_templates,
     "resources/read": read,
-    "prompts/list": lambda call: page(call, "prompts", PROMPTS),
+    "prompts/list": list_prompts,
     "prompts/get": get_prompt,
     "completion/complete": complete,
 }
@@ -1714,7 +1726,7 @@ class Guard:
         """The metadata of RFC 9728."""
         return {
             "resource": self.resource.replace("/mcp", "/other") if has("resource-differs") else self.resource,
-            "authorization_servers": [self.by.issuer],
+            "authorization_servers": [] if has("no-metadata") else [self.by.issuer],
             "scopes_supported": ["zoo"],
             "bearer_methods_supported": ["header"],
         }

@@ -308,8 +308,19 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     await result(page, "file:///srv/data");
   });
 
+  shown("schemas without an end or a meaning are entered as JSON", byHand(), async (page) => {
+    await choose(page, "maze");
+    await page.see(".detail", "A schema without an end.⟨U+200B⟩⟨U+E0068⟩⟨U+E0069⟩");
+    await page.click(".run");
+    await result(page, "called maze");
+    await choose(page, "bent");
+    await page.see(".detail label", "word");
+    await page.click(".run");
+    await result(page, "called bent");
+  });
+
   shown("text of a server is text", byHand("--many"), async (page) => {
-    await page.see(".side .note", "10012 tools");
+    await page.see(".side .note", "10014 tools");
     assert.ok((await page.run(() => document.querySelectorAll(".entries button").length)) <= 201);
     await page.type("Filter tools", "hurt");
     await choose(page, "hurt");
@@ -440,7 +451,7 @@ describe("inspect", { skip: program ? false : "no Chromium", concurrency: false 
     try {
       const page = await opened(browser, inspect);
       await page.see("#status", "memory");
-      await page.see(".side .note", "24 tools");
+      await page.see(".side .note", "28 tools");
       await page.type("Filter tools", "second fail");
       await page.click(".entries button");
       await page.click(".run");

@@ -89,6 +89,20 @@ const tools = [
     inputSchema: { type: "object", properties: { city: { type: "string" } } },
     _meta: { ui: { resourceUri: "ui://map" } },
   },
+  {
+    name: "maze",
+    description: `A schema without an end.\u200b${String.fromCodePoint(0xe0068, 0xe0069)}`,
+    inputSchema: {
+      type: "object",
+      allOf: Array.from({ length: 19 }, () => ({ $ref: "#" })),
+      properties: Object.fromEntries(Array.from({ length: 2000 }, (_, at) => [`p${at}`, { $ref: "#" }])),
+    },
+  },
+  {
+    name: "bent",
+    description: "A reference that is none.",
+    inputSchema: { ...none, properties: { word: { $ref: "#/$defs/%zz" } } },
+  },
   { name: "hidden", description: "Not for apps.", inputSchema: none, _meta: { ui: { visibility: ["model"] } } },
 ];
 const many = process.argv.includes("--many");

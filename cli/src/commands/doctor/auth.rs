@@ -4,7 +4,7 @@ use serde_json::Value;
 use tricorn::http::Exchanges;
 
 use super::http::Site;
-use super::report::Report;
+use super::report::{Report, Severity};
 use super::wire::Exchanged;
 use crate::output::one_line;
 
@@ -27,24 +27,31 @@ pub(super) async fn all(
     client: Option<&Client>,
     report: &Report,
 ) -> Option<String> {
-    report.ran(&["no-challenge", "resource-differs"]);
-    let challenge = refused.header("www-authenticate");
-    if challenge.is_none() {
+    report.ran(&["no-challenge", "no-metadata", "resource-differs"]);
+    // There may be several, of a scheme each.
+    let challenges = refused.headers.iter().filter(|(name, _)| name == "www-authenticate");
+    let challenge = challenges.map(|(_, value)| value.as_str()).collect::<Vec<_>>().join(", ");
+    if challenge.is_empty() {
         report.find("no-challenge", format!("HTTP status {} without WWW-Authenticate", refused.status));
     }
-    let named = challenge.and_then(|challenge| parameter(challenge, "resource_metadata"));
-    let Some((place, metadata)) = resource_metadata(site.exchanges, url, named).await else {
-        if let Some(challenge) = challenge {
-            let evidence = format!("{challenge}; there is no metadata at its well-known place either");
-            report.find("no-challenge", evidence);
+    let named = parameter(&challenge, "resource_metadata");
+    let (place, metadata) = match resource_metadata(site.exchanges, url, named).await {
+        Ok(found) => found,
+        // A server may have tokens that are given by hand; one that names its metadata has others.
+        Err(missing) => {
+            let severity = if named.is_some() { Severity::Error } else { Severity::Warning };
+            missing.tell(report, severity);
+            return None;
         }
-        return None;
     };
     let resource = metadata["resource"].as_str().unwrap_or_default();
     if !is_of(resource, url) {
         report.find("resource-differs", format!("{place}: {} is not {}", metadata["resource"], bare(url)));
     }
     let servers = metadata["authorization_servers"].as_array().cloned().unwrap_or_default();
+    if servers.is_empty() {
+        report.find("no-metadata", format!("{place}: authorization_servers: {}", metadata["authorization_servers"]));
+    }
     let mut token = None;
     for issuer in servers.iter().filter_map(Value::as_str).take(MOST_SERVERS) {
         let Some(document) = server(site.exchanges, issuer, report).await else { continue };
@@ -96,40 +103,80 @@ fn parts(url: &str) -> Option<(&str, &str)> {
     Some((&url[..at], url[at..].trim_end_matches('/')))
 }
 
-async fn fetched(exchanges: &Exchanges, url: &str) -> Option<Value> {
-    let (status, body) = exchanges.document(url, None).await.ok()?;
-    serde_json::from_slice::<Value>(&body).ok().filter(|document| status == 200 && document.is_object())
+/// Places without the document that should be at one of them.
+#[derive(Default)]
+struct Missing {
+    places: Vec<String>,
+    /// Not all have answered, so that it may be the network's affair.
+    is_unsure: bool,
 }
 
-async fn resource_metadata(exchanges: &Exchanges, url: &str, named: Option<&str>) -> Option<(String, Value)> {
-    let (origin, path) = parts(url)?;
+impl Missing {
+    fn tell(&self, report: &Report, severity: Severity) {
+        let places = one_line(&self.places.join("; "));
+        if self.is_unsure {
+            report.skip(super::catalogue::Area::Auth, places);
+        } else {
+            report.find_as("no-metadata", severity, places);
+        }
+    }
+
+    /// The document at a place, or another one that is missing.
+    async fn fetched(&mut self, exchanges: &Exchanges, url: &str) -> Option<Value> {
+        match exchanges.document(url, None).await {
+            Ok((200, body)) => match serde_json::from_slice::<Value>(&body) {
+                Ok(document) if document.is_object() => return Some(document),
+                _ => self.places.push(format!("{url}: no JSON object")),
+            },
+            Ok((status, _)) => self.places.push(format!("{url}: HTTP status {status}")),
+            Err(error) => {
+                self.is_unsure = true;
+                self.places.push(format!("{url}: {}", error.message()));
+            }
+        }
+        None
+    }
+}
+
+async fn resource_metadata(exchanges: &Exchanges, url: &str, named: Option<&str>) -> Result<(String, Value), Missing> {
+    let mut missing = Missing::default();
+    let Some((origin, path)) = parts(url) else { return Err(missing) };
     let well_known = format!("{origin}/.well-known/oauth-protected-resource");
     let places = match named {
         Some(named) => vec![named.to_owned()],
+        None if path.is_empty() => vec![well_known],
         None => vec![format!("{well_known}{path}"), well_known],
     };
     for place in places {
-        if let Some(found) = fetched(exchanges, &place).await {
-            return Some((place, found));
+        if let Some(found) = missing.fetched(exchanges, &place).await {
+            return Ok((place, found));
         }
     }
-    None
+    Err(missing)
 }
 
 /// The document of an authorization server.
 async fn server(exchanges: &Exchanges, issuer: &str, report: &Report) -> Option<Value> {
-    let (origin, path) = parts(issuer)?;
-    let places = [
+    let Some((origin, path)) = parts(issuer) else {
+        report.find("no-metadata", format!("authorization_servers: {issuer:?} is no URL"));
+        return None;
+    };
+    let mut places = vec![
         format!("{origin}/.well-known/oauth-authorization-server{path}"),
         format!("{origin}/.well-known/openid-configuration{path}"),
         format!("{origin}{path}/.well-known/openid-configuration"),
     ];
+    places.dedup();
+    let mut missing = Missing::default();
     for place in places {
-        let Some(document) = fetched(exchanges, &place).await else { continue };
+        let Some(document) = missing.fetched(exchanges, &place).await else { continue };
         report.ran(&["issuer-differs", "no-S256"]);
         let said = &document["issuer"];
         if said.as_str() != Some(issuer) {
-            report.find("issuer-differs", format!("{place}: {said} is not {issuer:?}"));
+            // Many clients do not mind a slash.
+            let is_same = said.as_str().is_some_and(|said| said.trim_end_matches('/') == issuer.trim_end_matches('/'));
+            let severity = if is_same { Severity::Warning } else { Severity::Error };
+            report.find_as("issuer-differs", severity, format!("{place}: {said} is not {issuer:?}"));
         }
         let methods = &document["code_challenge_methods_supported"];
         if !methods.as_array().is_some_and(|methods| methods.iter().any(|method| method == "S256")) {
@@ -137,7 +184,7 @@ async fn server(exchanges: &Exchanges, issuer: &str, report: &Report) -> Option<
         }
         return Some(document);
     }
-    report.skip(super::catalogue::Area::Auth, format!("{}: no document was found", one_line(issuer)));
+    missing.tell(report, Severity::Error);
     None
 }
 

@@ -32,6 +32,9 @@ pub(super) async fn all(wire: &mut Wire, listing: &Listing, every: bool) {
     let began = Instant::now();
     if wire.has("tools") {
         unknown(wire).await;
+        if wire.report.has("dies") {
+            return;
+        }
     }
     let may = |tool: &&(usize, Value)| every || tool.1["annotations"]["readOnlyHint"] == Value::Bool(true);
     let (called, left): (Vec<_>, Vec<_>) = listing.tools.iter().partition(may);
@@ -42,8 +45,8 @@ pub(super) async fn all(wire: &mut Wire, listing: &Listing, every: bool) {
     if called.len() > MOST_TOOLS {
         wire.report.skip(Area::Calls, format!("{} tools after the first {MOST_TOOLS}", called.len() - MOST_TOOLS));
     }
-    let mut slow = Vec::new();
-    for (_, tool) in called.iter().take(MOST_TOOLS) {
+    let (mut slow, mut answered) = (Vec::new(), Vec::new());
+    for (_, tool) in called.iter().copied().take(MOST_TOOLS) {
         if began.elapsed() > ALTOGETHER {
             wire.report.skip(Area::Calls, format!("tools after {} s of calls", ALTOGETHER.as_secs()));
             break;
@@ -53,7 +56,9 @@ pub(super) async fn all(wire: &mut Wire, listing: &Listing, every: bool) {
             Ok(false) => {}
             Err(()) => return,
         }
+        answered.push((tool, Instant::now()));
     }
+    late(wire, &answered).await;
     resources(wire, listing).await;
     for tool in slow.into_iter().take(MOST_CANCELLED) {
         cancel(wire, tool).await;
@@ -62,7 +67,7 @@ pub(super) async fn all(wire: &mut Wire, listing: &Listing, every: bool) {
 
 async fn unknown(wire: &mut Wire) {
     wire.report.ran(&["unknown-tool-ok"]);
-    let said = call(wire, "no-such-tool", json!({}), PATIENCE).await;
+    let said = wire.ask("tools/call", json!({"name": "no-such-tool", "arguments": {}})).await;
     if let Some(result) = said.result()
         && result["isError"] != Value::Bool(true)
     {
@@ -101,7 +106,8 @@ async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
         return Ok(false);
     };
     let (id, token) = (wire.id(), format!("doctor-{name}"));
-    let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": token}});
+    let params = json!({"name": name, "arguments": &arguments, "_meta": {"progressToken": token}});
+    report.ran(&["dies"]);
     let began = Instant::now();
     let said = match wire.begin(&id, "tools/call", params).await {
         Some(said) => said,
@@ -111,7 +117,10 @@ async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
     traces(&report, name, &said);
     let reports = progress(wire, name, &token);
     match &said {
-        Said::Ended(_) => return Err(()),
+        Said::Ended(_) => {
+            wire.died(&format!("tools/call {name} {arguments}"), &said);
+            return Err(());
+        }
         Said::Silent => {
             wire.cancel(&id).await;
             report.skip(Area::Calls, format!("{name}: no answer in {} s", PATIENCE.as_secs()));
@@ -151,6 +160,20 @@ fn progress(wire: &mut Wire, name: &str, token: &str) -> usize {
         last = value;
     }
     count
+}
+
+/// Looks for progress of calls that were answered. Over HTTP it may come on another stream, and late by that.
+async fn late(wire: &mut Wire, answered: &[(&Value, Instant)]) {
+    if wire.is_http() || wire.listen(BEFORE_CANCEL).await {
+        return;
+    }
+    for (tool, since) in answered {
+        let name = tool["name"].as_str().unwrap_or_default();
+        let token = format!("doctor-{name}");
+        if wire.heard.iter().any(|(at, message)| at > since && message["params"]["progressToken"] == token.as_str()) {
+            wire.report.find("progress-back", format!("{name}: progress after its answer"));
+        }
+    }
 }
 
 /// Cancels a call of a tool that takes time.
@@ -279,7 +302,7 @@ fn is_inside(line: &str) -> bool {
 async fn resources(wire: &mut Wire, listing: &Listing) {
     let uris = listing.resources.iter().filter_map(|(_, resource)| resource["uri"].as_str());
     for uri in uris.take(MOST_RESOURCES) {
-        let said = wire.request("resources/read", json!({"uri": uri})).await;
+        let said = wire.ask("resources/read", json!({"uri": uri})).await;
         traces(&wire.report, uri, &said);
         let Some(result) = said.result() else { continue };
         wire.report.ran(&["bad-base64"]);

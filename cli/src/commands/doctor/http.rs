@@ -19,6 +19,7 @@ const COMPARED: usize = 8;
 const LEAST_BITS: f64 = 64.0;
 const WARM: usize = 20;
 const OPENED: usize = 200;
+const ROUNDS: usize = 3;
 const LEAK: u64 = 100;
 
 /// A server's URL, and how it is spoken to.
@@ -146,7 +147,7 @@ pub(super) async fn sessions(site: &Site<'_>, wire: &mut Wire, pid: Option<u32>)
         let Some(answer) = wire.exchange("POST", &[("mcp-session-id", &id)], &ping).await else { continue };
         if answer.is_served() {
             report.find("session-unchecked", format!("HTTP status {} with {what}", answer.status));
-        } else if answer.status != 404 {
+        } else if is_refused(answer.status) {
             report.find("restart-not-404", format!("HTTP status {} with {what}", answer.status));
         }
     }
@@ -159,6 +160,12 @@ pub(super) async fn sessions(site: &Site<'_>, wire: &mut Wire, pid: Option<u32>)
     if let Some(pid) = pid.filter(|_| ends) {
         leaks(site, &report, pid).await;
     }
+}
+
+/// True for a refusal in other words than 404, which is not for want of a token, or of time.
+fn is_refused(status: u16) -> bool {
+    let is_other = (400..500).contains(&status) && ![401, 403, 404, 408, 429].contains(&status);
+    is_other || (200..300).contains(&status)
 }
 
 /// Bits in which ids differ, as far as a few of them show it.
@@ -189,18 +196,24 @@ async fn leaks(site: &Site<'_>, report: &Report, pid: u32) {
             return;
         }
     }
-    let Some(before) = system::memory(pid) else { return };
-    for _ in 0..OPENED {
-        if site.session().await.is_none() {
+    // A heap that is collected grows at first: it is a leak only if it goes on.
+    let mut least = u64::MAX;
+    for _ in 0..ROUNDS {
+        let Some(before) = system::memory(pid) else { return };
+        for _ in 0..OPENED {
+            if site.session().await.is_none() {
+                return;
+            }
+        }
+        let Some(after) = system::memory(pid) else { return };
+        least = least.min(after.saturating_sub(before) / OPENED as u64);
+        report.ran(&["sessions-leak"]);
+        if least <= LEAK {
             return;
         }
     }
-    let Some(after) = system::memory(pid) else { return };
-    report.ran(&["sessions-leak"]);
-    let each = after.saturating_sub(before) / OPENED as u64;
-    if each > LEAK {
-        report.find("sessions-leak", format!("{each} KiB for each of {OPENED} sessions that were opened and ended"));
-    }
+    let evidence = format!("{least} KiB for each of {OPENED} sessions that were opened and ended, {ROUNDS} times");
+    report.find("sessions-leak", evidence);
 }
 
 /// A session of before in a server that was started again.
@@ -208,7 +221,7 @@ pub(super) async fn restarted(site: &Site<'_>, report: &Report, session: &str) {
     let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     let headers = [("mcp-session-id", session), ("mcp-protocol-version", NEWEST_LEGACY)];
     let Some(answer) = exchanged(site.exchanges, "POST", &headers, ping.to_string().into_bytes()).await else { return };
-    if !answer.is_served() && ![401, 404].contains(&answer.status) {
+    if !answer.is_served() && is_refused(answer.status) {
         report.find("restart-not-404", format!("HTTP status {} with a session of before a restart", answer.status));
     }
 }

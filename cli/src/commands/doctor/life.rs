@@ -14,7 +14,7 @@ use crate::output::one_line;
 const CALLS: usize = 10;
 /// Time in which the share of CPU is measured.
 const MEASURED: Duration = Duration::from_secs(1);
-const SPINS: f64 = 0.5;
+const SPINS: f64 = 0.2;
 /// Time for what a server has started to end after it.
 const LEAVES: Duration = Duration::from_millis(1500);
 
@@ -75,10 +75,15 @@ pub(super) async fn unread(wire: &mut Wire) {
         }
         match wire.answer(&id, SOON).await {
             Said::Silent => {
-                // It is the standard error only if the answer comes once that is read.
+                // It is the standard error only if the answer comes once that is read, and others come at once then.
                 let Some(program) = wire.program() else { return };
                 program.drain();
-                if !matches!(wire.answer(&id, SOON).await, Said::Silent | Said::Ended(_)) {
+                if matches!(wire.answer(&id, SOON).await, Said::Silent | Said::Ended(_)) {
+                    return;
+                }
+                let params = json!({"name": "no-such-tool", "arguments": {}});
+                let again = wire.request_within("tools/call", params, SOON).await;
+                if !matches!(again, Said::Silent | Said::Ended(_)) {
                     report.find("blocks-on-stderr", format!("call {count} got no answer with stderr unread"));
                 }
                 return;

@@ -32,9 +32,16 @@ async fn pages(wire: &mut Wire, method: &str, member: &str) -> Result<Pages, Sai
     let (mut cursor, mut bytes) = (None::<Value>, 0);
     loop {
         let params = cursor.take().map_or_else(|| json!({}), |cursor| json!({"cursor": cursor}));
-        let said = wire.request(method, params).await;
+        let said = wire.ask(method, params).await;
         let Some(result) = said.result() else {
-            return if found.pages == 0 { Err(said) } else { Ok(found) };
+            if found.pages == 0 {
+                return Err(said);
+            }
+            if !matches!(said, Said::Ended(_)) {
+                let evidence = format!("{method}, page {}: {}", found.pages + 1, one_line(&said.shown()));
+                wire.report.find(if member == "tools" { "tools-lie" } else { "lists-lie" }, evidence);
+            }
+            return Ok(found);
         };
         if wire.is_modern {
             shape(&wire.report, method, result);
@@ -71,25 +78,50 @@ pub(super) async fn all(wire: &mut Wire) -> Listing {
     let mut listing = Listing::default();
     tools(wire, &mut listing).await;
     if wire.has("resources") {
-        if let Ok(found) = pages(wire, "resources/list", "resources").await {
-            cursors(wire, "resources/list", &found).await;
-            listing.resources = found.entries;
+        wire.report.ran(&["lists-lie"]);
+        match pages(wire, "resources/list", "resources").await {
+            Ok(found) => {
+                cursors(wire, "resources/list", &found).await;
+                listing.resources = found.entries;
+            }
+            Err(said) => lies(wire, "resources/list", &said),
         }
+        // A server without templates may not know their list.
         if let Ok(found) = pages(wire, "resources/templates/list", "resourceTemplates").await {
             listing.templates = found.entries;
         }
     }
-    if wire.has("prompts")
-        && let Ok(found) = pages(wire, "prompts/list", "prompts").await
-    {
-        listing.prompts = found.entries;
+    if wire.has("prompts") {
+        wire.report.ran(&["lists-lie"]);
+        match pages(wire, "prompts/list", "prompts").await {
+            Ok(found) => listing.prompts = found.entries,
+            Err(said) => lies(wire, "prompts/list", &said),
+        }
     }
     listing
 }
 
+/// A list that is declared and not given. The end of the server is another finding.
+fn lies(wire: &Wire, method: &str, said: &Said) {
+    if !matches!(said, Said::Ended(_)) {
+        let name = if method == "tools/list" { "tools-lie" } else { "lists-lie" };
+        wire.report.find(name, format!("{method}: {}", one_line(&said.shown())));
+    }
+}
+
 async fn tools(wire: &mut Wire, listing: &mut Listing) {
     let report = wire.report.clone();
-    let outcome = pages(wire, "tools/list", "tools").await;
+    // Not declared, it may be unknown, and nothing follows from a silence.
+    let outcome = match wire.has("tools") {
+        true => pages(wire, "tools/list", "tools").await,
+        false => {
+            let said = wire.request("tools/list", json!({})).await;
+            let entries = said.result().and_then(|result| result["tools"].as_array()).cloned();
+            entries
+                .map(|tools| Pages { entries: tools.into_iter().map(|tool| (1, tool)).collect(), pages: 1 })
+                .ok_or(said)
+        }
+    };
     if !wire.has("tools") {
         report.ran(&["undeclared"]);
         if let Ok(found) = &outcome
@@ -105,8 +137,8 @@ async fn tools(wire: &mut Wire, listing: &mut Listing) {
     let found = match outcome {
         Ok(found) => found,
         Err(said) => {
-            if wire.has("tools") && said.error().is_some() {
-                report.find("tools-lie", format!("tools/list: {}", one_line(&said.shown())));
+            if wire.has("tools") {
+                lies(wire, "tools/list", &said);
             }
             return;
         }
@@ -135,7 +167,7 @@ async fn cursors(wire: &mut Wire, method: &str, found: &Pages) {
         return;
     }
     wire.report.ran(&["bad-cursor-ok"]);
-    let said = wire.request(method, json!({"cursor": "x"})).await;
+    let said = wire.ask(method, json!({"cursor": "x"})).await;
     if said.result().is_some() {
         wire.report.find("bad-cursor-ok", format!("{method} with the cursor \"x\": {}", one_line(&said.shown())));
     }
@@ -147,7 +179,7 @@ pub(super) async fn capabilities(wire: &mut Wire, listing: &Listing) {
     completions(wire, listing).await;
     if wire.has("logging") && !wire.is_modern {
         wire.report.ran(&["loglevel-lies"]);
-        let said = wire.request("logging/setLevel", json!({"level": "warning"})).await;
+        let said = wire.ask("logging/setLevel", json!({"level": "warning"})).await;
         if said.error().is_some() {
             wire.report.find("loglevel-lies", format!("logging/setLevel: {}", one_line(&said.shown())));
         }
@@ -174,7 +206,7 @@ async fn subscriptions(wire: &mut Wire, listing: &Listing) {
         wire.cancel(&id).await;
         return;
     }
-    let said = wire.request("resources/subscribe", json!({"uri": uri})).await;
+    let said = wire.ask("resources/subscribe", json!({"uri": uri})).await;
     if said.error().is_some() {
         wire.report.find("subscribe-lies", format!("resources/subscribe: {}", one_line(&said.shown())));
     } else {
@@ -202,7 +234,7 @@ async fn completions(wire: &mut Wire, listing: &Listing) {
     let (reference, argument) =
         of_prompt.or_else(of_template).unwrap_or_else(|| (json!({"type": "ref/prompt", "name": "none"}), "none"));
     let params = json!({"ref": reference, "argument": {"name": argument, "value": "a"}});
-    let said = wire.request("completion/complete", params).await;
+    let said = wire.ask("completion/complete", params).await;
     if said.code() == Some(-32601) {
         wire.report.find("complete-lies", format!("completion/complete: {}", one_line(&said.shown())));
     }

@@ -22,6 +22,7 @@ use std::time::Duration;
 use tricorn::client::{ClientOptions, Target};
 
 use crate::arguments::Doctor;
+use crate::commands::inspect::Redaction;
 use crate::connection::{options, runtime};
 use crate::failure::{FAILED, Failure, INTERRUPTED, LOGIN, MISUSE, Outcome, UNREACHABLE};
 use crate::interrupts::Interrupts;
@@ -95,6 +96,11 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     }
     let limit = given.connection.timeout.filter(|limit| !limit.is_zero()).unwrap_or(ALTOGETHER);
     let report = Report::default();
+    let mut redaction = Redaction::of(&target, &plan.options.headers);
+    if let Some(client) = &plan.client {
+        redaction.know(&client.secret);
+    }
+    report.hide(redaction);
     let runtime = runtime()?;
     let reached = runtime.block_on(async {
         let known: Vec<_> = system::left(&[]).into_iter().flatten().map(|process| process.pid).collect();
@@ -119,16 +125,25 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
             }
             Some(Err(_)) => Err(Failure::new(UNREACHABLE, format!("no answer in {} s", limit.as_secs()))),
         };
-        life::left(&report, &known).await;
+        if matches!(target, Target::Command { .. }) {
+            life::left(&report, &known).await;
+        }
         system::adopt(false);
         outcome
     });
     runtime.shutdown_background();
+    report.starts();
     report.sort();
+    if let Err(failure) = &reached {
+        report.set_failure(&report.clean(&failure.message));
+    }
     match reached {
         // Findings up to this point are reported all the same.
-        Err(mut failure) if failure.status == LOGIN || (failure.status == UNREACHABLE && report.has_findings()) => {
-            tell(given, &report, screen, &found.name, transport)?;
+        Err(mut failure) if failure.status == LOGIN || failure.status == UNREACHABLE => {
+            // Nothing is known of a server that is not there; programs read that in a report, too.
+            if given.json || given.junit.is_some() || failure.status == LOGIN || report.has_findings() {
+                tell(given, &report, screen, &found.name, transport)?;
+            }
             if failure.status == LOGIN && report.errors() > 0 {
                 failure.status = FAILED;
             }

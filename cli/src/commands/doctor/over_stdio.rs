@@ -31,13 +31,9 @@ pub(super) async fn examine(target: &Target, plan: &Plan, report: &Report) -> Ou
             tokio::join!(content(wire, plan), async { modern.await.is_some() }, rest);
         }
         None if plan.modern => {
-            let began = tokio::time::Instant::now();
             let Some(wire) = modern(target, plan, report, Duration::from_secs(5)).await else {
                 return Err(not_spoken(report));
             };
-            if !plan.legacy {
-                opening::time(report, began.elapsed());
-            }
             tokio::join!(content(wire, plan), others(target, plan, report, true));
         }
         None => return Err(not_spoken(report)),
@@ -61,11 +57,10 @@ async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<
             return Err(unreachable(why));
         }
     };
-    let began = tokio::time::Instant::now();
     match opening::open(&mut wire, plan.revision(NEWEST_LEGACY), BEGINS).await {
         Opened::Open => {
             report.ran(&["no-start", "dies-early", "noise", "multi-line"]);
-            opening::time(report, began.elapsed());
+            began(&mut wire);
             Ok(Some(wire))
         }
         Opened::Ended(how) => {
@@ -75,10 +70,15 @@ async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<
             Err(unreachable(format!("the server has ended before its first answer: {how}")))
         }
         Opened::Refused => Ok(None),
-        Opened::Silent => {
-            opening::time(report, began.elapsed());
-            Ok(None)
-        }
+        Opened::Silent => Ok(None),
+    }
+}
+
+/// Remembers the time from the start of a process to this first answer.
+fn began(wire: &mut Wire) {
+    let report = wire.report.clone();
+    if let Some(program) = wire.program() {
+        report.took(program.began.elapsed());
     }
 }
 
@@ -91,9 +91,11 @@ async fn content(mut wire: Wire, plan: &Plan) {
     }
     let listing = lists::all(&mut wire).await;
     schemas::all(&wire, &listing, &plan.profiles);
-    lists::capabilities(&mut wire, &listing).await;
-    calls::all(&mut wire, &listing, plan.calls).await;
-    wire.listen(Duration::from_millis(50)).await;
+    if !wire.report.has("dies") {
+        lists::capabilities(&mut wire, &listing).await;
+        calls::all(&mut wire, &listing, plan.calls).await;
+        wire.listen(Duration::from_millis(50)).await;
+    }
     end(wire).await;
 }
 
@@ -107,6 +109,7 @@ async fn modern(target: &Target, plan: &Plan, report: &Report, took: Duration) -
     let limit = PROBE.max(took * 3);
     match opening::probe(&mut wire, limit).await {
         Probed::Modern => {
+            began(&mut wire);
             opening::modern(&mut wire).await;
             return Some(wire);
         }
@@ -173,11 +176,16 @@ async fn opened(
     };
     if is_modern {
         let mut wire = wire.modern();
-        opening::probe(&mut wire, BEGINS).await;
+        if matches!(opening::probe(&mut wire, BEGINS).await, Probed::Modern) {
+            began(&mut wire);
+        }
         return Some(wire);
     }
     match opening::open(&mut wire, plan.revision(revision), BEGINS).await {
-        Opened::Open => Some(wire),
+        Opened::Open => {
+            began(&mut wire);
+            Some(wire)
+        }
         // A revision that is refused says nothing of the rest.
         Opened::Refused => {
             end(wire).await;

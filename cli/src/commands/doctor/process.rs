@@ -19,11 +19,11 @@ const LONGEST: usize = 8 << 20;
 const KEPT: usize = 50;
 const LONGEST_KEPT: usize = 2000;
 /// Lines of standard output that wait to be looked at.
-const WAITING: usize = 64;
+const WAITING: usize = 4;
 /// Time for a server to read what is written to it.
 const READS: Duration = Duration::from_secs(5);
-/// Time from a request to end to the end.
-pub(super) const GRACE: Duration = Duration::from_secs(2);
+/// Time from a request to end to the end; clients kill after two seconds, and a machine may be busy.
+pub(super) const GRACE: Duration = Duration::from_secs(5);
 
 /// A line of standard output.
 pub(super) enum Line {
@@ -55,7 +55,7 @@ pub(super) struct Program {
 #[derive(Default)]
 struct Said {
     lines: Mutex<VecDeque<String>>,
-    /// The first URL in any of them.
+    /// The first URL of this machine in any of them.
     url: Mutex<Option<String>>,
     told: Notify,
 }
@@ -128,7 +128,7 @@ impl Program {
         lines.iter().rev().find(|line| !line.trim().is_empty()).cloned()
     }
 
-    /// The first URL that it names in its output.
+    /// The first URL of this machine that it names in its output.
     pub(super) async fn url(&self, limit: Duration) -> Option<String> {
         let found = || self.said.url.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let waiting = async {
@@ -223,14 +223,52 @@ impl Said {
     /// Remembers the first URL.
     fn look(&self, line: &str) {
         let mut known = self.url.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.is_some() {
-            return;
+        if known.is_none() {
+            *known = own_url(line);
         }
-        let found = line.find("http://").or_else(|| line.find("https://"));
-        let end = |c: char| c.is_whitespace() || c.is_control() || "\"'`<>)]},;".contains(c);
-        *known = found.map(|at| line[at..].split(end).next().unwrap_or_default().trim_end_matches('.').to_owned());
         drop(known);
         self.told.notify_one();
+    }
+}
+
+/// The first URL of this machine in a line. Banners name others, too: of a manual, of a service.
+fn own_url(line: &str) -> Option<String> {
+    let end = |c: char| c.is_whitespace() || c.is_control() || "\"'`<>)},;".contains(c);
+    let mut rest = line;
+    while let Some(at) = rest.find("http") {
+        let url = rest[at..].split(end).next().unwrap_or_default().trim_end_matches('.');
+        rest = &rest[at + 4..];
+        let Some(after) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else { continue };
+        // A bracket ends it, but for those of an address.
+        let closes = if after.starts_with('[') { after.find(']').map_or(0, |at| at + 1) } else { 0 };
+        let length = after[closes..].find(']').map_or(url.len(), |at| url.len() - after.len() + closes + at);
+        let url = &url[..length];
+        // What listens on all addresses is reached by this one.
+        let url = url.replacen("://0.0.0.0", "://127.0.0.1", 1).replacen("://[::]", "://[::1]", 1);
+        if super::over_http::is_loopback(&url) {
+            return Some(url);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_url;
+
+    #[test]
+    fn a_url_of_this_machine_is_found() {
+        for (line, url) in [
+            ("Docs: https://gofastmcp.com", None),
+            ("see https://a.example, http://localhost:1/mcp (http://127.0.0.1:2)", Some("http://localhost:1/mcp")),
+            ("Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)", Some("http://127.0.0.1:8000")),
+            ("[http://[::1]:8/mcp]", Some("http://[::1]:8/mcp")),
+            ("ready \"http://127.0.0.1:3001/mcp\".", Some("http://127.0.0.1:3001/mcp")),
+            ("[listening on http://127.0.0.1:3001]", Some("http://127.0.0.1:3001")),
+            ("http https:// http://", None),
+        ] {
+            assert_eq!(own_url(line).as_deref(), url, "{line}");
+        }
     }
 }
 

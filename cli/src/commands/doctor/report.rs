@@ -2,10 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::catalogue::{Area, CHECKS, Check, check};
+use crate::commands::inspect::Redaction;
 use crate::output::{Screen, one_line, wrapped};
 
 /// Pieces of evidence that are kept of one finding.
@@ -14,6 +16,8 @@ const KEPT: usize = 5;
 const LONGEST: usize = 300;
 const PER_ERROR: u32 = 20;
 const PER_WARNING: u32 = 5;
+/// A start that takes longer is slow.
+const SLOW: Duration = Duration::from_secs(2);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Severity {
@@ -54,6 +58,12 @@ struct State {
     version: String,
     revisions: Vec<String>,
     started: bool,
+    /// Times from a start to the first answer.
+    starts: Vec<Duration>,
+    /// The reason why the examination ended early.
+    failure: Option<String>,
+    /// Secrets that no text of a server may show again.
+    redaction: Option<Redaction>,
 }
 
 impl Report {
@@ -70,7 +80,7 @@ impl Report {
     /// The same with another severity than the usual one.
     pub(super) fn find_as(&self, name: &'static str, severity: Severity, evidence: impl Into<String>) {
         let Some(kind) = check(name) else { return };
-        let evidence: String = evidence.into();
+        let evidence = self.clean(&evidence.into());
         let cut: String = evidence.chars().take(LONGEST).collect();
         let evidence = if cut.len() < evidence.len() { format!("{cut}…") } else { cut };
         let mut state = self.lock();
@@ -89,6 +99,46 @@ impl Report {
         }
     }
 
+    /// Takes these secrets out of everything from now on.
+    pub(super) fn hide(&self, redaction: Redaction) {
+        self.lock().redaction = Some(redaction);
+    }
+
+    /// Takes out this secret, too.
+    pub(super) fn hide_also(&self, secret: &str) {
+        if let Some(redaction) = &mut self.lock().redaction {
+            redaction.know(secret);
+        }
+    }
+
+    /// A text without secrets that the command was given.
+    pub(super) fn clean(&self, text: &str) -> String {
+        // No more than is shown, and some for what is put together.
+        let cut: String = text.chars().take(LONGEST * 8).collect();
+        self.lock().redaction.as_mut().map_or_else(|| cut.clone(), |redaction| redaction.text(&cut))
+    }
+
+    /// Remembers how long a start took.
+    pub(super) fn took(&self, start: Duration) {
+        self.lock().starts.push(start);
+    }
+
+    /// Reports a server all of whose starts are slow: a single one may be the machine's affair.
+    pub(super) fn starts(&self) {
+        let starts = self.lock().starts.clone();
+        let Some(fastest) = starts.iter().min() else { return };
+        self.ran(&["slow-start"]);
+        if *fastest > SLOW {
+            let of = if starts.len() > 1 { format!(", the fastest of {} starts", starts.len()) } else { String::new() };
+            self.find("slow-start", format!("{:.1} s until the first answer{of}", fastest.as_secs_f64()));
+        }
+    }
+
+    /// Remembers why the examination has ended early.
+    pub(super) fn set_failure(&self, why: &str) {
+        self.lock().failure = Some(why.to_owned());
+    }
+
     /// True if this was found.
     pub(super) fn has(&self, name: &str) -> bool {
         self.lock().findings.iter().any(|finding| finding.check.name == name)
@@ -105,7 +155,8 @@ impl Report {
 
     /// Remembers that an area, or a part of it, was left out.
     pub(super) fn skip(&self, area: Area, why: impl Into<String>) {
-        let (why, mut state) = (why.into(), self.lock());
+        let why = self.clean(&why.into());
+        let mut state = self.lock();
         if !state.skipped.iter().any(|(known, text)| *known == area && *text == why) {
             state.skipped.push((area, why));
         }
@@ -231,6 +282,7 @@ impl Report {
             "findings": state.findings.iter().map(finding).collect::<Vec<_>>(),
             "examined": state.ran.iter().collect::<Vec<_>>(),
             "skipped": state.skipped.iter().map(skipped).collect::<Vec<_>>(),
+            "failure": state.failure,
         })
     }
 
@@ -241,7 +293,10 @@ impl Report {
         let mut suite = TestSuite::new(target);
         for check in CHECKS.iter().filter(|check| state.ran.contains(check.name)) {
             let found = state.findings.iter().find(|finding| finding.check.name == check.name);
-            let text = |finding: &Finding| format!("{}\n{}", finding.evidence.join("\n"), check.fix);
+            let text = |finding: &Finding| {
+                let evidence: Vec<_> = finding.evidence.iter().map(|evidence| one_line(evidence)).collect();
+                format!("{}\n{}", evidence.join("\n"), check.fix)
+            };
             let mut case = match found {
                 Some(finding) if finding.severity == Severity::Error => {
                     let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
@@ -254,6 +309,13 @@ impl Report {
             if let Some(finding) = found.filter(|finding| finding.severity == Severity::Warning) {
                 case.set_system_out(format!("warning: {}\n{}", check.wrong, text(finding)));
             }
+            suite.add_test_case(case);
+        }
+        if let Some(why) = &state.failure {
+            let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
+            status.set_message("The examination ended early.").set_type("failure").set_description(why);
+            let mut case = TestCase::new("examination", status);
+            case.set_classname("doctor");
             suite.add_test_case(case);
         }
         let mut report = Report::new("tricorn doctor");

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use tricorn::model::PeerSchema;
 
 use super::lists::Listing;
-use super::report::Report;
+use super::report::{Report, Severity};
 use super::wire::Wire;
 use crate::output::one_line;
 
@@ -262,11 +262,13 @@ fn of_host(report: &Report, name: &str, schema: &Map<String, Value>, profile: Pr
 
 /// Faults that matter to every reader of a schema.
 fn general(report: &Report, what: &str, schema: &Value) {
-    let (mut references, mut is_remote) = (false, false);
+    let (mut references, mut is_remote, mut ids) = (false, false, false);
+    walk(schema, &mut STEPS.clone(), &mut Vec::new(), &mut |schema, _| ids |= schema.contains_key("$id"));
     walk(schema, &mut STEPS.clone(), &mut Vec::new(), &mut |schema, place| {
         let Some(reference) = schema.get("$ref").and_then(Value::as_str) else { return };
         references = true;
-        if !reference.starts_with('#') {
+        // Parts with ids of their own are referred to by these: the reader below knows them.
+        if !reference.starts_with('#') && !ids {
             is_remote = true;
             report.find("remote-ref", format!("{what}: {}: {reference:?}", place.join("/")));
         }
@@ -275,7 +277,11 @@ fn general(report: &Report, what: &str, schema: &Value) {
         depth(report, what, root);
     }
     if !is_remote && let Err(error) = PeerSchema::read(&schema.to_string()) {
-        report.find("bad-schema", format!("{what}: {}", error.message().trim_start_matches("schema: ")));
+        let why = error.message().trim_start_matches("schema: ");
+        // Readers differ in what they know of regular expressions: `[\w-.]` is one for some.
+        let is_pattern = why.contains("not a regular expression");
+        let severity = if is_pattern { Severity::Warning } else { Severity::Error };
+        report.find_as("bad-schema", severity, format!("{what}: {why}"));
     }
 }
 
@@ -317,8 +323,10 @@ impl<'a> Way<'a> {
             return;
         }
         if let Some(reference) = members.get("$ref").and_then(Value::as_str) {
-            if self.open.contains(&reference) {
-                self.circle = Some(format!("{} → {reference}", self.open.join(" → ")));
+            // The whole schema is always on the way.
+            if self.open.contains(&reference) || matches!(reference, "#" | "#/") {
+                let way: Vec<_> = self.open.iter().copied().chain([reference]).collect();
+                self.circle = Some(way.join(" → "));
                 return;
             }
             if let Some(target) = local(self.root, reference) {
@@ -339,5 +347,35 @@ impl<'a> Way<'a> {
                 _ => {}
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn found(schema: &Value) -> Report {
+        let report = Report::default();
+        general(&report, "tool", schema);
+        report
+    }
+
+    #[test]
+    fn references_are_judged_by_what_they_lead_to() {
+        let report = found(&json!({"type": "object", "properties": {"a": {"$ref": "#"}}}));
+        assert!(report.has("circular-ref"));
+        let own =
+            json!({"$id": "https://h/root", "properties": {"a": {"$ref": "item"}}, "$defs": {"i": {"$id": "item"}}});
+        assert!(!found(&own).has_findings());
+        assert!(found(&json!({"properties": {"a": {"$ref": "https://h/x"}}})).has("remote-ref"));
+    }
+
+    #[test]
+    fn a_pattern_that_not_all_know_is_no_error() {
+        let report = found(&json!({"properties": {"a": {"type": "string", "pattern": "[\\w-.]"}}}));
+        assert_eq!((report.has("bad-schema"), report.errors()), (true, 0));
+        assert_eq!(found(&json!({"properties": {"a": {"type": "strng"}}})).errors(), 1);
     }
 }

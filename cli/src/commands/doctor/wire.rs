@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tricorn::http::Exchanges;
@@ -25,12 +25,15 @@ const CLIENT: &str = "io.modelcontextprotocol/clientInfo";
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 /// Time for what should be answered at once.
 pub(super) const SOON: Duration = Duration::from_secs(3);
-/// Messages that are kept besides answers.
+/// Messages that are kept besides answers, and the longest text that is kept of one.
 const KEPT: usize = 2000;
+const LONGEST_KEPT: usize = 1000;
 /// Messages that wait to be looked at.
 const WAITING: usize = 256;
 /// The largest body of an answer.
 const LARGEST: usize = 16 << 20;
+/// Bytes of messages that wait to be looked at.
+const WAITING_BYTES: usize = 16 << 20;
 
 /// Outcome of a request.
 pub(super) enum Said {
@@ -80,13 +83,47 @@ impl Said {
 }
 
 enum Event {
-    Message(Value),
+    /// A message, and its share of what may wait.
+    Message(Value, #[expect(dead_code, reason = "it gives its room back when it is dropped")] OwnedSemaphorePermit),
     /// HTTP has answered a request with this id, without a message.
     Status(Value, u16, String),
     /// HTTP has not answered it.
     Failed(Value, String),
     /// The stream of a request has ended without its answer.
     Over(Value),
+}
+
+/// The way of messages to who looks at them.
+#[derive(Clone)]
+struct Sender {
+    events: mpsc::Sender<Event>,
+    /// Bytes that may still wait.
+    room: Arc<Semaphore>,
+}
+
+impl Sender {
+    fn new() -> (Self, mpsc::Receiver<Event>) {
+        let (events, receiver) = mpsc::channel(WAITING);
+        (Self { events, room: Arc::new(Semaphore::new(WAITING_BYTES)) }, receiver)
+    }
+
+    /// Sends what is no message. False: nobody looks any more.
+    async fn send(&self, event: Event) -> bool {
+        self.events.send(event).await.is_ok()
+    }
+
+    /// Sends a message of that many bytes, once there is room for it.
+    async fn message(&self, message: Value, bytes: usize) -> bool {
+        let bytes = u32::try_from(bytes.clamp(1, WAITING_BYTES)).unwrap_or(u32::MAX);
+        let room = tokio::select! {
+            room = self.room.clone().acquire_many_owned(bytes) => room,
+            () = self.events.closed() => return false,
+        };
+        match room {
+            Ok(room) => self.send(Event::Message(message, room)).await,
+            Err(_) => false,
+        }
+    }
 }
 
 enum Link {
@@ -98,7 +135,7 @@ enum Link {
 struct Http {
     exchanges: Arc<Exchanges>,
     state: Arc<Mutex<Session>>,
-    sender: mpsc::Sender<Event>,
+    sender: Sender,
     running: Vec<(Value, JoinHandle<()>)>,
 }
 
@@ -133,13 +170,13 @@ pub(super) struct Wire {
 
 impl Wire {
     pub(super) fn stdio(program: Program, lines: mpsc::Receiver<Line>, report: &Report) -> Self {
-        let (sender, events) = mpsc::channel(WAITING);
+        let (sender, events) = Sender::new();
         tokio::spawn(take(lines, sender, report.clone()));
         Self::of(Link::Stdio { program }, events, report)
     }
 
     pub(super) fn http(exchanges: Arc<Exchanges>, token: Option<&str>, report: &Report) -> Self {
-        let (sender, events) = mpsc::channel(WAITING);
+        let (sender, events) = Sender::new();
         let session = Session { token: token.map(str::to_owned), ..Session::default() };
         let http = Http { exchanges, state: Arc::new(Mutex::new(session)), sender, running: Vec::new() };
         Self::of(Link::Http(http), events, report)
@@ -214,6 +251,24 @@ impl Wire {
     /// Asks and waits for the answer.
     pub(super) async fn request(&mut self, method: &str, params: Value) -> Said {
         self.request_within(method, params, PATIENCE).await
+    }
+
+    /// The same in an open session, where a server that ends is a finding.
+    pub(super) async fn ask(&mut self, method: &str, params: Value) -> Said {
+        self.report.ran(&["dies"]);
+        let said = self.request(method, params).await;
+        self.died(method, &said);
+        said
+    }
+
+    /// Reports a server that has ended instead of answering this.
+    pub(super) fn died(&self, what: &str, said: &Said) {
+        // What comes after the end says nothing more.
+        if let Said::Ended(how) = said
+            && !self.report.has("dies")
+        {
+            self.report.find("dies", format!("{what}: {how}"));
+        }
     }
 
     pub(super) async fn request_within(&mut self, method: &str, params: Value, limit: Duration) -> Said {
@@ -293,11 +348,11 @@ impl Wire {
                 Ok(Some(event)) => event,
             };
             match event {
-                Event::Message(message) if is_answer(&message) && is_id(&message, id) => {
+                Event::Message(message, _) if is_answer(&message) && is_id(&message, id) => {
                     self.look(&message, Some(id));
                     return Said::Answer(message);
                 }
-                Event::Message(message) => self.hear(message).await,
+                Event::Message(message, _) => self.hear(message).await,
                 Event::Status(of, status, body) if of == *id => return Said::Status(status, body),
                 Event::Failed(of, why) if of == *id => return Said::Ended(why),
                 Event::Over(of) if of == *id => {
@@ -315,7 +370,7 @@ impl Wire {
             match tokio::time::timeout_at(until, self.events.recv()).await {
                 Err(_) => return false,
                 Ok(None) => return true,
-                Ok(Some(Event::Message(message))) => self.hear(message).await,
+                Ok(Some(Event::Message(message, _))) => self.hear(message).await,
                 Ok(Some(_)) => {}
             }
         }
@@ -346,11 +401,25 @@ impl Wire {
         self.keep(message);
     }
 
+    /// Keeps what is looked at later: progress, and ids of answers.
     fn keep(&mut self, message: Value) {
+        let kept = if is_answer(&message) {
+            let name = if message.get("result").is_some() { "result" } else { "error" };
+            json!({"id": message["id"], name: null})
+        } else if message["method"] == "notifications/progress" {
+            let params = &message["params"];
+            json!({"method": message["method"], "params": {
+                "progressToken": params["progressToken"], "progress": params["progress"]}})
+        } else {
+            return;
+        };
+        if kept.to_string().len() > LONGEST_KEPT {
+            return;
+        }
         if self.heard.len() >= KEPT {
             self.heard.pop_front();
         }
-        self.heard.push_back((Instant::now(), message));
+        self.heard.push_back((Instant::now(), kept));
     }
 
     /// Looks at the form of an answer.
@@ -420,6 +489,8 @@ pub(super) struct Exchanged {
     pub(super) headers: Vec<(String, String)>,
     /// The message, or the first of a stream that answers something.
     pub(super) message: Option<Value>,
+    /// The beginning of a body that is no message.
+    pub(super) body: String,
 }
 
 impl Exchanged {
@@ -462,7 +533,8 @@ pub(super) async fn exchanged(
             }
         }
         let message = message.or_else(|| serde_json::from_slice(&whole).ok());
-        Some(Exchanged { status: answer.status, headers: std::mem::take(&mut answer.headers), message })
+        let body = String::from_utf8_lossy(&whole[..whole.len().min(80)]).into_owned();
+        Some(Exchanged { status: answer.status, headers: std::mem::take(&mut answer.headers), message, body })
     };
     tokio::time::timeout(PATIENCE, work).await.ok().flatten()
 }
@@ -534,7 +606,7 @@ fn post(http: &Http, id: Option<Value>, message: &Value, body: Vec<u8>, report: 
         let mut answer = match exchanges.send("POST", &borrowed(&headers), body.into()).await {
             Ok(answer) => answer,
             Err(error) => {
-                let _ = sender.send(Event::Failed(id, error.message().to_owned())).await;
+                sender.send(Event::Failed(id, error.message().to_owned())).await;
                 return;
             }
         };
@@ -552,11 +624,11 @@ fn post(http: &Http, id: Option<Value>, message: &Value, body: Vec<u8>, report: 
                 Ok(Some(piece)) if whole.len() + piece.len() <= LARGEST => whole.extend_from_slice(&piece),
                 Ok(None) => break,
                 Ok(Some(_)) => {
-                    let _ = sender.send(Event::Failed(id, format!("a body of more than {LARGEST} bytes"))).await;
+                    sender.send(Event::Failed(id, format!("a body of more than {LARGEST} bytes"))).await;
                     return;
                 }
                 Err(error) => {
-                    let _ = sender.send(Event::Failed(id, error.message().to_owned())).await;
+                    sender.send(Event::Failed(id, error.message().to_owned())).await;
                     return;
                 }
             }
@@ -564,44 +636,42 @@ fn post(http: &Http, id: Option<Value>, message: &Value, body: Vec<u8>, report: 
         let body = text(&report, &whole);
         match serde_json::from_str::<Value>(&body) {
             Ok(message) if is_answer(&message) && (is_id(&message, &id) || answer.status < 300) => {
-                let _ = sender.send(Event::Message(message)).await;
-                let _ = sender.send(Event::Over(id)).await;
+                sender.message(message, whole.len()).await;
+                sender.send(Event::Over(id)).await;
             }
             _ => {
                 let body: String = body.chars().take(200).collect();
-                let _ = sender.send(Event::Status(id, answer.status, body)).await;
+                sender.send(Event::Status(id, answer.status, body)).await;
             }
         }
     })
 }
 
-async fn read_stream(
-    answer: &mut tricorn::http::Exchanged,
-    sender: &mpsc::Sender<Event>,
-    report: &Report,
-    id: Option<&Value>,
-) {
+async fn read_stream(answer: &mut tricorn::http::Exchanged, sender: &Sender, report: &Report, id: Option<&Value>) {
     let mut events = Events::default();
     while let Ok(Some(piece)) = answer.piece().await {
         let Some(found) = events.take(&piece) else { break };
         for data in found {
             if let Ok(message) = serde_json::from_str(&text(report, &data))
-                && sender.send(Event::Message(message)).await.is_err()
+                && !sender.message(message, data.len()).await
             {
                 return;
             }
         }
     }
     if let Some(id) = id {
-        let _ = sender.send(Event::Over(id.clone())).await;
+        sender.send(Event::Over(id.clone())).await;
     }
 }
 
-async fn take(mut lines: mpsc::Receiver<Line>, sender: mpsc::Sender<Event>, report: Report) {
+async fn take(mut lines: mpsc::Receiver<Line>, sender: Sender, report: Report) {
     let mut open = Lines::default();
     while let Some(line) = lines.recv().await {
+        let bytes = match &line {
+            Line::Whole(line) | Line::Cut(line) => line.len(),
+        };
         if let Some(message) = open.take(&report, line)
-            && sender.send(Event::Message(message)).await.is_err()
+            && !sender.message(message, bytes).await
         {
             return;
         }

@@ -22,6 +22,7 @@ use super::hub::{Hub, What};
 use super::questions::Questions;
 use crate::bridge::Bridge;
 use crate::failure::Failure;
+use crate::logins::with_login;
 use crate::output::Screen;
 use crate::targets::{Found, Reach};
 
@@ -176,6 +177,7 @@ impl Session {
         };
         match &self.found.reach {
             Reach::One(target) => {
+                let options = with_login(options, target, &self.screen).await;
                 let client = Client::connect_with(target, &options, &handlers).await;
                 client.map(|client| (client, None)).map_err(|error| failed(&error))
             }
@@ -433,7 +435,10 @@ impl Session {
         });
         let Value::Object(mut head) = head else { return String::new() };
         head.retain(|_, value| !value.is_null());
-        let mut redaction = Redaction::of(&self.found, &self.options.headers);
+        let mut redaction = match &self.found.reach {
+            Reach::One(target) => Redaction::of(target, &self.options.headers),
+            Reach::Many(file) => Redaction::of_file(file, &self.options.headers),
+        };
         let connection = self.live().connection;
         export::cassette(head, connection, &mut redaction, &self.hub.log())
     }

@@ -1,8 +1,9 @@
 // Elements. What a server says is only ever put in as text.
 
-const CONTROL = /(?![\t\n])\p{Cc}|[\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]/gu;
+const CONTROL =
+  /(?![\t\n])\p{Cc}|[\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]|[\u{e0000}-\u{e007f}]/gu;
 
-/** Makes letters visible that would act, or change the order of the others. */
+/** Makes letters visible that would act, change the order of the others, or hide a text from people. */
 export function shown(text) {
   return String(text).replace(CONTROL, (letter) => {
     const code = letter.codePointAt(0);

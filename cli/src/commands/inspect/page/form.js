@@ -6,6 +6,8 @@ import { problem } from "./json.js";
 const DEEPEST = 6;
 const CHOICES = 500;
 const FIELDS = 200;
+/** Schemas that are put together for one form. */
+const PARTS = 600;
 
 /**
  * A form for an object, with JSON beside it. `text()` gives the object as JSON text, or null after it has shown what is wrong.
@@ -17,8 +19,17 @@ export function makeForm(schema, { values, label = "Arguments", change } = {}) {
   let field;
   let area = null;
   const show = (initial) => {
-    count.fields = 0;
-    field = objectField(resolve(root, root), { root, depth: 0, count, initial, required: true, label: "", change });
+    Object.assign(count, { fields: 0, parts: PARTS, tooMany: false, building: true });
+    field = objectField(resolve(root, root, count), {
+      root,
+      depth: 0,
+      count,
+      initial,
+      required: true,
+      label: "",
+      change,
+    });
+    count.building = false;
     area = null;
     toggle.textContent = "Edit as JSON";
     fill(holder, field.element);
@@ -60,23 +71,23 @@ function indented(text) {
 }
 
 /** A schema without its references; anything that cannot be resolved takes any JSON. */
-export function resolve(schema, root, depth = 0) {
-  if (!schema || typeof schema !== "object" || depth > 20) return {};
+export function resolve(schema, root, count = { parts: PARTS }, depth = 0) {
+  if (!schema || typeof schema !== "object" || depth > 20 || count.parts-- <= 0) return {};
   let found = schema;
   if (typeof schema.$ref === "string") {
     if (!schema.$ref.startsWith("#")) return {};
     let at = root;
     for (const part of schema.$ref.slice(1).split("/").slice(1)) {
-      const name = decodeURIComponent(part).replaceAll("~1", "/").replaceAll("~0", "~");
+      const name = decoded(part).replaceAll("~1", "/").replaceAll("~0", "~");
       at = at && Object.hasOwn(at, name) ? at[name] : undefined;
     }
     const { $ref, ...beside } = schema;
-    found = { ...resolve(at, root, depth + 1), ...beside };
+    found = { ...resolve(at, root, count, depth + 1), ...beside };
   }
   if (Array.isArray(found.allOf) && found.allOf.length < 20) {
     const { allOf, ...beside } = found;
     for (const part of allOf) {
-      const more = resolve(part, root, depth + 1);
+      const more = resolve(part, root, count, depth + 1);
       found = {
         ...more,
         ...beside,
@@ -90,6 +101,14 @@ export function resolve(schema, root, depth = 0) {
     }
   }
   return found;
+}
+
+function decoded(text) {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 const list = (value) => (Array.isArray(value) ? value : []);
@@ -106,12 +125,13 @@ function choices(schema) {
   return null;
 }
 
-/** The schemas of a union. */
-function variants(schema, root) {
+/** The schemas of a union, unless they are too many. */
+function variants(schema, root, count) {
   const several = schema.oneOf ?? schema.anyOf;
   if (Array.isArray(several)) {
+    if (several.length > 20) return null;
     const { oneOf, anyOf, ...beside } = schema;
-    return several.map((one) => ({ ...beside, ...resolve(one, root), title: undefined, variant: one?.title }));
+    return several.map((one) => ({ ...beside, ...resolve(one, root, count), title: undefined, variant: one?.title }));
   }
   if (Array.isArray(schema.type) && schema.type.length > 1)
     return schema.type.map((type) => ({ ...schema, type, title: undefined }));
@@ -128,11 +148,15 @@ function kindName(schema) {
 }
 
 function makeField(given, context) {
-  const schema = resolve(given, context.root);
+  // What is added to a form later has a share of its own.
+  if (!context.count.building) context.count.parts = PARTS;
+  const schema = resolve(given, context.root, context.count);
   const next = { ...context, initial: context.initial === undefined ? schema.default : context.initial };
   context.count.fields++;
   if (context.count.fields > FIELDS) {
     context.count.tooMany = true;
+    // The form is not shown then: no more of it is made.
+    if (context.count.building) return { element: "", text: () => undefined, focus() {}, silent: true };
     return jsonField(labelled(schema, next));
   }
   const type = Array.isArray(schema.type) && schema.type.length === 1 ? schema.type[0] : schema.type;
@@ -140,8 +164,8 @@ function makeField(given, context) {
   const some = choices(schema);
   if (some && some.length <= CHOICES) return choiceField(schema, some, next);
   if (context.depth > DEEPEST) return jsonField(labelled(schema, next));
-  const several = variants(schema, context.root);
-  if (several && several.length <= 20) return unionField(schema, several, next);
+  const several = variants(schema, context.root, context.count);
+  if (several) return unionField(schema, several, next);
   if (type === "boolean")
     return choiceField(
       schema,
@@ -160,7 +184,7 @@ function makeField(given, context) {
     typeof schema.items === "object" &&
     !Array.isArray(schema.items)
   ) {
-    const items = choices(resolve(schema.items, context.root));
+    const items = choices(resolve(schema.items, context.root, context.count));
     return items && items.length <= 100 ? manyField(schema, items, next) : arrayField(schema, next);
   }
   if ((type === "object" || schema.properties) && schema.properties && Object.keys(schema.properties).length)
@@ -577,6 +601,7 @@ function objectField(schema, context) {
   const initial = context.initial && typeof context.initial === "object" ? context.initial : {};
   const inner = new Map();
   for (const [name, own] of Object.entries(schema.properties ?? {})) {
+    if (context.count.tooMany && context.count.building) break;
     const value = Object.hasOwn(initial, name) ? initial[name] : undefined;
     inner.set(
       name,

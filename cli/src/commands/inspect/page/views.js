@@ -83,7 +83,7 @@ export class View {
       const done = await start("list", source).done;
       if (asked !== this.asked) return;
       if (done.result)
-        found.push(...done.result.map((entry) => ({ source, entry, key: `${source} ${this.keyOf(entry)}` })));
+        for (const entry of done.result) found.push({ source, entry, key: `${source} ${this.keyOf(entry)}` });
       // A server with resources may know no templates.
       else if (done.error && !(source === "templates" && done.error.code === -32601))
         problem = `${source}: ${done.error.message}`;
@@ -152,13 +152,23 @@ export class View {
     if (!one) return this.empty();
     let kept = this.kept.get(one.key);
     if (!kept) {
-      kept = { text: JSON.stringify(one.entry), element: this.makeDetail(one.entry, one.source) };
+      kept = { text: JSON.stringify(one.entry), element: this.detailOf(one) };
       this.kept.set(one.key, kept);
       if (this.kept.size > KEPT) this.kept.delete(this.kept.keys().next().value);
     }
     fill(this.detail, kept.element);
     this.detail.scrollTop = 0;
     if (focus && matchMedia("(max-width: 699px)").matches) this.detail.scrollIntoView();
+  }
+
+  /** What is shown of an entry; of one that is unlike any other, its definition. */
+  detailOf({ entry, source }) {
+    try {
+      return this.makeDetail(entry, source);
+    } catch (error) {
+      const why = `It cannot be shown: ${error.message}`;
+      return h("div", null, h("p", { class: "badge bad" }, line(why, 300)), prettyValue(entry));
+    }
   }
 
   /** Opens the entry of this name. */
