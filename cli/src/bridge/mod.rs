@@ -26,7 +26,9 @@ pub(crate) struct Bridge {
 impl Bridge {
     /// Asks the server behind what it is, so that one that is not there is said before anybody connects. Needs a runtime.
     pub(crate) async fn new(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
-        let scout = Behind::scout(&found, &options, screen).await?;
+        let mut unrecorded = options.clone();
+        unrecorded.record = None;
+        let scout = Behind::scout(&found, &unrecorded, screen).await?;
         let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), most));
         let server = front::server(&scout.facts(upstreams.name()), &upstreams);
         upstreams.serves(&server);

@@ -62,6 +62,9 @@ impl Plan {
 
 /// Examines a server, and prints the report.
 pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    if given.connection.record.is_some() {
+        return Err(Failure::misuse("--record: doctor connects many times: record one of list, call or run"));
+    }
     let mut plan = plan(given)?;
     let way = match (&given.http, crate::arguments::Connection::is_command(&given.target)) {
         (Some(_), false) => Way::Http("127.0.0.1:0".to_owned()),
