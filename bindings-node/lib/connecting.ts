@@ -139,6 +139,16 @@ export interface ClientOptions extends Answers, Listeners {
    */
   readonly validateOutput?: boolean | undefined;
   /**
+   * Records everything that passes as a cassette, in this file, which is replaced; `replay:FILE` is a target that plays
+   * it. Default: nothing.
+   */
+  readonly record?: string | undefined;
+  /**
+   * Leaves secrets out of what is recorded: values of headers, of the target's environment and query, of `auth`, of members
+   * and variables that are named like secrets, and texts that look like them. Default true.
+   */
+  readonly redact?: boolean | undefined;
+  /**
    * True if a program that has ended unasked is started again when it is needed, in revisions without sessions, at most
    * five times within a minute; in others the client ends with it. Default true.
    */

@@ -39,7 +39,10 @@ export interface ConfigTarget {
   >;
 }
 
-/** A URL, a command line or its words, the path of an `mcp.json`, a server in this process, or one of these spelt out. */
+/**
+ * A URL, a command line or its words, the path of an `mcp.json`, a cassette (`replay:FILE`, `replay:FILE?strict`), a server
+ * in this process, or one of these spelt out.
+ */
 export type Target =
   | string
   | URL

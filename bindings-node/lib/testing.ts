@@ -1,10 +1,16 @@
 /** For tests of servers: the real protocol, no process and no socket. */
 
+import { existsSync } from "node:fs";
+import { mkdir, rename, rm } from "node:fs/promises";
+import { dirname } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type Client, connect } from "./client.js";
 import type { ClientOptions } from "./connecting.js";
 import type { AnyState } from "./context.js";
+import { MisuseError } from "./errors.js";
 import { type BridgeMetrics, bridgeMetrics } from "./host.js";
 import type { Server } from "./server.js";
+import type { Target } from "./target.js";
 
 /**
  * Runs `test` with a client connected to `server` in memory, and closes it whatever happens.
@@ -16,7 +22,52 @@ export async function withClient<T>(
   test: (client: Client) => T | Promise<T>,
   options: ClientOptions = {},
 ): Promise<T> {
-  const client = await connect(server, options);
+  return run(await connect(server, options), test);
+}
+
+/** Options of {@link withCassette}. */
+export interface CassetteOptions extends ClientOptions {
+  /** `auto` records where there is no file and plays it otherwise, `record` records anew, `replay` never records. Default `auto`. */
+  readonly mode?: "auto" | "record" | "replay" | undefined;
+  /** Plays each answer once, and only for the request that was recorded. Default: the best match answers, too. */
+  readonly strict?: boolean | undefined;
+}
+
+/**
+ * Runs `test` with a client that records its server the first time and plays the recording afterwards, and closes it
+ * whatever happens.
+ *
+ * Where `file` is missing, `target` is connected to and recorded there, without secrets; a test that fails leaves no file.
+ * Where it is there, it is played, and `target` is not touched. A file that is no cassette, or that `replay` does not
+ * find, is a {@link MisuseError}.
+ */
+export async function withCassette<T>(
+  file: string | URL,
+  target: Target,
+  test: (client: Client) => T | Promise<T>,
+  options: CassetteOptions = {},
+): Promise<T> {
+  const { mode = "auto", strict = false, ...given } = options;
+  if (mode !== "auto" && mode !== "record" && mode !== "replay") {
+    throw new MisuseError(`cassette: mode: expected "auto", "record" or "replay", got ${JSON.stringify(mode)}`);
+  }
+  const path = typeof file === "string" ? file : fileURLToPath(file);
+  if (mode === "replay" || (mode === "auto" && existsSync(path))) {
+    return run(await connect(`replay:${path}${strict ? "?strict" : ""}`, given), test);
+  }
+  const part = `${path}.part`;
+  await mkdir(dirname(path), { recursive: true });
+  try {
+    const result = await run(await connect(target, { ...given, record: part }), test);
+    await rename(part, path);
+    return result;
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+async function run<T>(client: Client, test: (client: Client) => T | Promise<T>): Promise<T> {
   try {
     return await test(client);
   } finally {

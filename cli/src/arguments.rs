@@ -24,6 +24,7 @@ A target is one of
   folder, folder/Cargo.toml    a package of Rust or Swift, which is built first
   mcp.json, mcp.json#weather   a configuration file, with the name of a server
   claude-desktop:weather       a server that an installed host has configured
+  replay:session.jsonl         a cassette, which tricorn record has made
   … -- program argument …      a command line, after everything else";
 
 const CODES: &str = "\
@@ -102,6 +103,21 @@ pub(crate) enum Command {
         "tricorn run server.py\n  tricorn run server.py --http 127.0.0.1:8000\n  tricorn run https://example.com/mcp\n  tricorn run --http 127.0.0.1:8000 -- npx some-server"
     ))]
     Run(Run),
+    /// Serves a target over standard streams or HTTP, and records what passes as a cassette.
+    #[command(after_help = help(
+        "tricorn record server.py -o session.jsonl\n  tricorn record https://example.com/mcp -o session.jsonl --http 127.0.0.1:8000\n  tricorn call server.py add a=1 b=2 --record session.jsonl"
+    ))]
+    Record(Record),
+    /// Serves a cassette over standard streams or HTTP, or sends its requests to a live server.
+    #[command(after_help = help(
+        "tricorn replay session.jsonl\n  tricorn replay session.jsonl --strict --http 127.0.0.1:8000\n  tricorn replay session.jsonl --against server.py\n  tricorn list replay:session.jsonl"
+    ))]
+    Replay(Replay),
+    /// Shows what two cassettes answer differently.
+    #[command(
+        after_help = "Example:\n  tricorn diff old.jsonl new.jsonl\n\nExit status: 0 no difference, 1 differences, 2 misuse"
+    )]
+    Diff(Diff),
     /// Packs a server as a bundle (.mcpb), and writes its entry for the registry (server.json).
     #[command(after_help = help(
         "tricorn pack server.py -o weather.mcpb\n  tricorn pack src/server.ts --env API_KEY=… --server-json server.json\n  tricorn pack https://example.com/mcp --name com.example/weather --server-json server.json"
@@ -171,6 +187,12 @@ pub(crate) struct Connection {
     /// Shows log messages of this level and above: debug, info, notice, warning, error, …, none
     #[arg(long, value_name = "LEVEL", default_value = "info", hide_default_value = true)]
     pub(crate) log_level: String,
+    /// Records what passes as a cassette in this file, which is replaced
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) record: Option<String>,
+    /// Leaves secrets in what is recorded
+    #[arg(long)]
+    pub(crate) no_redact: bool,
     #[arg(skip)]
     pub(crate) command: Vec<String>,
 }
@@ -364,6 +386,58 @@ pub(crate) struct Run {
     pub(crate) connection: Connection,
 }
 
+/// `tricorn record`
+#[derive(Debug, Args)]
+pub(crate) struct Record {
+    /// The server; left out where a command line follows after --
+    #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: String,
+    /// The cassette, which is replaced if there is one
+    #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) output: String,
+    /// Serves HTTP there, for one session at a time; a part may be left out, of 127.0.0.1:8000
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8000", require_equals = false)]
+    pub(crate) http: Option<String>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn replay`
+#[derive(Debug, Args)]
+pub(crate) struct Replay {
+    /// The cassette
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: String,
+    /// Gives each answer once, and only to the request that was recorded
+    #[arg(long)]
+    pub(crate) strict: bool,
+    /// Serves HTTP there; a part may be left out, of 127.0.0.1:8000
+    #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8000", require_equals = false)]
+    pub(crate) http: Option<String>,
+    /// Sends the recorded requests to this server, and shows what it answers differently
+    #[arg(long, value_name = "TARGET", value_hint = ValueHint::AnyPath, conflicts_with_all = ["http", "strict"])]
+    pub(crate) against: Option<String>,
+    /// Prints the differences as JSON
+    #[arg(long, requires = "against")]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// `tricorn diff`
+#[derive(Debug, Args)]
+pub(crate) struct Diff {
+    /// A cassette
+    #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
+    pub(crate) first: String,
+    /// Another one
+    #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
+    pub(crate) second: String,
+    /// Prints JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
 /// `tricorn pack`
 #[derive(Debug, Args)]
 pub(crate) struct Pack {
@@ -552,11 +626,16 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
     let is_install = arguments.first().is_some_and(|word| word == "install");
     let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
     if command.is_some() {
-        const CONNECTING: [&str; 11] =
-            ["list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "doctor", "run", "inspect"];
+        const CONNECTING: [&str; 12] = [
+            "list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "doctor", "run", "record",
+            "inspect",
+        ];
         match own.first().and_then(|word| word.to_str()) {
             None => return Err(Failure::misuse(format!("a command is missing before --: {}", CONNECTING.join(", ")))),
-            Some("uninstall" | "discover" | "completions" | "new" | "login" | "logout" | "whoami" | "token") => {
+            Some(
+                "uninstall" | "discover" | "replay" | "diff" | "completions" | "new" | "login" | "logout" | "whoami"
+                | "token",
+            ) => {
                 return Err(Failure::misuse("nothing may follow after -- here"));
             }
             _ => {}
@@ -651,8 +730,11 @@ impl Command {
             | Self::Doctor(Doctor { connection, .. })
             | Self::Inspect(Inspect { connection, .. })
             | Self::Run(Run { connection, .. })
+            | Self::Record(Record { connection, .. })
+            | Self::Replay(Replay { connection, .. })
             | Self::Pack(Pack { connection, .. }) => connection,
             Self::New(_)
+            | Self::Diff(_)
             | Self::Login(_)
             | Self::Logout(_)
             | Self::Whoami(_)

@@ -131,6 +131,9 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         }
         Reach::Many(_) => {
             let own = options.clone();
+            // What passes is seen on this side of the bridge.
+            let mut options = options;
+            options.record = None;
             let bridge = Bridge::new(found, options, screen, 1).await?;
             (Client::in_memory_with(&bridge.server, &own, &handlers).await, Some(bridge))
         }
@@ -165,6 +168,10 @@ pub(crate) fn options(connection: &Connection) -> ClientOptions {
     if let Some(revision) = &connection.revision {
         options = options.revision(revision);
     }
+    if let Some(file) = &connection.record {
+        options = options.record(file);
+    }
+    options = options.redact(!connection.no_redact);
     connection.header.iter().fold(options, |options, (name, value)| options.header(name, value))
 }
 

@@ -26,6 +26,7 @@ pub mod bridge;
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "what is kept beyond a message is HTTP's"))]
 mod budget;
 mod call;
+pub mod cassette;
 pub mod client;
 mod driver;
 mod error;

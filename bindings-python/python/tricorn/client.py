@@ -63,7 +63,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
 """A URL, a command line, a server of this process, `{"url": ...}`, `{"command": ..., "args": ...}`, a list of
-arguments, the path of a host's `mcp.json`, or what such a file holds, `{"mcpServers": {...}}`."""
+arguments, the path of a host's `mcp.json`, what such a file holds, `{"mcpServers": {...}}`, or a cassette,
+`"replay:FILE"` or `"replay:FILE?strict"`."""
 
 
 class ClientCache(TypedDict, total=False):
@@ -149,6 +150,12 @@ class ClientOptions(Identity, Handlers, total=False):
     validate_output: bool | None
     """Checks a tool's structured content against the output schema that this client has listed; what does
     not fit is a `PeerMisbehavedError`; True."""
+    record: str | None
+    """Records everything that passes as a cassette, in this file, which is replaced; nothing. `"replay:FILE"` is a target
+    that plays it."""
+    redact: bool | None
+    """Leaves secrets out of what is recorded: values of headers, of the target's environment and query, of `auth`, of
+    members and variables that are named like secrets, and texts that look like them; True."""
     restart: bool | None
     """Restarts a program that has ended unasked, when it is needed, in revisions without sessions, at
     most five times within a minute; in others the client ends with it; True."""

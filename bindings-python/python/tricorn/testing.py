@@ -1,23 +1,26 @@
-"""For the tests of your own server: clients without processes or sockets, and HTTP with a port or without."""
+"""For tests: clients without processes or sockets, HTTP with a port or without, and cassettes of servers."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import asynccontextmanager, suppress
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
 
 from .asgi_transport import ASGITransport
-from .client import AsyncClient, ClientOptions, introduce
+from .client import AsyncClient, ClientOptions, Target, introduce
 from .content import CallToolResult
+from .errors import MisuseError
 from .server import HttpOptions, Server
 from .sync import Client
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["ASGITransport", "call", "connect", "serving"]
+__all__ = ["ASGITransport", "Cassette", "call", "cassette", "connect", "serving"]
 
 
 def connect(server: Server, /, **options: Unpack[ClientOptions]) -> AsyncClient:
@@ -32,6 +35,106 @@ def call(
     """One tool call from a plain test function: `assert testing.call(app, "add", {"a": 1, "b": 2}).text == "3"`."""
     with Client(server, **options) as client:
         return client.call_tool(name, arguments)
+
+
+class Cassette:
+    """A client that records its server the first time and plays the recording afterwards; made by `cassette`."""
+
+    __slots__ = ("_client", "_given", "_part", "_path", "_strict", "_target")
+
+    def __init__(
+        self, path: str, target: Target, mode: Literal["auto", "record", "replay"], strict: bool, given: ClientOptions
+    ) -> None:
+        if mode not in ("auto", "record", "replay"):
+            raise MisuseError(f'cassette: mode: expected "auto", "record" or "replay", got {mode!r}')
+        records = mode == "record" or (mode == "auto" and not os.path.exists(path))
+        self._path, self._target, self._strict, self._given = path, target, strict, given
+        self._part = f"{path}.part" if records else None
+        self._client: AsyncClient | Client | None = None
+
+    def _arguments(self) -> tuple[Target, ClientOptions]:
+        if self._part is None:
+            return f"replay:{self._path}" + ("?strict" if self._strict else ""), self._given
+        if folder := os.path.dirname(self._path):
+            os.makedirs(folder, exist_ok=True)
+        return self._target, {**self._given, "record": self._part}
+
+    def _finish(self, failed: bool) -> None:
+        if self._part is None:
+            return
+        if failed:
+            with suppress(FileNotFoundError):
+                os.unlink(self._part)
+        else:
+            os.replace(self._part, self._path)
+
+    async def __aenter__(self) -> AsyncClient:
+        target, options = self._arguments()
+        client = AsyncClient(target, **options)
+        try:
+            await client.__aenter__()
+        except BaseException:
+            self._finish(True)
+            raise
+        self._client = client
+        return client
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        client, self._client = self._client, None
+        failed = True
+        try:
+            if isinstance(client, AsyncClient):
+                await client.__aexit__(kind, error, trace)
+            failed = kind is not None
+        finally:
+            self._finish(failed)
+
+    def __enter__(self) -> Client:
+        target, options = self._arguments()
+        client = Client(target, **options)
+        try:
+            client.__enter__()
+        except BaseException:
+            self._finish(True)
+            raise
+        self._client = client
+        return client
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        client, self._client = self._client, None
+        failed = True
+        try:
+            if isinstance(client, Client):
+                client.__exit__(kind, error, trace)
+            failed = kind is not None
+        finally:
+            self._finish(failed)
+
+
+def cassette(
+    file: str | os.PathLike[str],
+    target: Target,
+    /,
+    *,
+    mode: Literal["auto", "record", "replay"] = "auto",
+    strict: bool = False,
+    **options: Unpack[ClientOptions],
+) -> Cassette:
+    """A client for a test, `with` or `async with`: `async with cassette("a.jsonl", "uvx weather") as client: ...`.
+
+    Where `file` is missing, `target` is connected to and recorded there, without secrets; a test that fails leaves no
+    file. Where it is there, it is played, and `target` is not touched. `mode="record"` records anew, `"replay"` never
+    records. `strict` plays each answer once, and only for the request that was recorded; otherwise the best match
+    answers.
+
+    Errors: `MisuseError` for a file that is no cassette, or that `mode="replay"` does not find.
+    """
+    introduce(options, sys._getframe(1).f_globals)
+    return Cassette(os.fsdecode(file), target, mode, strict, options)
 
 
 @asynccontextmanager

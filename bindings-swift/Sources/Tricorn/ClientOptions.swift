@@ -64,6 +64,12 @@ public struct ClientOptions: Sendable {
     /// True if a tool's structured content is checked against the output schema that this client has listed; what does not
     /// fit is a `TricornError.peerMisbehaved` (true).
     public var validateOutput: Bool?
+    /// Records everything that passes as a cassette, in this file, which is replaced; `replay:FILE` is a target that plays it.
+    /// Nothing when nil.
+    public var record: String?
+    /// True if secrets are left out of what is recorded: values of headers, of the target's environment and query, of `auth`,
+    /// of members and variables that are named like secrets, and texts that look like them (true).
+    public var redact: Bool?
     /// True if a program that has ended unasked is started again when it is needed, in revisions without sessions, at
     /// most five times within a minute; in others the client ends with it (true).
     public var restart: Bool?
@@ -215,6 +221,8 @@ public struct ClientOptions: Sendable {
             options.set("extensions", .object(JSONObject(declared.map { (key: $0.key, value: .object($0.value)) })))
         }
         options.set("validate_output", flag: validateOutput)
+        options.set("record", text: record)
+        options.set("redact", flag: redact)
         options.set("restart", flag: restart)
         options.set("inherit_env", inheritEnv?.json)
         if !variables.isEmpty { options.set("variables", table: variables) }

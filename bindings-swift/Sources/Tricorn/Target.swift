@@ -10,7 +10,8 @@ public enum ConnectionTarget: Sendable, Hashable {
     case command(
         String, arguments: [String] = [], environment: [String: String?] = [:], directory: String? = nil,
         standardError: StandardErrorOutput? = nil)
-    /// A URL, the path of an `mcp.json`, or one command line with POSIX quoting.
+    /// A URL, the path of an `mcp.json`, a cassette (`replay:FILE`, `replay:FILE?strict`), or one command line with POSIX
+    /// quoting.
     case parse(String)
     /// A host's configuration file, `{"mcpServers": {name: ...}}`: the server of this name, or the only one. Its standard
     /// error goes where a `command`'s goes by default.

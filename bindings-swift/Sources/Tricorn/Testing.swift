@@ -1,3 +1,11 @@
+#if canImport(Darwin)
+import Darwin
+#elseif canImport(Glibc)
+import Glibc
+#elseif canImport(Musl)
+import Musl
+#endif
+
 /// Runs `body` with a client of `server`, connected through memory, and closes it afterwards.
 ///
 /// ```swift
@@ -8,7 +16,60 @@
 public func withClient<Result>(
     of server: Server, _ options: ClientOptions = .init(), _ body: (Client) async throws -> Result
 ) async throws -> Result {
-    let client = try await connect(to: server, options)
+    try await closing(try await connect(to: server, options), body)
+}
+
+/// The use of a cassette in a test.
+public enum CassetteMode: String, Sendable, Hashable {
+    /// Records where there is no file, and plays it otherwise.
+    case auto
+    /// Records anew.
+    case record
+    /// Plays the file, and never records.
+    case replay
+}
+
+/// Runs `body` with a client that records its server the first time and plays the recording afterwards, and closes it. For
+/// Swift Testing and XCTest alike.
+///
+/// ```swift
+/// try await withCassette("weather.jsonl", of: .parse("uvx weather")) { client in
+///     #expect(try await client.callTool("forecast", ["city": "Bergen"]).text == "rain")
+/// }
+/// ```
+///
+/// Where `file` is missing, `target` is connected to and recorded there, without secrets; a body that throws leaves no file.
+/// Where it is there, it is played, and `target` is not touched.
+///
+/// - Parameter strict: plays each answer once, and only for the request that was recorded; otherwise the best match
+///   answers, too.
+/// - Throws: `TricornError.misuse` for a file that is no cassette, or that `CassetteMode.replay` does not find.
+public func withCassette<Result>(
+    _ file: String, of target: ConnectionTarget, mode: CassetteMode = .auto, strict: Bool = false,
+    _ options: ClientOptions = .init(), _ body: (Client) async throws -> Result
+) async throws -> Result {
+    if mode == .replay || (mode == .auto && access(file, F_OK) == 0) {
+        let played = ConnectionTarget.parse("replay:\(file)\(strict ? "?strict" : "")")
+        let client = try await Client.connect(to: played, options)
+        return try await closing(client, body)
+    }
+    let part = "\(file).part"
+    var recording = options
+    recording.record = part
+    do {
+        let client = try await Client.connect(to: target, recording)
+        let result = try await closing(client, body)
+        guard rename(part, file) == 0 else {
+            throw TricornError.misuse("cassette \"\(file)\": cannot be written")
+        }
+        return result
+    } catch {
+        unlink(part)
+        throw error
+    }
+}
+
+private func closing<Result>(_ client: Client, _ body: (Client) async throws -> Result) async throws -> Result {
     do {
         let result = try await body(client)
         await client.close()

@@ -31,7 +31,7 @@ pub(crate) struct Bridge {
 impl Bridge {
     /// Asks the server behind what it is, so that one that is not there is said before anybody connects. Needs a runtime.
     pub(crate) async fn new(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
-        let scout = Behind::scout(&found, &options, screen).await?;
+        let scout = Behind::scout(&found, &unrecorded(&options), screen).await?;
         let bridge = Self::to(scout.facts(&found.name), found, options, screen, most);
         scout.close().await;
         Ok(bridge)
@@ -39,7 +39,7 @@ impl Bridge {
 
     /// A bridge to a server that may be [renewed](Self::renew): it may have tools, resources and prompts later on.
     pub(crate) async fn renewable(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
-        let scout = Behind::scout(&found, &options, screen).await?;
+        let scout = Behind::scout(&found, &unrecorded(&options), screen).await?;
         let offers = Offers::of(&scout).await;
         let bridge = Self::to(scout.facts(&found.name).with_lists(), found, options, screen, most);
         scout.close().await;
@@ -71,4 +71,11 @@ impl Bridge {
         self.server.close();
         self.upstreams.close().await;
     }
+}
+
+/// The options of a connection that is made to look only: it is no part of a recording.
+fn unrecorded(options: &ClientOptions) -> ClientOptions {
+    let mut options = options.clone();
+    options.record = None;
+    options
 }

@@ -1,6 +1,7 @@
 //! One module for each command.
 
 mod call;
+mod cassettes;
 mod complete;
 pub(crate) mod doctor;
 mod hosts;
@@ -86,6 +87,9 @@ pub(crate) fn run(command: Command, launcher: Launcher, screen: &Screen) -> Outc
         Command::Token(logins) => login::logins(login::Wish::Token, &logins, &launcher, screen),
         Command::Doctor(doctor) => doctor::doctor(&doctor, &launcher, screen),
         Command::Run(run) => run::run(&run, &launcher, screen),
+        Command::Record(record) => cassettes::record(record, &launcher, screen),
+        Command::Replay(replay) => cassettes::replay(&replay, &launcher, screen),
+        Command::Diff(diff) => cassettes::diff(&diff, screen),
         Command::Inspect(inspect) => inspect::inspect(&inspect, &launcher, screen),
         Command::Hosts(command) => hosts::hosts(&command, &launcher, screen),
         Command::Completions(completions) => {

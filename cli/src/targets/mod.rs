@@ -210,6 +210,10 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
         let target = Target::from_text(text).map_err(|error| Failure::misuse(said(&error)))?;
         return Ok(Found { name: without_secrets(text), reach: Reach::One(target), kind: Kind::Url });
     }
+    if text.starts_with("replay:") {
+        let target = Target::from_text(text).map_err(|error| Failure::misuse(error.message()))?;
+        return Ok(Found { name: text.to_owned(), reach: Reach::One(target), kind: Kind::Url });
+    }
     if let Some((path, name)) = configuration(text) {
         if !Path::new(path).is_file() {
             return Err(missing(path));

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used, reason = "tests")]
 
 mod cases;
+mod cassettes;
 mod conversations;
 mod http;
 mod logins;

@@ -95,6 +95,12 @@ pub struct ClientOptions {
     /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
     /// has listed it; a result that does not fit is an error. Default: yes.
     pub validate_output: bool,
+    /// Records everything that passes as a cassette, in this file, which is replaced: see [`cassette`](crate::cassette).
+    /// Default: nothing.
+    pub record: Option<String>,
+    /// Leaves secrets out of what is recorded: values of headers, of the target's environment and query, of `auth`, of
+    /// members and variables that are named like secrets, and texts that look like them. Default: yes.
+    pub redact: bool,
     /// Authorization at a protected server. Default: none, other than by `headers`.
     #[cfg(feature = "auth")]
     pub auth: Option<Auth>,
@@ -139,6 +145,8 @@ impl Default for ClientOptions {
             tasks: None,
             cache: CacheOptions::default(),
             validate_output: true,
+            record: None,
+            redact: true,
             #[cfg(feature = "auth")]
             auth: None,
             trace: TraceSource::default(),
@@ -188,6 +196,8 @@ impl ClientOptions {
         tasks: some TaskOptions;
         cache: CacheOptions;
         validate_output: bool;
+        record: some text;
+        redact: bool;
     }
 
     #[cfg(feature = "auth")]
@@ -409,6 +419,14 @@ pub enum Target {
         /// Sent with every request.
         headers: BTreeMap<String, String>,
     },
+    /// A recorded server: a cassette, see [`cassette`](crate::cassette). Nothing in the file is run or connected to.
+    Replay {
+        /// The file.
+        file: String,
+        /// Each answer is given once, and only to the request that was recorded. Otherwise an answer may come again, and
+        /// the best match answers a request that was not recorded.
+        strict: bool,
+    },
     /// A program that speaks over its standard streams.
     Command {
         /// The program.
@@ -425,8 +443,9 @@ pub enum Target {
 }
 
 impl Target {
-    /// A URL, the path of a host's `mcp.json` with one server, or a command line: with POSIX quoting, on Windows
-    /// with that of its programs (double quotes; backslashes are parts of paths).
+    /// A URL, the path of a host's `mcp.json` with one server, `replay:FILE` or `replay:FILE?strict` for a cassette, or a
+    /// command line: with POSIX quoting, on Windows with that of its programs (double quotes; backslashes are parts of
+    /// paths).
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for an empty or unbalanced command line, for a URL that is neither http nor
@@ -439,6 +458,9 @@ impl Target {
         let text = text.trim();
         if is_url(text) {
             return Ok(Self::Url { url: text.to_owned(), headers: BTreeMap::new() });
+        }
+        if let Some(replay) = Self::of_cassette(text)? {
+            return Ok(replay);
         }
         check_scheme(text)?;
         if is_address(text) {
@@ -455,6 +477,18 @@ impl Target {
         };
         super::config::check_command(text, &command)?;
         Ok(Self::command(command, words))
+    }
+
+    fn of_cassette(text: &str) -> Result<Option<Self>> {
+        let Some(rest) = text.strip_prefix("replay:") else { return Ok(None) };
+        let (file, strict) = match rest.strip_suffix("?strict") {
+            Some(file) => (file, true),
+            None => (rest, false),
+        };
+        match file {
+            "" => Err(Error::misuse("target \"replay:\": expected replay:FILE, a cassette; tricorn record makes one")),
+            file => Ok(Some(Self::Replay { file: file.to_owned(), strict })),
+        }
     }
 
     /// A server of a host's configuration file, `{"mcpServers": {name: target}}` (or `servers`): the one called

@@ -16,6 +16,8 @@ pub trait Tap: Send + Sync + 'static {
     fn frame(&self, by_client: bool, on: &str, frame: &Bytes);
     /// An HTTP exchange was answered with this status.
     fn status(&self, _on: &str, _status: u16) {}
+    /// An access token that the next exchanges are sent with: what is shown or kept should be without it.
+    fn token(&self, _token: &str) {}
 }
 
 /// The option of it.
@@ -34,6 +36,11 @@ impl ClientOptions {
     pub fn tap(mut self, tap: impl Tap) -> Self {
         self.tap = Tapped(Some(Arc::new(tap)));
         self
+    }
+
+    /// The tap that there is.
+    pub(crate) fn taps(&self) -> Option<Arc<dyn Tap>> {
+        self.tap.0.clone()
     }
 
     /// The tap of a connection whose messages all pass on one stream, `stdio`; `None`: the transport names its streams.
@@ -68,6 +75,12 @@ impl Tapping {
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has exchanges"))]
     pub(crate) fn passes_on(&self, by_client: bool, on: &str, frame: &Bytes) {
         self.tap.frame(by_client, on, frame);
+    }
+
+    /// The next exchange is sent with this access token.
+    #[cfg_attr(not(feature = "auth"), expect(dead_code, reason = "only logins have tokens"))]
+    pub(crate) fn sends_token(&self, token: &str) {
+        self.tap.token(token);
     }
 
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "only HTTP has exchanges"))]

@@ -13,8 +13,10 @@ use tokio::sync::oneshot;
 
 use self::place::{endpoint, own_place, place_of};
 use super::memory::{Pipe, PipeSink};
+use super::record;
 use crate::budget;
 use crate::call::{BoxFuture, Link};
+use crate::cassette::Cassette;
 use crate::client::{Cache, Client, ClientOptions, Closer, Connected, Handlers, Hub, Outside, Place, Target};
 use crate::driver::{Peer, Service, Time, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
@@ -81,6 +83,7 @@ impl Key {
         Self(match target {
             Target::Url { url, .. } | Target::Sse { url, .. } => SEED.hash_one(endpoint(url)),
             Target::Command { command, args, cwd, .. } => SEED.hash_one((command, args, cwd)),
+            Target::Replay { file, .. } => SEED.hash_one(file),
         })
     }
 }
@@ -186,7 +189,10 @@ impl Client {
         options.check()?;
         options.max_memory.into_iter().for_each(budget::set_max);
         let handlers = &handlers.with_tasks(options.tasks.as_ref());
-        let options = &with_capabilities(options, handlers);
+        let options = &record::recording(&with_capabilities(options, handlers), record::To::Target(target), handlers)?;
+        if let Target::Replay { file, strict } = target {
+            return Self::replay(file, *strict, options, handlers).await;
+        }
         let key = Key::of(target);
         // Where one revision or transport is asked for there is no question, and the answer says nothing about the
         // server.
@@ -223,6 +229,18 @@ impl Client {
         Ok(client)
     }
 
+    /// Connects to a cassette, in the era that it begins with.
+    async fn replay(file: &str, strict: bool, options: &ClientOptions, handlers: &Handlers) -> Result<Self> {
+        let cassette = Cassette::read(file)?;
+        let known = cassette.is_legacy().then_some(Era::Legacy);
+        let cache = cache_of(options, handlers, own_place(options));
+        let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()), &cache);
+        let hub = service.hub.clone();
+        let (peer, closer) = super::replay::play(&cassette, strict, options, service);
+        let attempt = Attempt { peer, closer, transport: "memory", hub };
+        negotiate(attempt, opened, options, handlers, known).await.map_err(|(error, _)| error)
+    }
+
     /// Connects to a server in this process, through memory.
     ///
     /// # Errors
@@ -254,7 +272,7 @@ impl Client {
         server.check()?;
         let uses = Use::begin(server).await?;
         let handlers = &handlers.with_tasks(options.tasks.as_ref());
-        let options = &with_capabilities(options, handlers);
+        let options = &record::recording(&with_capabilities(options, handlers), record::To::Memory, handlers)?;
         let cache = cache_of(options, handlers, own_place(options));
         let (service, opened) = answers(&handlers.declaring(options.capabilities.as_ref()), &cache);
         let hub = service.hub.clone();
@@ -359,7 +377,7 @@ fn attempt(
                 hub,
             })
         }
-        #[expect(unreachable_patterns, reason = "reached when a feature is off")]
+        // A cassette needs none.
         _ => Err(Error::misuse("this build has no transport for the target: enable \"http\" or \"stdio\"")),
     }
     .map_err(|error| (error, false))

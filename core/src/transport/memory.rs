@@ -36,6 +36,12 @@ impl Pipe {
         *self.to.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(to);
     }
 
+    /// Adds frames of a side that is no peer.
+    #[cfg(feature = "runtime")]
+    pub(crate) fn push(&self, frames: Vec<Bytes>) {
+        self.start(|queue| queue.frames.extend(frames.into_iter().map(|frame| (frame, None))));
+    }
+
     fn peer(&self) -> Option<Arc<Peer>> {
         self.to.lock().unwrap_or_else(PoisonError::into_inner).upgrade()
     }

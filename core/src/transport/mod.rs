@@ -20,6 +20,10 @@ pub(crate) mod own;
 #[cfg(feature = "stdio")]
 mod program;
 #[cfg(feature = "runtime")]
+mod record;
+#[cfg(feature = "runtime")]
+mod replay;
+#[cfg(feature = "runtime")]
 mod run;
 #[cfg(feature = "stdio")]
 mod sink;

@@ -67,7 +67,7 @@ fn cargo_tests() -> Command {
 /// The command `tricorn` as a language's package has it.
 pub(super) fn commands(lang: Lang) -> Vec<Step> {
     match lang {
-        Lang::Rust => vec![inspect(), doctor()],
+        Lang::Rust => vec![inspect()],
         Lang::Python => vec![command("python", &[place::target("package/python/venv/bin/tricorn")])],
         Lang::Node => vec![command("node", &["node".into(), place::root().join("bindings-node/dist/command.js")])],
         Lang::Swift => Vec::new(),
@@ -116,16 +116,6 @@ fn inspect() -> Step {
     tests.env("TRICORN_COMMAND", place::built("tricorn"));
     tests.env("TRICORN_EVERYTHING", place::built("example-everything"));
     step(NAME, tests, 10, Reader::Tap)
-}
-
-/// `tricorn doctor` with the servers that have one fault each.
-fn doctor() -> Step {
-    let mut tests =
-        program(tool::venv("python"), &["-m", "pytest", "-q", "-ra", "--color=no", "-p", "no:cacheprovider"]);
-    tests.arg("tests/doctor/test_doctor.py");
-    tests.env("TRICORN_COMMAND", place::built("tricorn"));
-    tests.env("TRICORN_EVERYTHING", place::built("example-everything"));
-    step("rust doctor", tests, 15, Reader::Pytest)
 }
 
 /// The protocol needs no runtime: without features there is none in the graph.

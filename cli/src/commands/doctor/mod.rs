@@ -22,7 +22,7 @@ use std::time::Duration;
 use tricorn::client::{ClientOptions, Target};
 
 use crate::arguments::Doctor;
-use crate::commands::inspect::Redaction;
+use crate::commands::inspect::redaction;
 use crate::connection::{options, runtime};
 use crate::failure::{FAILED, Failure, INTERRUPTED, LOGIN, MISUSE, Outcome, UNREACHABLE};
 use crate::interrupts::Interrupts;
@@ -63,6 +63,9 @@ impl Plan {
 
 /// Examines a server, and prints the report.
 pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    if given.connection.record.is_some() {
+        return Err(Failure::misuse("--record: doctor connects many times: record one of list, call or run"));
+    }
     let mut plan = plan(given)?;
     let way = match (&given.http, crate::arguments::Connection::is_command(&given.target)) {
         (Some(_), false) => Way::Http("127.0.0.1:0".to_owned()),
@@ -96,9 +99,9 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     }
     let limit = given.connection.timeout.filter(|limit| !limit.is_zero()).unwrap_or(ALTOGETHER);
     let report = Report::default();
-    let mut redaction = Redaction::of(&target, &plan.options.headers);
+    let mut redaction = redaction(&Reach::One(target.clone()), &plan.options.headers);
     if let Some(client) = &plan.client {
-        redaction.know(&client.secret);
+        redaction.learn(&client.secret);
     }
     report.hide(redaction);
     let runtime = runtime()?;

@@ -252,26 +252,6 @@ fn own_url(line: &str) -> Option<String> {
     None
 }
 
-#[cfg(test)]
-mod tests {
-    use super::own_url;
-
-    #[test]
-    fn a_url_of_this_machine_is_found() {
-        for (line, url) in [
-            ("Docs: https://gofastmcp.com", None),
-            ("see https://a.example, http://localhost:1/mcp (http://127.0.0.1:2)", Some("http://localhost:1/mcp")),
-            ("Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)", Some("http://127.0.0.1:8000")),
-            ("[http://[::1]:8/mcp]", Some("http://[::1]:8/mcp")),
-            ("ready \"http://127.0.0.1:3001/mcp\".", Some("http://127.0.0.1:3001/mcp")),
-            ("[listening on http://127.0.0.1:3001]", Some("http://127.0.0.1:3001")),
-            ("http https:// http://", None),
-        ] {
-            assert_eq!(own_url(line).as_deref(), url, "{line}");
-        }
-    }
-}
-
 /// The next line without its end; of one that is too long the beginning.
 async fn next(reader: &mut (impl AsyncBufReadExt + Unpin), longest: usize) -> Option<Line> {
     let (mut line, mut is_cut) = (Vec::new(), false);
@@ -289,6 +269,26 @@ async fn next(reader: &mut (impl AsyncBufReadExt + Unpin), longest: usize) -> Op
         reader.consume(used);
         if end.is_some() {
             return Some(if is_cut { Line::Cut(line) } else { Line::Whole(line) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::own_url;
+
+    #[test]
+    fn a_url_of_this_machine_is_found() {
+        for (line, url) in [
+            ("Docs: https://gofastmcp.com", None),
+            ("see https://a.example, http://localhost:1/mcp (http://127.0.0.1:2)", Some("http://localhost:1/mcp")),
+            ("Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)", Some("http://127.0.0.1:8000")),
+            ("[http://[::1]:8/mcp]", Some("http://[::1]:8/mcp")),
+            ("ready \"http://127.0.0.1:3001/mcp\".", Some("http://127.0.0.1:3001/mcp")),
+            ("[listening on http://127.0.0.1:3001]", Some("http://127.0.0.1:3001")),
+            ("http https:// http://", None),
+        ] {
+            assert_eq!(own_url(line).as_deref(), url, "{line}");
         }
     }
 }

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use tricorn::cassette::Redaction;
 
 use super::catalogue::{Area, CHECKS, Check, check};
-use crate::commands::inspect::Redaction;
 use crate::output::{Screen, one_line, wrapped};
 
 /// Pieces of evidence that are kept of one finding.
@@ -107,7 +107,7 @@ impl Report {
     /// Takes out this secret, too.
     pub(super) fn hide_also(&self, secret: &str) {
         if let Some(redaction) = &mut self.lock().redaction {
-            redaction.know(secret);
+            redaction.learn(secret);
         }
     }
 

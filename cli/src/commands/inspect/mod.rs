@@ -23,7 +23,7 @@ use crate::output::Screen;
 use crate::targets::{self, Way};
 
 use self::apps::Apps;
-pub(crate) use self::export::Redaction;
+pub(crate) use self::export::redaction;
 use self::gate::Gate;
 use self::hub::Hub;
 use self::questions::Questions;

@@ -17,7 +17,7 @@ use tricorn::protocol::{Kind, Opening};
 use tricorn::{CacheMode, CallOptions, Error};
 
 use super::apps::Apps;
-use super::export::{self, Redaction};
+use super::export;
 use super::hub::{Hub, What};
 use super::questions::Questions;
 use crate::bridge::Bridge;
@@ -435,10 +435,7 @@ impl Session {
         });
         let Value::Object(mut head) = head else { return String::new() };
         head.retain(|_, value| !value.is_null());
-        let mut redaction = match &self.found.reach {
-            Reach::One(target) => Redaction::of(target, &self.options.headers),
-            Reach::Many(file) => Redaction::of_file(file, &self.options.headers),
-        };
+        let mut redaction = export::redaction(&self.found.reach, &self.options.headers);
         let connection = self.live().connection;
         export::cassette(head, connection, &mut redaction, &self.hub.log())
     }

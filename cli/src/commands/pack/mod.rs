@@ -68,6 +68,9 @@ struct Start {
 
 /// Packs a server, asks it what it is, and tries the bundle.
 pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    if pack.connection.record.is_some() {
+        return Err(Failure::misuse("--record: pack has no messages to record"));
+    }
     if let Some(output) = pack.output.as_ref().filter(|path| path.extension().is_none_or(|ending| ending != "mcpb")) {
         return Err(Failure::misuse(format!("-o {}: a bundle has the ending .mcpb", output.display())));
     }

@@ -1,7 +1,7 @@
 //! Serves a target.
 
 mod reload;
-mod serve;
+pub(super) mod serve;
 mod signals;
 mod start;
 
@@ -20,10 +20,13 @@ pub(super) fn run(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8
     }
     let way = run.http.clone().map_or(Way::Streams, Way::Http);
     let found = targets::find(&run.target, &run.connection, &way, launcher, screen)?;
+    if run.connection.record.is_some() {
+        return serve::serve(found, run.http.as_deref(), &run.connection, 1, screen);
+    }
     match (&found.reach, found.kind, &run.http) {
         (Reach::One(Target::Command { .. }), Kind::File, _) | (Reach::One(Target::Command { .. }), _, None) => {
             start::start(found, screen)
         }
-        (_, _, http) => serve::serve(found, http.as_deref(), run, screen),
+        (_, _, http) => serve::serve(found, http.as_deref(), &run.connection, serve::SESSIONS, screen),
     }
 }

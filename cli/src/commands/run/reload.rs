@@ -50,7 +50,7 @@ pub(super) fn serve(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<
         screen.line(&screen.error_style().dim(&format!("watching {}", root.display())));
         let server = bridge.server.clone();
         let status = tokio::select! {
-            status = serve_bridge(&server, address, &mut ending, screen) => status,
+            status = serve_bridge(&server, address, SESSIONS, &mut ending, screen) => status,
             () = renew(&mut code, &mut bridge, find, screen) => Ok(0),
         };
         close(&bridge, &mut ending).await;
@@ -127,11 +127,7 @@ impl Code {
         let (sender, changes) = mpsc::channel(256);
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             let Ok(event) = event else { return };
-            let is_change = match event.kind {
-                EventKind::Access(_) => false,
-                EventKind::Modify(ModifyKind::Metadata(_)) => false,
-                _ => true,
-            };
+            let is_change = !matches!(event.kind, EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(_)));
             for path in event.paths.into_iter().filter(|_| is_change) {
                 let _ = sender.try_send(path);
             }

@@ -3,7 +3,7 @@
 use tricorn::Server;
 use tricorn::http::HttpOptions;
 
-use crate::arguments::Run;
+use crate::arguments::Connection;
 use crate::bridge::Bridge;
 use crate::connection::{options, runtime};
 use crate::failure::{Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
@@ -12,20 +12,26 @@ use crate::output::Screen;
 use crate::targets::{Found, Reach};
 
 /// Sessions over HTTP, each of which has a connection of its own to the server.
-pub(super) const SESSIONS: usize = 256;
+pub(crate) const SESSIONS: usize = 256;
 
-/// Serves `found` over HTTP at this address, over standard streams without one.
-pub(super) fn serve(found: Found, http: Option<&str>, run: &Run, screen: &Screen) -> Outcome<u8> {
+/// Serves `found` over HTTP at this address, over standard streams without one, for so many sessions.
+pub(crate) fn serve(
+    found: Found,
+    http: Option<&str>,
+    connection: &Connection,
+    sessions: usize,
+    screen: &Screen,
+) -> Outcome<u8> {
     let address = http.map(address).transpose()?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let mut options = options(&run.connection);
+        let mut options = options(connection);
         if let Reach::One(target) = &found.reach {
             options = with_login(options, target, screen).await;
         }
-        let bridge = Bridge::new(found, options, screen, SESSIONS).await?;
+        let bridge = Bridge::new(found, options, screen, sessions).await?;
         let mut ending = Ending::new();
-        let status = serve_bridge(&bridge.server, address, &mut ending, screen).await;
+        let status = serve_bridge(&bridge.server, address, sessions, &mut ending, screen).await;
         close(&bridge, &mut ending).await;
         status
     });
@@ -37,6 +43,7 @@ pub(super) fn serve(found: Found, http: Option<&str>, run: &Run, screen: &Screen
 pub(super) async fn serve_bridge(
     server: &Server,
     address: Option<(String, u16)>,
+    sessions: usize,
     ending: &mut Ending,
     screen: &Screen,
 ) -> Outcome<u8> {
@@ -47,7 +54,7 @@ pub(super) async fn serve_bridge(
         };
     };
     let mut http = HttpOptions::new();
-    (http.host, http.port, http.max_sessions) = (host, port, SESSIONS);
+    (http.host, http.port, http.max_sessions) = (host, port, sessions.max(2));
     let serving = server.serve_http(http).await.map_err(|error| failed(&error))?;
     screen.line(&format!("ready {}", serving.url()));
     let status = ending.next().await;

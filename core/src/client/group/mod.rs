@@ -166,6 +166,10 @@ impl ClientGroup {
         handlers: impl Fn(&str) -> Handlers + Send + Sync + 'static,
     ) -> Result<Self> {
         options.client.check()?;
+        if options.client.record.is_some() {
+            let why = "a cassette is of one server: connect to that one with a client of its own";
+            return Err(Error::misuse(format!("client option \"record\": {why}")));
+        }
         options.connect_within()?;
         let mut members = Members::default();
         for (name, way) in servers.0 {

@@ -57,6 +57,10 @@ impl Access {
         Shown { number: self.generation, token: self.token.clone() }
     }
 
+    pub(super) fn token(&self) -> &str {
+        &self.token
+    }
+
     /// Adds it to a request to `url`. Each proof is a fresh one.
     pub(super) fn put(&self, headers: &mut HeaderMap, verb: &Method, url: &str) {
         let value = match &self.proofs {

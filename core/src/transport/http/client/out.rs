@@ -76,6 +76,9 @@ impl Shared {
             let mut trial = authorize::Trial::new(quiet);
             loop {
                 let access = Box::pin(authorizer.access()).await?;
+                if let Some(access) = &access {
+                    self.show(|tap| tap.sends_token(access.token()));
+                }
                 let show = |out: &mut HeaderMap, path: &Uri| {
                     headers(out);
                     if let Some(access) = &access {

@@ -1,0 +1,244 @@
+//! Cassettes: recorded, served, sent to a live server, compared.
+
+use std::io::{BufRead, Read, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyper::body::Bytes;
+use serde_json::{Map, Value, json};
+use tricorn::cassette::{Cassette, Difference, MAX_LINE, Player, Question, Recorder, Redaction, differences};
+use tricorn::client::{CacheOptions, Client, Handlers, Tap, Target};
+use tricorn::jsonrpc::RawJson;
+use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply};
+
+use super::run::serve;
+use crate::arguments::{Diff, Record, Replay};
+use crate::connection::{options, runtime};
+use crate::failure::{FAILED, Failure, INTERRUPTED, Outcome, UNREACHABLE};
+use crate::interrupts::Interrupts;
+use crate::launcher::Launcher;
+use crate::logins::with_login;
+use crate::output::{Screen, one_line};
+use crate::targets::{self, Found, Kind, Reach, Way};
+
+/// Methods whose questions a server may ask.
+const QUESTIONS: [(&str, &str); 3] =
+    [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")];
+
+/// Serves a target and records what passes between the bridge to it and itself.
+pub(super) fn record(mut record: Record, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    if record.connection.record.is_some() {
+        return Err(Failure::misuse("--record: here -o FILE says where the cassette goes"));
+    }
+    let found = targets::find(&record.target, &record.connection, &Way::Streams, launcher, screen)?;
+    if let Reach::Many(_) = found.reach {
+        return Err(Failure::misuse(format!("{0}: a cassette is of one server: say which, {0}#NAME", found.name)));
+    }
+    screen.line(&screen.error_style().dim(&format!("recording to {}", record.output)));
+    record.connection.record = Some(record.output);
+    serve::serve(found, record.http.as_deref(), &record.connection, 1, screen)
+}
+
+/// Plays a cassette as a server, or as a client.
+pub(super) fn replay(replay: &Replay, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
+    let cassette = read(&replay.file)?;
+    if let Some(target) = &replay.against {
+        let found = targets::find(target, &replay.connection, &Way::Streams, launcher, screen)?;
+        return against(&cassette, found, replay, screen);
+    }
+    let strict = replay.strict;
+    match &replay.http {
+        None => on_streams(&cassette, strict, screen),
+        Some(address) => {
+            let target = format!("replay:{}{}", replay.file, if strict { "?strict" } else { "" });
+            let reach = Reach::One(Target::from_text(&target).map_err(|error| Failure::misuse(error.message()))?);
+            let found = Found { name: target, reach, kind: Kind::Url };
+            serve::serve(found, Some(address), &replay.connection, serve::SESSIONS, screen)
+        }
+    }
+}
+
+/// Shows the differences of two cassettes.
+pub(super) fn diff(diff: &Diff, screen: &Screen) -> Outcome<u8> {
+    let found = differences(&read(&diff.first)?, &read(&diff.second)?);
+    tell(&found, diff.json, screen)
+}
+
+fn read(file: &str) -> Outcome<Cassette> {
+    Cassette::read(file).map_err(|error| Failure::misuse(error.message()))
+}
+
+fn tell(found: &[Difference], as_json: bool, screen: &Screen) -> Outcome<u8> {
+    if as_json {
+        let one = |difference: &Difference| {
+            json!({
+                "request": difference.request,
+                "lines": [difference.lines.0, difference.lines.1],
+                "path": difference.path,
+                "values": [difference.values.0, difference.values.1],
+            })
+        };
+        screen.json(&found.iter().map(one).collect::<Vec<_>>());
+    } else if found.is_empty() {
+        screen.print("no differences");
+    } else {
+        let lines: Vec<_> = found.iter().map(|difference| one_line(&difference.to_string())).collect();
+        screen.print(&lines.join("\n"));
+    }
+    if found.is_empty() { Ok(0) } else { Err(Failure::silent(FAILED)) }
+}
+
+/// Answers on the standard streams until the input ends.
+fn on_streams(cassette: &Cassette, strict: bool, screen: &Screen) -> Outcome<u8> {
+    let mut player = Player::new(cassette, strict);
+    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
+    let failed = |error: std::io::Error| Failure::new(UNREACHABLE, format!("the standard streams: {error}"));
+    loop {
+        let mut line = Vec::new();
+        let length = (&mut input).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).map_err(failed)?;
+        if length == 0 {
+            break;
+        }
+        if length > MAX_LINE {
+            return Err(Failure::misuse(format!("a line of standard input is longer than {} MiB", MAX_LINE >> 20)));
+        }
+        for message in player.hear(&Bytes::from(line)) {
+            output.write_all(&message).and_then(|()| output.write_all(b"\n")).map_err(failed)?;
+        }
+        output.flush().map_err(failed)?;
+    }
+    let left = player.unplayed();
+    if strict && !left.is_empty() {
+        for (line, request) in &left {
+            screen.line(&one_line(&format!("line {line}: {request} was not asked")));
+        }
+        return Err(Failure::new(FAILED, format!("{} recorded requests were not asked", left.len())));
+    }
+    Ok(0)
+}
+
+/// Sends the recorded requests to a live server, and shows the differences of its answers.
+fn against(cassette: &Cassette, found: Found, replay: &Replay, screen: &Screen) -> Outcome<u8> {
+    let Reach::One(target) = found.reach else {
+        return Err(Failure::misuse(format!("{0}: a cassette is of one server: say which, {0}#NAME", found.name)));
+    };
+    let runtime = runtime()?;
+    let outcome = runtime.block_on(async {
+        let interrupts = Interrupts::new();
+        let asking = ask(cassette, &target, &found.name, replay, screen);
+        interrupts.first(asking).await.unwrap_or_else(|| Err(Failure::silent(INTERRUPTED)))
+    });
+    runtime.shutdown_background();
+    let live = outcome?;
+    // What the cassette does not have was not asked for.
+    let found: Vec<_> =
+        differences(cassette, &live).into_iter().filter(|difference| difference.lines.0.is_some()).collect();
+    tell(&found, replay.json, screen)
+}
+
+/// The recording of the same requests at a live server.
+async fn ask(cassette: &Cassette, target: &Target, name: &str, replay: &Replay, screen: &Screen) -> Outcome<Cassette> {
+    let tape = Tape::default();
+    let mut head = Map::new();
+    head.insert("target".into(), name.into());
+    let headers = replay.connection.header.iter().map(|(_, value)| value.clone());
+    let recorder = Recorder::new(tape.clone(), head, Redaction::new(headers));
+    let recorder = recorder.map_err(|error| Failure::new(UNREACHABLE, error.to_string()))?;
+    let mut options = options(&replay.connection).cache(CacheOptions::new().enabled(false)).tap(Taping(recorder));
+    if options.revision.is_none() {
+        options.revision = cassette.revision();
+    }
+    let options = with_login(options, target, screen).await;
+    let client = Client::connect_with(target, &options, &handlers(cassette)).await;
+    let client = client.map_err(|error| Failure::connecting(name, &error))?;
+    for (_, method, params) in cassette.requests() {
+        let mut params: Value = params.and_then(|params| params.to().ok()).unwrap_or_else(|| json!({}));
+        // The client goes on with a question by itself, and says who it is.
+        let is_round = params.get("requestState").is_some() || params.get("inputResponses").is_some();
+        if is_round || ["initialize", "server/discover", "ping", "subscriptions/listen"].contains(&method.as_str()) {
+            continue;
+        }
+        if let Value::Object(members) = &mut params {
+            members.shift_remove("_meta");
+        }
+        // Its error is compared, too.
+        let outcome = client.request(&method, Some(RawJson::from_value(&params)), &CallOptions::new()).await;
+        if let Err(error) = outcome
+            && matches!(error.kind(), ErrorKind::Closed | ErrorKind::Transport | ErrorKind::Auth)
+        {
+            client.close().await;
+            return Err(Failure::requesting(&method, &error));
+        }
+    }
+    client.close().await;
+    let text = tape.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    let text = String::from_utf8_lossy(&text);
+    Cassette::parse(name, &text).map_err(|error| Failure::new(FAILED, error.message()))
+}
+
+/// Handlers that answer the server's questions as they were answered.
+fn handlers(cassette: &Cassette) -> Handlers {
+    let questions = Arc::new(Mutex::new(cassette.questions()));
+    let declared = cassette.client_capabilities().unwrap_or_default();
+    QUESTIONS.into_iter().fold(Handlers::new(), |handlers, (capability, method)| match declared.get(capability) {
+        Some(value) => {
+            let answers = Answers { method, questions: questions.clone() };
+            handlers.answer(method, Arc::new(answers), value.clone())
+        }
+        None => handlers,
+    })
+}
+
+struct Answers {
+    method: &'static str,
+    questions: Arc<Mutex<Vec<Question>>>,
+}
+
+impl Handler for Answers {
+    fn call(&self, _: Context, params: RawJson, reply: Reply) {
+        let params: Value = params.to().unwrap_or_default();
+        let mut questions = self.questions.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_method = |question: &&Question| question.method == self.method;
+        let message = |params: &Value| params.get("message").cloned();
+        let known =
+            questions.iter().filter(of_method).position(|question| message(&question.params) == message(&params));
+        let at = questions.iter().enumerate().filter(|(_, question)| question.method == self.method);
+        let at = at.map(|(at, _)| at).nth(known.unwrap_or(0));
+        let Some(at) = at else {
+            drop(questions);
+            return reply.error(Error::rpc(-32601, "the cassette has no answer to this question"));
+        };
+        // The last one of its kind answers again.
+        let is_last = questions.iter().filter(of_method).count() == 1;
+        let answer = if is_last { questions[at].answer.clone() } else { questions.remove(at).answer };
+        drop(questions);
+        reply.result(answer);
+    }
+}
+
+/// A cassette in memory.
+#[derive(Clone, Default)]
+struct Tape(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Tape {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+struct Taping(Recorder);
+
+impl Tap for Taping {
+    fn frame(&self, by_client: bool, on: &str, frame: &Bytes) {
+        // Beyond its bounds it has no more answers, which is a difference.
+        let _ = self.0.message(by_client, on, frame);
+    }
+
+    fn token(&self, token: &str) {
+        self.0.learn(token);
+    }
+}
