@@ -48,6 +48,9 @@ impl From<RedisError> for Trouble {
         if error.is_timeout() {
             return Self::slow();
         }
+        // The first error of several commands that were sent at once.
+        let first = error.clone().into_server_errors().and_then(|all| all.first().map(|(_, first)| first.clone()));
+        let error = first.map_or(error, RedisError::from);
         match (error.kind(), error.code().unwrap_or_default()) {
             (_, "OOM" | "MISCONF" | "NOREPLICAS") => {
                 let why = format!("it takes no more ({error}): give it memory or disk, or another maxmemory-policy");

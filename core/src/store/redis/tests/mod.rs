@@ -161,6 +161,35 @@ async fn a_store_that_dies_comes_back_without_a_restart_of_ours() {
 }
 
 #[tokio::test]
+async fn a_full_store_is_read_and_written_once_it_has_room() {
+    let running = Running::on_socket();
+    let store = at(&running.url());
+    let before = secrets(&ring(&store).await.unwrap());
+    let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "1"]).await;
+    let changes = [Change::Resource("a:/1".into())];
+    let trouble = store.publish("n", &changes).await.unwrap_err();
+    assert!(trouble.ill == Ill::Full && trouble.why.contains("maxmemory"), "{trouble:?}");
+    assert_eq!(secrets(&ring(&store).await.unwrap()), before);
+    let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "0"]).await;
+    store.publish("n", &changes).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_login_is_used_and_a_wrong_one_is_named_but_not_shown() {
+    let running =
+        Running::on_port(&["--user", "ann", "on", ">hu@sh", "~tricorn:*", "+@all", "--user", "default", "off"]);
+    let port = running.port();
+    ring(&at(&format!("redis://ann:hu%40sh@127.0.0.1:{port}"))).await.unwrap();
+    for login in ["", "ann:wr0ng@", "eve:hush@"] {
+        let trouble = ring(&at(&format!("redis://{login}127.0.0.1:{port}"))).await.unwrap_err();
+        assert!(trouble.why.contains("login") && !trouble.why.contains("wr0ng"), "{login}: {trouble:?}");
+    }
+    let options = StoreOptions::new(format!("redis://ann:hu%40sh@127.0.0.1:{port}")).prefix("other");
+    let trouble = ring(&Arc::new(Redis::new(&options, "s").unwrap())).await.unwrap_err();
+    assert!(trouble.why.contains("ACL"), "{trouble:?}");
+}
+
+#[tokio::test]
 async fn a_cluster_and_a_sentinel_are_stores_too() {
     let node = Running::on_port(&["--cluster-enabled", "yes"]);
     let _: () = by_hand(&node.url(), &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await;
