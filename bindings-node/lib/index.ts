@@ -134,7 +134,7 @@ export {
   type StandardSchema,
 } from "./schema.js";
 export { Server } from "./server.js";
-export type { Metrics, ServerOptions } from "./serving.js";
+export type { Metrics, ServerOptions, StoreOptions } from "./serving.js";
 export type { Session } from "./session.js";
 export type { Source } from "./source.js";
 export type { StoredLogin, TokenKey, TokenStore } from "./store.js";

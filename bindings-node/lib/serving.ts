@@ -12,6 +12,24 @@ import type { ServerAuth } from "./protection.js";
 import type { TaskOptions } from "./tasks.js";
 import type { Icon } from "./types.js";
 
+/** The store that several processes of a server share: Redis 6.2 or later, or Valkey. */
+export interface StoreOptions {
+  /**
+   * `redis://` or with TLS `rediss://`, then `user:password@host:6379/0`, all but the host optional;
+   * `redis+cluster://host:6379,host:6379`; `redis+sentinel://host:26379,host:26379/service/0`, with
+   * `?sentinel_user=…&sentinel_password=…` where the sentinels want a login of their own; `rediss+cluster://` and
+   * `rediss+sentinel://`; `unix:///path?db=0&user=…&pass=…`. Special characters of a password are percent-encoded.
+   */
+  readonly url: string;
+  /** First part of every key, 1 to 64 letters, digits or `-_.:`. Default `tricorn`. */
+  readonly prefix?: string | undefined;
+  /**
+   * Secret of at least 32 bytes that seals the keys of request states in the store, the same in all processes. Default:
+   * they are not sealed.
+   */
+  readonly secret?: string | undefined;
+}
+
 /** All optional. Sizes are bytes. */
 export interface ServerOptions<State = unknown> {
   /** Default: the version in your package.json. */
@@ -87,6 +105,12 @@ export interface ServerOptions<State = unknown> {
   readonly requestStateTtl?: number | undefined;
   /** The longest such state. It holds the answers so far. Default 16 KiB. */
   readonly maxRequestStateBytes?: number | undefined;
+  /**
+   * The store that makes one server of several processes, which need the same name and the same store: a URL such as
+   * `redis://host:6379`, or {@link StoreOptions}. Default: that of the environment variable `TRICORN_STORE`; without one
+   * each process is a server of its own.
+   */
+  readonly store?: string | StoreOptions | undefined;
   /**
    * Lifetime and audience of answers in clients' caches: `{ ttl: 60_000, tools: { scope: "public" } }`. Default: they
    * are not to be cached.

@@ -12,6 +12,7 @@ mod python;
 mod rust;
 mod suite;
 mod swift;
+mod valkey;
 mod windows;
 
 use crate::place::Lang;
@@ -30,6 +31,7 @@ pub(crate) use proxies::{Proxies, proxies};
 pub(crate) use python::of as python_of;
 pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages_of, servers};
 pub(crate) use swift::{command as swift_command, tests as swift_tests};
+pub(crate) use valkey::valkey;
 pub(crate) use windows::{TARGET as WINDOWS, Windows, windows};
 
 /// State of a language after its setup.
@@ -170,6 +172,7 @@ pub(crate) fn run(langs: &[Lang]) -> Result<()> {
     let made = languages(langs);
     nginx();
     keyring();
+    valkey();
     let mut failed = Vec::new();
     for (what, result) in [
         ("checkers", checkers()),

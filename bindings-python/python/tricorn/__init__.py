@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from .question import Question
     from .requests import RequestOptions
     from .resources import CacheHints, ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
-    from .server import HttpOptions, Server, ServerCache, ServerOptions, TaskOptions
+    from .server import HttpOptions, Server, ServerCache, ServerOptions, StoreOptions, TaskOptions
     from .server_auth import Introspection, ServerAuth
     from .sync import Client, Listening
     from .tasks import AsyncTaskHandle, Task, TaskHandle
@@ -180,6 +180,7 @@ __all__ = [
     "ServerAuth",
     "ServerCache",
     "ServerOptions",
+    "StoreOptions",
     "AsyncTaskHandle",
     "Task",
     "TaskChanged",
@@ -272,7 +273,7 @@ _NAMES = {
     "question": ("Question",),
     "requests": ("RequestOptions",),
     "resources": ("CacheHints", "ReadResourceResult", "Resource", "ResourceOptions", "ResourceTemplate"),
-    "server": ("HttpOptions", "Server", "ServerCache", "ServerOptions", "TaskOptions"),
+    "server": ("HttpOptions", "Server", "ServerCache", "ServerOptions", "StoreOptions", "TaskOptions"),
     "server_auth": ("Introspection", "ServerAuth"),
     "sync": ("Client", "Listening"),
     "tasks": ("AsyncTaskHandle", "Task", "TaskHandle"),

@@ -71,6 +71,24 @@ class TaskOptions(TypedDict, total=False):
     """Interval at which a client should look; 1."""
 
 
+class _StoreUrl(TypedDict):
+    url: str
+    """`redis://` or with TLS `rediss://`, then `user:password@host:6379/0`, all but the host optional;
+    `redis+cluster://host:6379,host:6379`; `redis+sentinel://host:26379,host:26379/service/0`, with
+    `?sentinel_user=…&sentinel_password=…` where the sentinels want a login of their own; `rediss+cluster://` and
+    `rediss+sentinel://`; `unix:///path?db=0&user=…&pass=…`. Special characters of a password are percent-encoded."""
+
+
+class StoreOptions(_StoreUrl, total=False):
+    """The store that several processes of a server share: Redis 6.2 or later, or Valkey."""
+
+    prefix: str
+    """First part of every key, 1 to 64 letters, digits or `-_.:`; `tricorn`."""
+    secret: str
+    """Secret of at least 32 bytes that seals the keys of request states in the store, the same in all processes; they are
+    not sealed."""
+
+
 class ServerCache(CacheHints, total=False):
     """Lifetime and audience of a server's answers in caches: `ttl` and `scope` for everything, others for a part.
 
@@ -141,6 +159,10 @@ class ServerOptions(Identity, total=False):
     """Seconds for which such a state holds: as long as a user may take to answer; 600."""
     max_request_state_bytes: int | None
     """The longest such state, which holds the answers so far; 16 KiB."""
+    store: str | StoreOptions | None
+    """The store that makes one server of several processes, which need the same name and the same store: a URL such as
+    `redis://host:6379`, or `StoreOptions`; that of the environment variable `TRICORN_STORE`, and without one each process
+    is a server of its own."""
     cache: ServerCache | None
     """Lifetime and audience of answers in clients' caches, such as `{"ttl": 60, "tools": {"scope": "public"}}`; they
     are not to be cached."""

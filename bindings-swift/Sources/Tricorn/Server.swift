@@ -98,6 +98,8 @@ public final class Server: Offering {
     ///     `TricornError.misuse`, as other mistakes are when the server is started.
     ///   - requestStateTTL: for so long such a state holds: as long as a user may take to answer (10 min).
     ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
+    ///   - store: makes one server of several processes, which need the same name and the same store (that of the
+    ///     environment variable `TRICORN_STORE`, and without one each process is a server of its own).
     ///   - extensions: extensions of the protocol that are offered, such as `[.ui]`; they are off unless they are given here or
     ///     by `addExtension`.
     ///   - auth: whose access tokens it takes over HTTP: each request needs one then. Other transports have none.
@@ -119,7 +121,7 @@ public final class Server: Offering {
         maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
         pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
         requestStateKeys: [String]? = nil, requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
-        extensions: [ServerExtension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil,
+        store: StoreOptions? = nil, extensions: [ServerExtension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil,
         lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: (@Sendable (String) -> Void)? = nil
@@ -152,6 +154,7 @@ public final class Server: Offering {
         options.set("request_state_keys", texts: requestStateKeys)
         options.set("request_state_ttl", duration: requestStateTTL)
         options.set("max_request_state_bytes", number: maxRequestStateBytes)
+        options.set("store", store?.json)
         options.set("cache", cache?.json)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)

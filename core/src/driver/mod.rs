@@ -7,6 +7,8 @@ mod clock;
 #[cfg(feature = "runtime")]
 mod lifespan;
 mod link;
+#[cfg(feature = "redis")]
+mod node;
 mod peer;
 mod pending;
 #[cfg(feature = "runtime")]

@@ -256,8 +256,9 @@ impl Peer {
 
     /// Feeds the connection and does what it says.
     pub(crate) fn handle(self: &Arc<Self>, input: Input) {
-        let congested = matches!(input, Input::Updated(_) | Input::Task { .. } | Input::Announce(_) | Input::Tick)
-            && !self.sink.has_room();
+        let congested =
+            matches!(input, Input::Updated(_) | Input::Missed | Input::Task { .. } | Input::Announce(_) | Input::Tick)
+                && !self.sink.has_room();
         let mut state = self.lock();
         state.connection.set_congested(congested);
         let actions = state.connection.handle(now(), input);

@@ -16,6 +16,9 @@ pub mod code {
     pub const INTERNAL_ERROR: i64 = -32603;
     /// The receiver has no room for the request now. From the range that JSON-RPC leaves to implementations.
     pub const BUSY: i64 = -32000;
+    /// The receiver cannot reach what this request needs, and may a moment later. From the same range; `data` says in
+    /// `retryAfter` in how many seconds, and over HTTP the status is 503.
+    pub const UNAVAILABLE: i64 = -32010;
 }
 
 /// The `error` member of an error response.

@@ -149,6 +149,8 @@ pub enum Input {
     Changed(Kind),
     /// The resource with this URI has changed.
     Updated(String),
+    /// Any resource may have changed.
+    Missed,
     /// A task is as these parameters of `notifications/tasks` say.
     Task {
         /// Its id.

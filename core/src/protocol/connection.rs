@@ -297,6 +297,7 @@ impl Connection {
             }
             Input::Changed(kind) => self.list_changed(now, kind),
             Input::Updated(uri) => self.updated(now, &uri, &mut out),
+            Input::Missed => self.missed(now, &mut out),
             Input::Task { id, version, params } => self.task_changed_for_listeners(now, &id, version, params, &mut out),
             Input::Announce(announcement) => self.announce(now, &announcement, &mut out),
             Input::Listen(listen) => self.listen(now, *listen, &mut out),

@@ -43,6 +43,12 @@ pub(crate) struct Shared {
     pub(crate) meters: Mutex<Vec<Weak<dyn Meter>>>,
     /// The connections that are told of changes.
     pub(crate) links: Links,
+    /// Changes that other processes are told of.
+    #[cfg(feature = "runtime")]
+    pub(crate) outbox: Arc<crate::store::Outbox>,
+    /// The tasks that keep this process together with others, for as long as the server is in use.
+    #[cfg(feature = "redis")]
+    pub(crate) node: Mutex<Weak<dyn Any + Send + Sync>>,
     #[cfg(feature = "runtime")]
     pub(crate) lifespan: RwLock<Option<Arc<dyn super::Lifespan>>>,
     #[cfg(feature = "runtime")]
@@ -87,6 +93,10 @@ impl Server {
             connections: AtomicUsize::new(0),
             meters: Mutex::default(),
             links: Links::default(),
+            #[cfg(feature = "runtime")]
+            outbox: Arc::default(),
+            #[cfg(feature = "redis")]
+            node: Mutex::new(Weak::<()>::new()),
             #[cfg(feature = "runtime")]
             lifespan: RwLock::default(),
             #[cfg(feature = "runtime")]
@@ -286,6 +296,15 @@ impl Server {
     #[must_use]
     pub fn max_request_state_bytes(self, bytes: usize) -> Self {
         self.set(|o| o.max_request_state_bytes = bytes).sealing()
+    }
+
+    /// Sets the store that makes one server of several processes: a URL such as `redis://host:6379`, or
+    /// [`StoreOptions`](super::StoreOptions). They need the same name and the same store. Needs the feature `redis`.
+    /// Default: the URL in the environment variable `TRICORN_STORE`; without one each process is a server of its own.
+    #[cfg(feature = "runtime")]
+    #[must_use]
+    pub fn store(self, store: impl Into<super::StoreOptions>) -> Self {
+        self.set(|o| o.store = Some(store.into()))
     }
 
     /// Sets the function that names the principal of a request: a state between rounds (`requestState`) of one

@@ -36,6 +36,8 @@ mod usage;
 
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
 pub use builder::Server;
+#[cfg(feature = "redis")]
+pub(crate) use builder::Shared as ServerShared;
 pub use cache::CacheOptions;
 pub use extension::Extension;
 pub use form::Form;
@@ -58,3 +60,4 @@ pub use usage::{Usage, memory_kept};
 
 #[cfg(feature = "auth")]
 pub use crate::auth::resource::Auth;
+pub use crate::store::StoreOptions;

@@ -11,6 +11,7 @@ use crate::jsonrpc::{Limits, RawJson};
 use crate::model::check_icons;
 use crate::protocol::KeepAlive;
 use crate::protocol::revision::spoken;
+use crate::store::StoreOptions;
 
 /// Identity and limits of a server. The same names in every language.
 #[derive(Debug, Clone, Deserialize)]
@@ -81,6 +82,10 @@ pub struct ServerOptions {
     /// The longest such state, in bytes as it is sent: Base64, so that the answers and steps in it have three quarters
     /// of that. Default 16 KiB.
     pub max_request_state_bytes: usize,
+    /// The store that makes one server of several processes: a URL such as `redis://host:6379`, or an object of `url`,
+    /// `prefix` and `secret`. Default: the URL in the environment variable `TRICORN_STORE`; without one each process is
+    /// a server of its own.
+    pub store: Option<StoreOptions>,
     /// Lifetime and scope of the server's answers in clients' caches. Default: none is cached.
     pub cache: CacheOptions,
 }
@@ -152,6 +157,7 @@ impl Default for ServerOptions {
             request_state_keys: Secrets::default(),
             request_state_ttl: 600.0,
             max_request_state_bytes: 16 * 1024,
+            store: None,
             cache: CacheOptions::default(),
         }
     }
@@ -198,6 +204,7 @@ impl ServerOptions {
         crate::options::seconds("request_state_ttl", self.request_state_ttl)?;
         #[cfg(feature = "runtime")]
         self.sealer()?;
+        self.store.as_ref().map_or(Ok(()), |store| store.check(&StoreOptions::option()))?;
         self.tasks.as_ref().map_or(Ok(()), TaskOptions::check)
     }
 

@@ -1,9 +1,16 @@
-//! Stores of data for later, behind traits, so that several nodes can share them one day. In memory today.
+//! Stores of data for later, in memory, behind traits; and what several processes share.
 //!
 //! **Invariant**: knows no transport and no protocol; what a text means is its owner's business.
 
 mod cache;
+#[cfg(feature = "runtime")]
+mod change;
 mod memory;
+mod options;
+#[cfg(feature = "redis")]
+pub(crate) mod redis;
+#[cfg(feature = "redis")]
+pub(crate) mod ring;
 mod tasks;
 
 use std::fmt;
@@ -12,7 +19,12 @@ use bytes::Bytes;
 
 pub use cache::MemoryCache;
 pub(crate) use cache::{CacheEntry, CacheKey};
+#[cfg(feature = "runtime")]
+pub(crate) use change::{Change, Outbox};
 pub(crate) use memory::MemoryEvents;
+pub use options::StoreOptions;
+#[cfg(feature = "runtime")]
+pub(crate) use options::VARIABLE;
 pub(crate) use tasks::{Full, Kept, MemoryTasks, Outcome, Owner, Room as TaskRoom, TaskStore};
 
 /// One stream of a session.

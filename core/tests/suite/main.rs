@@ -36,6 +36,7 @@ mod questions;
 mod restart;
 mod rounds;
 mod rounds_http;
+mod store;
 mod tap;
 mod tasks;
 mod tasks_extension;

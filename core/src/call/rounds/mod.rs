@@ -393,7 +393,10 @@ impl Rounds {
         let body =
             serde_json::to_vec(kept).map_err(|e| Error::rpc(code::INTERNAL_ERROR, format!("requestState: {e}")))?;
         let sealed = self.sealer.seal(&self.bound, &body);
-        let sealed = sealed.map_err(|e| Error::rpc(code::INTERNAL_ERROR, e.message()))?;
+        let sealed = sealed.map_err(|e| match e.code() {
+            Some(code::UNAVAILABLE) => e,
+            _ => Error::rpc(code::INTERNAL_ERROR, e.message()),
+        })?;
         let mut result = json!({"resultType": "input_required", "requestState": sealed});
         if !questions.is_empty() {
             result["inputRequests"] = questions.into();

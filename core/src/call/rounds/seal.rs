@@ -1,5 +1,7 @@
 //! `requestState`: a server's memory between two rounds, kept by the client, which cannot read or change it.
 
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine;
@@ -10,6 +12,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
+use crate::jsonrpc::{RawJson, code};
 
 /// The format of what is sealed.
 const VERSION: u8 = 1;
@@ -36,14 +39,21 @@ pub(crate) struct SealOptions<'a> {
 pub(crate) struct Sealer {
     /// A digest of its name.
     server: [u8; 32],
-    keys: Vec<Key>,
+    /// The first one seals. None: those of a store that did not answer yet.
+    keys: RwLock<Vec<Key>>,
+    /// They were given by the program.
+    #[cfg(feature = "redis")]
+    is_given: bool,
     /// Seconds.
     ttl: u64,
     max_bytes: usize,
     /// Seconds since 1970.
     now: fn() -> u64,
+    /// Seconds by which the store's clock is ahead.
+    ahead: AtomicI64,
 }
 
+#[derive(Clone)]
 struct Key {
     id: [u8; KEY_ID],
     cipher: XChaCha20Poly1305,
@@ -84,7 +94,39 @@ impl Sealer {
         let server = Sha256::new().chain_update("tricorn requestState server\0").chain_update(options.server);
         // In whole seconds, and those that have begun.
         let ttl = options.ttl.as_secs() + u64::from(options.ttl.subsec_nanos() > 0);
-        Ok(Self { server: server.finalize().into(), keys, ttl, max_bytes: options.max_bytes, now })
+        Ok(Self {
+            server: server.finalize().into(),
+            keys: RwLock::new(keys),
+            #[cfg(feature = "redis")]
+            is_given: options.keys.is_some(),
+            ttl,
+            max_bytes: options.max_bytes,
+            now,
+            ahead: AtomicI64::new(0),
+        })
+    }
+
+    /// Seconds for which a state holds, if its keys are to be those of the store: the program gave none.
+    #[cfg(feature = "redis")]
+    pub(crate) fn shares(&self) -> Option<u64> {
+        (!self.is_given).then_some(self.ttl)
+    }
+
+    /// Takes the keys of the store, of which the first one seals, instead of what was there, and its time in seconds
+    /// since 1970. Without keys nothing is sealed or opened until there are some.
+    #[cfg(feature = "redis")]
+    pub(crate) fn share<'a>(&self, secrets: impl Iterator<Item = &'a str>, now: Option<u64>) {
+        let keys: Vec<Key> = secrets.map(|secret| Key::of(secret.as_bytes())).collect();
+        *self.keys.write().unwrap_or_else(PoisonError::into_inner) = keys;
+        if let Some(now) = now {
+            let signed = |seconds| i64::try_from(seconds).unwrap_or(i64::MAX);
+            self.ahead.store(signed(now) - signed((self.now)()), Ordering::Relaxed);
+        }
+    }
+
+    /// Seconds since 1970, as all processes that share the keys have it.
+    fn time(&self) -> u64 {
+        (self.now)().saturating_add_signed(self.ahead.load(Ordering::Relaxed))
     }
 
     /// Returns the additional authenticated data: version and key, the server, the request that it is bound to.
@@ -97,13 +139,14 @@ impl Sealer {
     /// # Errors
     /// When it would be too long, or there is no randomness.
     pub(super) fn seal(&self, bound: &[u8], body: &[u8]) -> Result<String> {
-        let Some(key) = self.keys.first() else { return Err(Error::misuse("no key to seal with")) };
+        let key = self.keys.read().unwrap_or_else(PoisonError::into_inner).first().cloned();
+        let key = key.ok_or_else(unavailable)?;
         let nonce = random::<NONCE>()?;
         let mut sealed = Vec::with_capacity(HEAD + 8 + body.len() + 16);
         sealed.push(VERSION);
         sealed.extend_from_slice(&key.id);
         sealed.extend_from_slice(&nonce);
-        let mut plain = (self.now)().to_be_bytes().to_vec();
+        let mut plain = self.time().to_be_bytes().to_vec();
         plain.extend_from_slice(body);
         let aad = self.beside(&sealed[..1 + KEY_ID], bound);
         let nonce: XNonce = nonce.into();
@@ -142,7 +185,11 @@ impl Sealer {
         array.copy_from_slice(nonce);
         let nonce: XNonce = array.into();
         let aad = self.beside(named, bound);
-        let keys = self.keys.iter().filter(|key| key.id[..] == named[1..]);
+        let all = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        if all.is_empty() {
+            return Err(unavailable());
+        }
+        let keys = all.iter().filter(|key| key.id[..] == named[1..]);
         let opened = keys.filter_map(|key| key.cipher.decrypt(&nonce, Payload { msg: text, aad: &aad }).ok()).next();
         let mut plain = opened.ok_or_else(foreign)?;
         if plain.len() < 8 {
@@ -151,13 +198,19 @@ impl Sealer {
         let body = plain.split_off(8);
         let mut issued = [0; 8];
         issued.copy_from_slice(&plain);
-        let (issued, now) = (u64::from_be_bytes(issued), (self.now)());
+        let (issued, now) = (u64::from_be_bytes(issued), self.time());
         // Servers that share a key need not share a clock.
         if issued > now.saturating_add(MAX_SKEW) || now.saturating_sub(issued) > self.ttl {
             return Err(wrong("expired"));
         }
         Ok(body)
     }
+}
+
+/// The store that has the keys did not answer yet.
+fn unavailable() -> Error {
+    let message = "the store of this server does not answer, and a call that asks needs it: try again later";
+    Error::rpc(code::UNAVAILABLE, message).with_data(RawJson::from_value(&serde_json::json!({"retryAfter": 1})))
 }
 
 fn random<const N: usize>() -> Result<[u8; N]> {

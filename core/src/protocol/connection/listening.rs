@@ -1,6 +1,6 @@
 //! Listen streams (specification 2026-07-28, "Subscriptions"), from the side of the server and from that of the client.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::news::GATHER;
 use super::*;
@@ -172,6 +172,12 @@ impl Connection {
             listener.later(now + GATHER);
             self.sooner = true;
         }
+    }
+
+    /// The resources that listeners watch.
+    pub(super) fn listened_to(&self) -> BTreeSet<Box<str>> {
+        let filters = self.listening.clients.iter().map(|listener| &listener.filter);
+        filters.flat_map(|filter| &filter.resource_subscriptions).map(|uri| uri.as_str().into()).collect()
     }
 
     pub(super) fn updated_for_listeners(&mut self, now: Duration, uri: &str, out: &mut Vec<Action>) {

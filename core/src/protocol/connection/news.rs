@@ -88,6 +88,17 @@ impl Connection {
         }
     }
 
+    /// Any resource may have changed: whoever watches one is told of that.
+    pub(super) fn missed(&mut self, now: Duration, out: &mut Vec<Action>) {
+        let mut uris = self.listened_to();
+        if let Some(news) = self.news() {
+            uris.extend(news.subscriptions.iter().cloned());
+        }
+        for uri in uris {
+            self.updated(now, &uri, out);
+        }
+    }
+
     /// The client was asked to let its user visit a page, under this name.
     pub(super) fn asked_to_visit(&mut self, id: &str) {
         let Some(news) = self.news() else { return };

@@ -87,6 +87,7 @@ fn status(answer: &Answer, engine: bool) -> StatusCode {
         Some(modern::HEADER_MISMATCH | modern::MISSING_CLIENT_CAPABILITY | modern::UNSUPPORTED_VERSION) => {
             StatusCode::BAD_REQUEST
         }
+        Some(code::UNAVAILABLE) => StatusCode::SERVICE_UNAVAILABLE,
         Some(_) if answer.early => StatusCode::BAD_REQUEST,
         Some(_) => StatusCode::OK,
     }

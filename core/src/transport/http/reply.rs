@@ -158,7 +158,11 @@ pub(super) async fn answered(
         // An answer with an id went out on a stream already.
         Some(Next::Answer(answer)) if accepts.json && answer.id.is_none() => {
             exchange.finish();
-            json(status(&answer), answer.text)
+            let mut response = json(status(&answer), answer.text);
+            if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+                response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+            }
+            response
         }
         Some(Next::End(end)) => {
             exchange.finish();

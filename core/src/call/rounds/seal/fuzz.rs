@@ -17,7 +17,7 @@ static SEALER: LazyLock<Sealer> = LazyLock::new(|| {
 /// The first bytes of everything that is sealed here.
 #[cfg(test)]
 pub(super) fn head() -> Vec<u8> {
-    [&[VERSION], &SEALER.keys[0].id[..]].concat()
+    [&[VERSION], &SEALER.keys.read().expect("a lock")[0].id[..]].concat()
 }
 
 fn refused(bound: &[u8], text: &str) {

@@ -1,0 +1,22 @@
+//! One connection, to a server or to a cluster.
+
+use redis::aio::MultiplexedConnection;
+use redis::cluster_async::ClusterConnection;
+use redis::{FromRedisValue, Pipeline, RedisResult};
+
+/// A connection; a clone is the same one.
+#[derive(Clone)]
+pub(super) enum Link {
+    Single(Box<MultiplexedConnection>),
+    Cluster(Box<ClusterConnection>),
+}
+
+impl Link {
+    /// Sends all commands at once, and reads their answers.
+    pub(super) async fn ask<T: FromRedisValue>(&mut self, pipe: &Pipeline) -> RedisResult<T> {
+        match self {
+            Self::Single(link) => pipe.query_async(link.as_mut()).await,
+            Self::Cluster(link) => pipe.query_async(link.as_mut()).await,
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Redis or Valkey as the store that several processes share.
+//!
+//! **Invariant**: every question has a deadline, and nothing of the URL's login is in a message.
+
+mod address;
+mod bus;
+mod health;
+mod keys;
+mod link;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use redis::{FromRedisValue, Pipeline, RedisResult};
+use tokio::sync::{Mutex, OwnedMutexGuard};
+
+pub(crate) use address::Address;
+pub(crate) use bus::{AT_ONCE, Follower};
+pub(crate) use health::Trouble;
+use health::{Health, Ill, Work};
+use link::Link;
+
+use super::StoreOptions;
+use crate::error::{Error, Result};
+
+/// Time in which a question is answered, or fails.
+pub(crate) const DEADLINE: Duration = Duration::from_millis(250);
+
+/// Characters that stay in the name of a server that is a part of keys; braces would move the key's slot.
+const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
+
+/// A store at an address, for one server.
+pub(crate) struct Redis {
+    address: Address,
+    /// Begins every key: the prefix, and in braces the server's name, so that all of its keys are in one slot.
+    prefix: String,
+    /// The connection, made when it is needed.
+    link: Arc<Mutex<Option<Link>>>,
+    health: Health,
+    /// Seals the keys of request states.
+    secret: Option<keys::Secret>,
+}
+
+impl Redis {
+    /// The store of the server called `server`. Connects when it is first asked.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a URL that is none.
+    pub(crate) fn new(options: &StoreOptions, server: &str) -> Result<Self> {
+        let address = Address::parse(&options.url)
+            .map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
+        let prefix = format!("{}:{{{}}}", options.prefix, utf8_percent_encode(server, KEPT));
+        let secret = options.secret.as_deref().map(keys::Secret::new);
+        Ok(Self { address, prefix, link: Arc::default(), health: Health::default(), secret })
+    }
+
+    /// The key of this name. The number is the version of what is kept there, so that two releases can share a store.
+    fn key(&self, name: &str, version: u8) -> String {
+        format!("{}:{name}:{version}", self.prefix)
+    }
+
+    /// Asks the store, all commands at once.
+    ///
+    /// # Errors
+    /// When there is no answer within [`DEADLINE`], or none that can be used; at once while it is known to be down.
+    async fn ask<T: FromRedisValue>(self: &Arc<Self>, pipe: &Pipeline) -> Result<T, Trouble> {
+        self.health.enter()?;
+        let asked = tokio::time::timeout(DEADLINE, async { self.link().await?.ask(pipe).await });
+        let outcome = asked.await.map_or_else(|_| Err(Trouble::slow()), |outcome| outcome.map_err(Trouble::from));
+        self.health.answered(&self.address, outcome.as_ref().err());
+        if outcome.as_ref().is_err_and(|trouble| trouble.ill == Ill::Down)
+            && let Ok(mut link) = self.link.try_lock()
+        {
+            *link = None;
+        }
+        outcome
+    }
+
+    /// A work ends, well or not.
+    fn done<T>(&self, work: Work, outcome: Result<T, Trouble>) -> Result<T, Trouble> {
+        self.health.done(&self.address, work, outcome.as_ref().err());
+        outcome
+    }
+
+    /// Returns the connection. One that is made is made to its end, also when whoever wanted it has gone.
+    async fn link(self: &Arc<Self>) -> RedisResult<Link> {
+        let mut slot: OwnedMutexGuard<Option<Link>> = self.link.clone().lock_owned().await;
+        if let Some(link) = &*slot {
+            return Ok(link.clone());
+        }
+        let this = self.clone();
+        let connecting = tokio::spawn(async move {
+            let link = this.connect(DEADLINE).await?;
+            *slot = Some(link.clone());
+            Ok(link)
+        });
+        connecting.await.unwrap_or_else(|_| Err((redis::ErrorKind::Io, "the runtime is gone").into()))
+    }
+
+    /// Makes a connection whose answers come in this time.
+    async fn connect(&self, answers: Duration) -> RedisResult<Link> {
+        let limit = address::CONNECTING * 2;
+        match tokio::time::timeout(limit, self.address.connect(answers)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err((redis::ErrorKind::Io, "it takes too long to connect").into()),
+        }
+    }
+}

@@ -1,0 +1,290 @@
+#![expect(clippy::unwrap_used, reason = "tests")]
+
+mod running;
+
+use std::time::Instant;
+
+use super::*;
+use crate::store::Change;
+use crate::store::ring::Ring;
+use running::Running;
+
+const TTL: u64 = 600_000;
+const SECRET: &str = "a secret for tests, longer than thirty-two bytes";
+
+fn at(url: &str) -> Arc<Redis> {
+    Arc::new(Redis::new(&StoreOptions::new(url), "a {server}").unwrap())
+}
+
+fn secrets((ring, now): &(Ring, u64)) -> Vec<String> {
+    ring.secrets(*now).map(String::from).collect()
+}
+
+async fn ring(store: &Arc<Redis>) -> Result<(Ring, u64), Trouble> {
+    store.ring(&Ring::default(), TTL).await
+}
+
+/// Does something with the store by hand.
+async fn by_hand<T: FromRedisValue>(url: &str, command: &[&str]) -> T {
+    let address = Address::parse(url).unwrap();
+    let mut pipe = Pipeline::new();
+    pipe.cmd(command[0]);
+    for part in &command[1..] {
+        pipe.arg(*part);
+    }
+    let (answer,): (T,) = address.connect(Duration::from_secs(5)).await.unwrap().ask(&pipe).await.unwrap();
+    answer
+}
+
+/// Asks again until it succeeds.
+async fn recovered(store: &Arc<Redis>) -> (Ring, u64) {
+    let begun = Instant::now();
+    loop {
+        match ring(store).await {
+            Ok(it) => return it,
+            Err(trouble) => assert!(begun.elapsed() < Duration::from_secs(15), "{trouble:?}"),
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test]
+async fn of_many_that_make_keys_at_once_all_have_the_same() {
+    let running = Running::on_socket();
+    let stores: Vec<_> = (0..8).map(|_| at(&running.url())).collect();
+    let asked: Vec<_> = stores.iter().cloned().map(|store| tokio::spawn(async move { ring(&store).await })).collect();
+    let mut all = Vec::new();
+    for one in asked {
+        all.push(secrets(&one.await.unwrap().unwrap()));
+    }
+    assert!(all[0].len() == 1 && all.iter().all(|one| *one == all[0]));
+    let other = Arc::new(Redis::new(&StoreOptions::new(running.url()), "another").unwrap());
+    assert_ne!(secrets(&ring(&other).await.unwrap()), all[0], "another server");
+    // All that is there has an end.
+    for key in by_hand::<Vec<String>>(&running.url(), &["KEYS", "*"]).await {
+        assert!(by_hand::<i64>(&running.url(), &["PTTL", &key]).await > 0, "{key}");
+    }
+}
+
+#[tokio::test]
+async fn a_flushed_store_gets_its_keys_back_and_two_halves_become_one() {
+    let running = Running::on_socket();
+    let (a, b) = (at(&running.url()), at(&running.url()));
+    let (own, now) = ring(&a).await.unwrap();
+    let _: () = by_hand(&running.url(), &["FLUSHALL"]).await;
+    let (made, _) = ring(&b).await.unwrap();
+    assert_ne!(made, own);
+    let (both, _) = a.ring(&own, TTL).await.unwrap();
+    assert_eq!(both.secrets(now).count(), 2);
+    assert_eq!(b.ring(&made, TTL).await.unwrap().0, both);
+}
+
+#[tokio::test]
+async fn sealed_keys_are_read_with_the_secret_alone() {
+    let running = Running::on_socket();
+    let with = |secret: Option<&str>| {
+        let options = StoreOptions { secret: secret.map(String::from), ..StoreOptions::new(running.url()) };
+        Arc::new(Redis::new(&options, "s").unwrap())
+    };
+    let first = secrets(&ring(&with(Some(SECRET))).await.unwrap());
+    assert_eq!(secrets(&ring(&with(Some(SECRET))).await.unwrap()), first);
+    let text: String = by_hand(&running.url(), &["GET", "tricorn:{s}:state-keys:1"]).await;
+    assert!(!text.contains(&first[0]), "{text}");
+    for (secret, why) in [(None, "is sealed"), (Some("another secret, longer than thirty-two bytes"), "another secret")]
+    {
+        let trouble = ring(&with(secret)).await.unwrap_err();
+        assert!(trouble.ill == Ill::Garbled && trouble.why.contains(why), "{trouble:?}");
+    }
+    // It stays as it was.
+    assert_eq!(secrets(&ring(&with(Some(SECRET))).await.unwrap()), first);
+}
+
+#[tokio::test]
+async fn garbage_is_named_and_left_alone() {
+    let running = Running::on_socket();
+    let store = at(&running.url());
+    let key = store.key("state-keys", 1);
+    for text in ["", "x", "{}", "[]", "{\"keys\": 1}", "{\"sealed\": \"x\"}", &"x".repeat(100_000)] {
+        let _: () = by_hand(&running.url(), &["SET", &key, text]).await;
+        match ring(&store).await {
+            Err(trouble) => assert_eq!(trouble.ill, Ill::Garbled, "{text:.20}"),
+            Ok(_) => assert_eq!(text, "", "an empty one is none"),
+        }
+    }
+    let _: () = by_hand(&running.url(), &["DEL", &key]).await;
+    let _: () = by_hand(&running.url(), &["RPUSH", &key, "x"]).await;
+    let trouble = ring(&store).await.unwrap_err();
+    assert!(trouble.ill == Ill::Garbled && trouble.why.contains("WRONGTYPE"), "{trouble:?}");
+    let _: () = by_hand(&running.url(), &["DEL", &key]).await;
+    assert!(ring(&store).await.is_ok(), "the breaker did not open");
+    // A server of something else.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            stream.writable().await.unwrap();
+            let _ = stream.try_write(b"HTTP/1.1 400 Bad Request\r\n\r\n");
+        }
+    });
+    let trouble = ring(&at(&format!("redis://ann:hush@{address}"))).await.unwrap_err();
+    assert!(trouble.ill == Ill::Down && !trouble.why.contains("hush"), "{trouble:?}");
+}
+
+#[tokio::test]
+async fn a_store_that_stands_still_costs_the_deadline_and_then_nothing() {
+    let running = Running::on_socket();
+    let store = at(&running.url());
+    let before = secrets(&ring(&store).await.unwrap());
+    running.signal("STOP");
+    let begun = Instant::now();
+    assert!(ring(&store).await.is_err());
+    let first = begun.elapsed();
+    assert!(first >= DEADLINE && first < DEADLINE * 4, "{first:?}");
+    let begun = Instant::now();
+    assert!(ring(&store).await.is_err());
+    assert!(begun.elapsed() < DEADLINE / 5, "the breaker is open");
+    running.signal("CONT");
+    assert_eq!(secrets(&recovered(&store).await), before);
+}
+
+#[tokio::test]
+async fn a_store_that_dies_comes_back_without_a_restart_of_ours() {
+    let mut running = Running::on_port(&[]);
+    let store = at(&running.url());
+    let before = ring(&store).await.unwrap();
+    running.kill();
+    assert!(ring(&store).await.is_err());
+    running.again();
+    recovered(&store).await;
+    let (after, now) = store.ring(&before.0, TTL).await.unwrap();
+    assert!(after.secrets(now).any(|secret| secret == secrets(&before)[0]), "they are put back");
+}
+
+#[tokio::test]
+async fn a_full_store_is_read_and_written_once_it_has_room() {
+    let running = Running::on_socket();
+    let store = at(&running.url());
+    let before = secrets(&ring(&store).await.unwrap());
+    let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "1"]).await;
+    let changes = [Change::Resource("a:/1".into())];
+    let trouble = store.publish("n", &changes).await.unwrap_err();
+    assert!(trouble.ill == Ill::Full && trouble.why.contains("maxmemory"), "{trouble:?}");
+    assert_eq!(secrets(&ring(&store).await.unwrap()), before);
+    let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "0"]).await;
+    store.publish("n", &changes).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_login_is_used_and_a_wrong_one_is_named_but_not_shown() {
+    let running =
+        Running::on_port(&["--user", "ann", "on", ">hu@sh", "~tricorn:*", "+@all", "--user", "default", "off"]);
+    let port = running.port();
+    ring(&at(&format!("redis://ann:hu%40sh@127.0.0.1:{port}"))).await.unwrap();
+    for login in ["", "ann:wr0ng@", "eve:hush@"] {
+        let trouble = ring(&at(&format!("redis://{login}127.0.0.1:{port}"))).await.unwrap_err();
+        assert!(trouble.why.contains("login") && !trouble.why.contains("wr0ng"), "{login}: {trouble:?}");
+    }
+    let options = StoreOptions::new(format!("redis://ann:hu%40sh@127.0.0.1:{port}")).prefix("other");
+    let trouble = ring(&Arc::new(Redis::new(&options, "s").unwrap())).await.unwrap_err();
+    assert!(trouble.why.contains("ACL"), "{trouble:?}");
+}
+
+#[tokio::test]
+async fn a_cluster_and_a_sentinel_are_stores_too() {
+    let node = Running::on_port(&["--cluster-enabled", "yes"]);
+    let _: () = by_hand(&node.url(), &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]).await;
+    let main = Running::on_port(&[]);
+    let sentinel = Running::sentinel(main.port());
+    for url in [
+        format!("redis+cluster://127.0.0.1:{}", node.port()),
+        format!("redis+sentinel://127.0.0.1:{},127.0.0.1:1/main", sentinel.port()),
+    ] {
+        let (a, b) = (at(&url), at(&url));
+        let keys = secrets(&recovered(&a).await);
+        assert_eq!(secrets(&recovered(&b).await), keys, "{url}");
+        let mut follower = a.follow("a".into());
+        follower.begin().await.unwrap();
+        let change = Change::Resource("a:/1".into());
+        b.publish("b", std::slice::from_ref(&change)).await.unwrap();
+        assert_eq!(follower.next().await.unwrap(), [change], "{url}");
+    }
+}
+
+#[tokio::test]
+async fn changes_reach_the_others_once_each_and_in_order() {
+    let running = Running::on_socket();
+    let (a, b) = (at(&running.url()), at(&running.url()));
+    b.publish("b", &[Change::Resource("before".into())]).await.unwrap();
+    let mut follower = a.follow("a".into());
+    follower.begin().await.unwrap();
+    let changes: Vec<_> =
+        [Change::List("tool".into())].into_iter().chain((0..300).map(|n| Change::Resource(n.to_string()))).collect();
+    a.publish("a", &changes).await.unwrap();
+    b.publish("b", &changes).await.unwrap();
+    let mut heard = Vec::new();
+    while heard.len() < changes.len() {
+        heard.extend(follower.next().await.unwrap());
+    }
+    assert_eq!(heard, changes);
+    assert_eq!(by_hand::<usize>(&running.url(), &["XLEN", &a.key("changes", 1)]).await, 1 + 2 * changes.len());
+}
+
+#[tokio::test]
+async fn what_was_missed_is_read_later_or_told_as_anything() {
+    let mut running = Running::on_port(&[]);
+    let (a, b) = (at(&running.url()), at(&running.url()));
+    let mut follower = a.follow("a".into());
+    let change = |n: usize| Change::Resource(n.to_string());
+    follower.begin().await.unwrap();
+    b.publish("b", &[change(1)]).await.unwrap();
+    assert_eq!(follower.next().await.unwrap(), [change(1)]);
+    // Its connection breaks, and the log goes on.
+    let _: usize = by_hand(&running.url(), &["CLIENT", "KILL", "SKIPME", "yes", "TYPE", "normal"]).await;
+    let _ = b.publish("b", &[change(2)]).await;
+    while b.publish("b", &[change(3)]).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut heard = Vec::new();
+    while !heard.contains(&change(3)) {
+        heard.extend(follower.next().await.unwrap_or_default());
+    }
+    assert!(!heard.contains(&Change::All), "{heard:?}");
+    // The log goes on for longer than it is.
+    for batch in 0..30 {
+        let changes: Vec<_> = (0..100).map(|n| change(batch * 100 + n)).collect();
+        b.publish("b", &changes).await.unwrap();
+    }
+    assert_eq!(follower.next().await.unwrap(), [Change::All]);
+    b.publish("b", &[change(4)]).await.unwrap();
+    assert_eq!(follower.next().await.unwrap(), [change(4)]);
+    // It is gone, with a change that comes after.
+    running.kill();
+    running.again();
+    while b.publish("b", &[change(5)]).await.is_err() {
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        heard = follower.next().await.unwrap_or_default();
+    }
+    assert_eq!(heard, [Change::All]);
+}
+
+#[tokio::test]
+async fn what_a_later_release_or_somebody_else_writes_is_skipped() {
+    let running = Running::on_socket();
+    let a = at(&running.url());
+    let mut follower = a.follow("a".into());
+    follower.begin().await.unwrap();
+    let key = a.key("changes", 1);
+    for entry in [["n", "b", "news", "x"], ["x", "y", "n", "z"], ["n", "b", "resource", "seen"]] {
+        let _: String = by_hand(&running.url(), &[&["XADD", &key, "*"], &entry[..]].concat()).await;
+    }
+    let mut heard = Vec::new();
+    while heard.is_empty() {
+        heard = follower.next().await.unwrap();
+    }
+    assert_eq!(heard, [Change::Resource("seen".into())]);
+    let _: () = by_hand(&running.url(), &["SET", &key, "garbage"]).await;
+    assert_eq!(follower.next().await.unwrap_err().ill, Ill::Garbled);
+}
