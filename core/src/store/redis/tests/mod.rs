@@ -1,3 +1,5 @@
+//! Tests of the store with a real server.
+
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod running;
