@@ -151,8 +151,8 @@ class ClientOptions(Identity, Handlers, total=False):
     """Checks a tool's structured content against the output schema that this client has listed; what does
     not fit is a `PeerMisbehavedError`; True."""
     record: str | None
-    """Records everything that passes as a cassette, in this file, which is replaced; nothing. `"replay:FILE"` is a target
-    that plays it."""
+    """Records everything that passes as a cassette, in this file, which is replaced; nothing. `"replay:FILE"` is a
+    target that plays it."""
     redact: bool | None
     """Leaves secrets out of what is recorded: values of headers, of the target's environment and query, of `auth`, of
     members and variables that are named like secrets, and texts that look like them; True."""

@@ -85,8 +85,8 @@ class StoreOptions(_StoreUrl, total=False):
     prefix: str
     """First part of every key, 1 to 64 letters, digits or `-_.:`; `tricorn`."""
     secret: str
-    """Secret of at least 32 bytes that seals the keys of request states in the store, the same in all processes; they are
-    not sealed."""
+    """Secret of at least 32 bytes that seals the keys of request states in the store, the same in all processes; they
+    are not sealed."""
 
 
 class ServerCache(CacheHints, total=False):
@@ -161,8 +161,8 @@ class ServerOptions(Identity, total=False):
     """The longest such state, which holds the answers so far; 16 KiB."""
     store: str | StoreOptions | None
     """The store that makes one server of several processes, which need the same name and the same store: a URL such as
-    `redis://host:6379`, or `StoreOptions`; that of the environment variable `TRICORN_STORE`, and without one each process
-    is a server of its own."""
+    `redis://host:6379`, or `StoreOptions`; that of the environment variable `TRICORN_STORE`, and without one each
+    process is a server of its own."""
     cache: ServerCache | None
     """Lifetime and audience of answers in clients' caches, such as `{"ttl": 60, "tools": {"scope": "public"}}`; they
     are not to be cached."""
