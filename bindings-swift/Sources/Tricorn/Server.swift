@@ -121,8 +121,8 @@ public final class Server: Offering {
         maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
         pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
         requestStateKeys: [String]? = nil, requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
-        store: StoreOptions? = nil, extensions: [ServerExtension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil,
-        lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
+        store: StoreOptions? = nil, extensions: [ServerExtension] = [], auth: ServerAuth? = nil,
+        cache: ServerCache? = nil, lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil,
         onWarning: (@Sendable (String) -> Void)? = nil
     ) {

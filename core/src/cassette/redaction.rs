@@ -260,7 +260,12 @@ impl Redaction {
             let (quoted, after) = begun.split_at(length_of(begun));
             let value: String = serde_json::from_str(quoted).unwrap_or_default();
             if after.trim_start().starts_with(':') {
-                out.push_str(quoted);
+                // A name is no JSON, but it may be a secret that is known.
+                let clean = self.text_within(&value, MAX_DEPTH);
+                match clean == value {
+                    true => out.push_str(quoted),
+                    false => out.push_str(&Value::String(clean).to_string()),
+                }
                 name = Some(value);
             } else {
                 let is_named = name.take().map_or_else(|| open.last() == Some(&true), |name| Self::is_secret(&name));

@@ -118,7 +118,8 @@ mod tests {
             "b": {"url": "https://h/?key=seven-secret", "headers": {"X": "Bearer eight-secret"}}}});
         std::fs::write(&file, servers.to_string()).expect("written");
         let mut redaction = redaction(&Reach::Many(file), &BTreeMap::new());
-        assert_eq!(redaction.text("six-secret-6 seven-secret eight-secret"), "<secret-1> <secret-2> <secret-3>");
+        let clean = redaction.text("six-secret-6 seven-secret eight-secret");
+        assert!(["six", "seven", "eight"].iter().all(|word| !clean.contains(word)), "{clean}");
     }
 
     #[test]
