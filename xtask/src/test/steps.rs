@@ -102,8 +102,8 @@ fn rust_compiled() -> Vec<Step> {
 
 fn rust() -> Vec<Step> {
     let mut tests = cargo_tests();
-    // Two minutes of fuzzing for all its targets, the same inputs each time.
-    tests.env("TRICORN_FUZZ_SECONDS", "7");
+    // A minute of fuzzing for all its targets, the same inputs each time.
+    tests.env("TRICORN_FUZZ_SECONDS", "4");
     vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
 }
 
