@@ -37,8 +37,8 @@ export interface CassetteOptions extends ClientOptions {
  * Runs `test` with a client that records its server the first time and plays the recording afterwards, and closes it
  * whatever happens.
  *
- * Where `file` is missing, `target` is connected to and recorded there, without secrets; a test that fails leaves no file.
- * Where it is there, it is played, and `target` is not touched. A file that is no cassette, or that `replay` does not
+ * If `file` is missing, `target` is connected to and recorded there, without secrets; a test that fails leaves no file.
+ * A file that is there is played, and `target` is not touched. A file that is no cassette, or that `replay` does not
  * find, is a {@link MisuseError}.
  */
 export async function withCassette<T>(

@@ -131,7 +131,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         }
         Reach::Many(_) => {
             let own = options.clone();
-            // What passes is seen on this side of the bridge.
+            // Messages are seen on this side of the bridge.
             let mut options = options;
             options.record = None;
             let bridge = Bridge::new(found, options, screen, 1).await?;

@@ -126,8 +126,8 @@ def cassette(
 ) -> Cassette:
     """A client for a test, `with` or `async with`: `async with cassette("a.jsonl", "uvx weather") as client: ...`.
 
-    Where `file` is missing, `target` is connected to and recorded there, without secrets; a test that fails leaves no
-    file. Where it is there, it is played, and `target` is not touched. `mode="record"` records anew, `"replay"` never
+    If `file` is missing, `target` is connected to and recorded there, without secrets; a test that fails leaves no
+    file. A file that is there is played, and `target` is not touched. `mode="record"` records anew, `"replay"` never
     records. `strict` plays each answer once, and only for the request that was recorded; otherwise the best match
     answers.
 

@@ -38,8 +38,8 @@ public enum CassetteMode: String, Sendable, Hashable {
 /// }
 /// ```
 ///
-/// Where `file` is missing, `target` is connected to and recorded there, without secrets; a body that throws leaves no file.
-/// Where it is there, it is played, and `target` is not touched.
+/// If `file` is missing, `target` is connected to and recorded there, without secrets; a body that throws leaves no file.
+/// A file that is there is played, and `target` is not touched.
 ///
 /// - Parameter strict: plays each answer once, and only for the request that was recorded; otherwise the best match
 ///   answers, too.

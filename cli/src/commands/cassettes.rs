@@ -129,7 +129,7 @@ fn against(cassette: &Cassette, found: Found, replay: &Replay, screen: &Screen) 
     });
     runtime.shutdown_background();
     let live = outcome?;
-    // What the cassette does not have was not asked for.
+    // A request that the cassette does not have was not made.
     let found: Vec<_> =
         differences(cassette, &live).into_iter().filter(|difference| difference.lines.0.is_some()).collect();
     tell(&found, replay.json, screen)

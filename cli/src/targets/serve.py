@@ -48,7 +48,7 @@ def input_has_ended():
 
 
 def made(found):
-    """What a function without parameters makes, also an async one."""
+    """The server that a function without parameters makes, also an async one."""
     if not isinstance(found, types.FunctionType):
         return found
     try:

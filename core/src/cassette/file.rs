@@ -28,7 +28,7 @@ pub struct Entry {
     pub line: usize,
     /// Milliseconds since the recording began.
     pub time: f64,
-    /// What passed or happened.
+    /// Message or event.
     pub what: What,
 }
 

@@ -249,7 +249,7 @@ impl Player {
         if let Some(at) = self.listening().filter(|_| method == LISTEN) {
             return Ok(at);
         }
-        // What opens a connection says who the client is, and a ping says nothing.
+        // The opening of a connection says who the client is, and a ping says nothing.
         if OPENING.contains(&method) || method == "ping" {
             let found = of_method.iter().copied().find(is_unused).or_else(|| of_method.last().copied());
             return match found {

@@ -129,6 +129,28 @@ impl Redaction {
         user.into_iter().chain(values).collect()
     }
 
+    /// Values of arguments that are called secrets: `--token x`, `--api-key=x`, `-e NAME=x`, `-H "Name: x"`, and those of
+    /// URLs.
+    #[must_use]
+    pub fn secrets_among(args: &[impl AsRef<str>]) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut named = false;
+        for arg in args.iter().map(AsRef::as_ref) {
+            if std::mem::take(&mut named) && !arg.starts_with('-') {
+                found.push(arg.to_owned());
+            }
+            let pair = arg.split_once('=').or_else(|| arg.split_once(": "));
+            match pair {
+                Some((name, value)) if Self::is_secret(name) => found.push(value.to_owned()),
+                _ => named = arg.starts_with('-') && Self::is_secret(arg),
+            }
+            if arg.contains("://") {
+                found.extend(Self::secrets_of(arg));
+            }
+        }
+        found
+    }
+
     fn mark(&mut self, secret: &str) -> String {
         let next = self.marks.len() + 1;
         format!("<secret-{}>", self.marks.entry(secret.to_owned()).or_insert(next))
@@ -412,6 +434,17 @@ mod tests {
         ] {
             assert_eq!(redaction.json(same).as_deref(), Some(same));
         }
+    }
+
+    #[test]
+    fn secrets_of_arguments_are_known() {
+        let args =
+            ["--port", "8000", "--api-key", "one-secret-1", "--token=two-secret-2", "-e", "DB_PASSWORD=three-secret"];
+        assert_eq!(Redaction::secrets_among(&args), ["one-secret-1", "two-secret-2", "three-secret"]);
+        assert_eq!(
+            Redaction::secrets_among(&["-H", "X-Api-Key: four-secret", "https://h/?a=five"]),
+            ["four-secret", "five"]
+        );
     }
 
     #[test]

@@ -43,7 +43,7 @@ impl Ring {
     /// Returns the ring as it has to be now. What a key has sealed lives for `ttl` milliseconds at most.
     ///
     /// # Errors
-    /// When `fresh` makes no key.
+    /// An error if `fresh` makes no key.
     pub(crate) fn at(&self, now: u64, ttl: u64, fresh: impl FnOnce() -> Result<String>) -> Result<Self> {
         let mut keys = self.0.clone();
         let rotation = ROTATION.max(ttl.saturating_mul(2));
@@ -55,7 +55,7 @@ impl Ring {
             Some(_) => keys.push(RingKey { at: now.saturating_add(AHEAD), secret: fresh()? }),
             None => keys.push(RingKey { at: now, secret: fresh()? }),
         }
-        // What was sealed at its last moment, by a clock that was a look behind, has expired.
+        // A state that was sealed at its last moment, by a clock that was a look behind, has expired.
         let gone = |next: &RingKey| next.at.saturating_add(ttl).saturating_add(AHEAD) <= now;
         let from = keys.windows(2).take_while(|pair| gone(&pair[1])).count();
         let from = from.max(keys.len().saturating_sub(MAX_KEYS));

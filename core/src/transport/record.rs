@@ -56,8 +56,10 @@ fn head(to: &To<'_>) -> Map<String, Value> {
         }
         To::Target(Target::Command { command, args, .. }) => {
             let program = Path::new(command).file_name().map_or_else(|| command.into(), |name| name.to_string_lossy());
-            // What follows may hold secrets, and programs of an interpreter are long.
-            let is_name = |arg: &&String| !arg.starts_with('-') && !arg.contains(char::is_whitespace);
+            // Further arguments may hold secrets, and programs of an interpreter are long.
+            let secrets = Redaction::secrets_among(args);
+            let is_name =
+                |arg: &&String| !arg.starts_with('-') && !arg.contains(char::is_whitespace) && !secrets.contains(arg);
             let what = args.iter().find(is_name).map(|arg| format!(" {}", shortened(arg, 80))).unwrap_or_default();
             ("stdio", format!("{program}{what}"))
         }
@@ -81,7 +83,10 @@ fn secrets(options: &ClientOptions, to: &To<'_>) -> Vec<String> {
             secrets.extend(headers.values().cloned());
             secrets.extend(Redaction::secrets_of(url));
         }
-        To::Target(Target::Command { env, .. }) => secrets.extend(env.values().flatten().cloned()),
+        To::Target(Target::Command { args, env, .. }) => {
+            secrets.extend(env.values().flatten().cloned());
+            secrets.extend(Redaction::secrets_among(args));
+        }
         _ => {}
     }
     #[cfg(feature = "auth")]

@@ -243,7 +243,7 @@ fn own_url(line: &str) -> Option<String> {
         let closes = if after.starts_with('[') { after.find(']').map_or(0, |at| at + 1) } else { 0 };
         let length = after[closes..].find(']').map_or(url.len(), |at| url.len() - after.len() + closes + at);
         let url = &url[..length];
-        // What listens on all addresses is reached by this one.
+        // A server on all addresses is reached by this one.
         let url = url.replacen("://0.0.0.0", "://127.0.0.1", 1).replacen("://[::]", "://[::1]", 1);
         if super::over_http::is_loopback(&url) {
             return Some(url);

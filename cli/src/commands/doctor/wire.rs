@@ -263,7 +263,7 @@ impl Wire {
 
     /// Reports a server that has ended instead of answering this.
     pub(super) fn died(&self, what: &str, said: &Said) {
-        // What comes after the end says nothing more.
+        // Lines after the end say nothing more.
         if let Said::Ended(how) = said
             && !self.report.has("dies")
         {

@@ -18,7 +18,7 @@ pub(crate) fn redaction(reach: &Reach, headers: &BTreeMap<String, String>) -> Re
     match reach {
         Reach::One(Target::Command { args, env, .. }) => {
             values.extend(env.values().flatten().cloned());
-            values.extend(secrets_among(args));
+            values.extend(Redaction::secrets_among(args));
         }
         Reach::One(Target::Url { url, headers, .. }) => {
             values.extend(headers.values().cloned());
@@ -41,7 +41,7 @@ fn secrets_in(file: &Path) -> Vec<String> {
             values.extend(own.flat_map(with_variables));
         }
         let args: Vec<_> = server["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-        values.extend(secrets_among(&args).iter().flat_map(|value| with_variables(value)));
+        values.extend(Redaction::secrets_among(&args).iter().flat_map(|value| with_variables(value)));
         values.extend(server["url"].as_str().map(Redaction::secrets_of).unwrap_or_default());
     }
     values
@@ -58,26 +58,6 @@ fn with_variables(value: &str) -> Vec<String> {
         out.replace_range(at..=at + length, &of.replace("${", ""));
     }
     vec![value.to_owned(), out]
-}
-
-/// Values of arguments that are called secrets: `--token x`, `--api-key=x`, `-e NAME=x`, `-H "Name: x"`, and those of URLs.
-fn secrets_among(args: &[impl AsRef<str>]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut named = false;
-    for arg in args.iter().map(AsRef::as_ref) {
-        if std::mem::take(&mut named) && !arg.starts_with('-') {
-            found.push(arg.to_owned());
-        }
-        let pair = arg.split_once('=').or_else(|| arg.split_once(": "));
-        match pair {
-            Some((name, value)) if Redaction::is_secret(name) => found.push(value.to_owned()),
-            _ => named = arg.starts_with('-') && Redaction::is_secret(arg),
-        }
-        if arg.contains("://") {
-            found.extend(Redaction::secrets_of(arg));
-        }
-    }
-    found
 }
 
 /// Writes the records of one connection. `head` describes it.
@@ -107,11 +87,7 @@ mod tests {
     const SECRET: &str = "canary/secret+value";
 
     #[test]
-    fn secrets_of_arguments_and_files_are_known() {
-        let args =
-            ["--port", "8000", "--api-key", "one-secret-1", "--token=two-secret-2", "-e", "DB_PASSWORD=three-secret"];
-        assert_eq!(secrets_among(&args), ["one-secret-1", "two-secret-2", "three-secret"]);
-        assert_eq!(secrets_among(&["-H", "X-Api-Key: four-secret", "https://h/?a=five"]), ["four-secret", "five"]);
+    fn secrets_of_files_are_known() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("mcp.json");
         let servers = json!({"mcpServers": {"a": {"command": "x", "env": {"A": "six-secret-6"}},

@@ -65,7 +65,7 @@ impl Redis {
     /// Asks the store, all commands at once.
     ///
     /// # Errors
-    /// When there is no answer within [`DEADLINE`], or none that can be used; at once while it is known to be down.
+    /// An error if there is no answer within [`DEADLINE`], or none that can be used; at once while it is known to be down.
     async fn ask<T: FromRedisValue>(self: &Arc<Self>, pipe: &Pipeline) -> Result<T, Trouble> {
         self.health.enter()?;
         let asked = tokio::time::timeout(DEADLINE, async { self.link().await?.ask(pipe).await });

@@ -148,7 +148,7 @@ function kindName(schema) {
 }
 
 function makeField(given, context) {
-  // What is added to a form later has a share of its own.
+  // A part that is added to a form later has a share of its own.
   if (!context.count.building) context.count.parts = PARTS;
   const schema = resolve(given, context.root, context.count);
   const next = { ...context, initial: context.initial === undefined ? schema.default : context.initial };
