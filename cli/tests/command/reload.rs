@@ -107,14 +107,18 @@ fn a_client_stays_connected_while_the_code_changes() {
 
 #[test]
 fn reload_needs_code() {
-    for (target, why) in [
-        ("https://example.com/mcp", "it is not started here: expected a file, a package or a command line"),
-        ("nothing.py", "there is no file \"nothing.py\""),
+    for (words_after, why) in [
+        (&["https://example.com/mcp"][..], "it is not started here: expected a file, a package or a command line"),
+        (&["nothing.py"], "there is no file \"nothing.py\""),
+        (&["nothing.py", "--record", "a.jsonl"], "a cassette is of one run of a server: leave out one of them"),
     ] {
         let words = command();
         let mut program = Command::new(&words[0]);
-        let output = program.args(&words[1..]).args(["run", target, "--reload"]).output().unwrap();
+        let output = program.args(&words[1..]).args(["run", "--reload"]).args(words_after).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(2) && said.contains(why) && output.stdout.is_empty(), "{target}: {said}");
+        assert!(
+            output.status.code() == Some(2) && said.contains(why) && output.stdout.is_empty(),
+            "{words_after:?}: {said}"
+        );
     }
 }

@@ -39,6 +39,11 @@ const TOLD: usize = 3;
 /// Serves the target over HTTP or standard streams; after each change of its code clients find the new one.
 pub(super) fn serve(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8> {
     let address = run.http.as_deref().map(address).transpose()?;
+    if run.connection.record.is_some() {
+        return Err(Failure::misuse(
+            "--record and --reload: a cassette is of one run of a server: leave out one of them",
+        ));
+    }
     let find = || targets::find(&run.target, &run.connection, &Way::Streams, launcher, screen);
     let found = find()?;
     let root = root(run, &found)?;
