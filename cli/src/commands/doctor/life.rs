@@ -16,7 +16,7 @@ const CALLS: usize = 10;
 const MEASURED: Duration = Duration::from_secs(1);
 const SPINS: f64 = 0.2;
 /// Seconds of CPU that tell nothing.
-const FEW: f64 = 0.05;
+const FEW: f64 = 0.03;
 /// The smallest pipe of a system: a server that has written less to its standard error does not wait for a reader.
 const PIPE: usize = 4096;
 /// Time for what a server has started to end after it.
