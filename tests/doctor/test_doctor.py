@@ -1,10 +1,9 @@
 """Tests of `tricorn doctor` with the zoo: each fault is found, and nothing in a good server.
 
-`TRICORN_COMMAND` is the command; `TRICORN_EVERYTHING`, if it is there, the fixture server.
+`TRICORN_COMMAND` is the command, `TRICORN_EVERYTHING` the fixture server; else they are those of target/release.
 """
 
 import contextlib
-import functools
 import json
 import os
 import shlex
@@ -12,8 +11,7 @@ import subprocess
 import sys
 import threading
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -21,19 +19,22 @@ from typing import Any
 import pytest
 import zoo
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # a dependency of pytest there
+
 Json = dict[str, Any]
 
-COMMAND = shlex.split(os.environ.get("TRICORN_COMMAND", ""))
-EVERYTHING = os.environ.get("TRICORN_EVERYTHING")
 ZOO = Path(__file__).with_name("zoo.py")
-tomllib = pytest.importorskip("tomllib")
+BUILT = Path(__file__).parents[2] / "target/release"
+COMMAND = shlex.split(os.environ.get("TRICORN_COMMAND", str(BUILT / "tricorn")))
+EVERYTHING = os.environ.get("TRICORN_EVERYTHING", str(BUILT / "example-everything"))
 FAULTS: dict[str, Json] = {
     fault["name"]: fault for fault in tomllib.loads(ZOO.with_name("faults.toml").read_text("utf-8"))["fault"]
 }
-AT_ONCE = 5
-"""Servers that are examined together: most of the time is waiting."""
-
-pytestmark = pytest.mark.skipif(not COMMAND, reason="TRICORN_COMMAND names no command")
+LIMIT = 150
+"""Seconds for an examination: one takes ten, and of a server that is silent thirty."""
 
 
 def transports(name: str) -> list[str]:
@@ -42,8 +43,6 @@ def transports(name: str) -> list[str]:
 
 
 CASES = [(name, transport) for name in ["good", *zoo.FAULTS] for transport in transports(name)]
-
-
 REVISIONS = [*zoo.LEGACY, zoo.MODERN, "legacy", "modern"]
 
 
@@ -51,7 +50,7 @@ def doctor(*words: str) -> subprocess.CompletedProcess[str]:
     """Runs the command."""
     env = {**os.environ, "TRICORN_CLIENT_SECRET": "zoo-secret"}
     return subprocess.run(
-        [*COMMAND, "doctor", *words], capture_output=True, encoding="utf-8", timeout=150, env=env, check=False
+        [*COMMAND, "doctor", *words], capture_output=True, encoding="utf-8", timeout=LIMIT, env=env, check=False
     )
 
 
@@ -67,14 +66,6 @@ def examine(name: str, transport: str, *words: str) -> tuple[int, Json]:
     return run.returncode, json.loads(run.stdout)
 
 
-@functools.cache
-def examined() -> dict[tuple[str, ...], Future[tuple[int, Json]]]:
-    """All examinations, several at a time."""
-    pool = ThreadPoolExecutor(AT_ONCE)
-    alone = [(name, "stdio", "--revision", revision) for revision in REVISIONS for name in ("good", "twin-names")]
-    return {case: pool.submit(examine, *case) for case in [*CASES, *alone]}
-
-
 def named(report: Json) -> dict[str, Json]:
     """The findings by their names."""
     return {finding["name"]: finding for finding in report["findings"]}
@@ -82,7 +73,7 @@ def named(report: Json) -> dict[str, Json]:
 
 @pytest.mark.parametrize(("name", "transport"), CASES)
 def test_the_fault_is_found_and_no_other_error(name: str, transport: str) -> None:
-    status, report = examined()[name, transport].result(150)
+    status, report = examine(name, transport)
     found = named(report)
     if name == "good":
         assert (status, found, report["score"]) == (0, {}, 100)
@@ -113,11 +104,11 @@ def test_hosts_are_chosen() -> None:
 
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_one_revision_alone(revision: str) -> None:
-    status, report = examined()["good", "stdio", "--revision", revision].result(150)
+    status, report = examine("good", "stdio", "--revision", revision)
     assert (status, report["findings"]) == (0, [])
     if revision[0] == "2":
         assert report["revisions"] == [revision]
-    status, report = examined()["twin-names", "stdio", "--revision", revision].result(150)
+    status, report = examine("twin-names", "stdio", "--revision", revision)
     assert (status, [*named(report)]) == (1, ["twin-names"])
 
 
@@ -213,13 +204,71 @@ def test_a_slow_server_has_no_other_finding(tmp_path: Path) -> None:
             "progress-back",
             "late: progress after its answer",
         ),
+        (
+            "if method == 'tools/list': answer = {'result': {'tools': [{'name': 'other', 'description': 'Other.',"
+            " 'inputSchema': {'type': 'object', 'properties': {}, 'additionalProperties': False},"
+            " 'annotations': {'readOnlyHint': True}}]}}\n"
+            "    if params.get('name') == 'other':\n"
+            "        told = {'jsonrpc': '2.0', 'method': 'notifications/progress',"
+            " 'params': {'progressToken': 'of-nobody', 'progress': 1}}\n"
+            "        print(json.dumps(told), flush=True)\n"
+            "        answer = {'result': {'content': []}}",
+            "progress-back",
+            'other: under the token "of-nobody"',
+        ),
         ("if method == 'ping': answer = {'error': {'code': -32601, 'message': 'no'}}", "ping-silent", "-32601"),
+        ("if method == 'ping': answer = {}", "result-and-error", '"jsonrpc":"2.0"'),
+        ("if 'id' in message: sys.stdout.buffer.write(bytes([0xEF, 0xBB, 0xBF]))", "not-utf8", "a byte order mark"),
+        (
+            "if method == 'initialize': answer['result']['capabilities']['prompts'] = {}",
+            "lists-lie",
+            "prompts/list: the error",
+        ),
     ],
 )
 def test_what_is_not_answered_is_said(tmp_path: Path, more: str, name: str, evidence: str) -> None:
     run = doctor("--json", "--revision", "legacy", "--", *small(tmp_path, more))
     found = named(json.loads(run.stdout))
     assert (run.returncode, [*found]) == (1, [name]), run.stdout
+    assert evidence in found[name]["evidence"][0]
+
+
+WORD: Json = {"type": "string", "description": "A word."}
+
+
+def tool(name: str = "extra", words: str = "Does nothing.", **arguments: Json) -> Json:
+    """A tool with these arguments."""
+    schema = {"type": "object", "properties": arguments, "required": [*arguments], "additionalProperties": False}
+    return {"name": name, "description": words, "inputSchema": schema}
+
+
+@pytest.mark.parametrize(
+    ("tools", "name", "evidence"),
+    [
+        ([tool(words="long " * 2000)], "too-big", "extra: 9 KiB"),
+        ([tool(f"tool_{at}", words="long " * 800) for at in range(20)], "too-big", "20 tools of"),
+        ([tool(a={"type": "string"})], "no-description", 'the argument "a" of "extra"'),
+        ([tool("n" * 51)], "host-name", "more than 50 characters"),
+        (
+            [{**tool(), "inputSchema": {"type": "object", "properties": {"a": WORD}, "required": ["a"]}}],
+            "not-strict",
+            "additionalProperties",
+        ),
+        (
+            [tool(a={"type": "array", "description": "A list.", "items": {"anyOf": [{"type": "string"}]}})],
+            "gemini-keyword",
+            "anyOf",
+        ),
+    ],
+    ids=["a-tool", "all-tools", "argument", "long-name", "additional", "items"],
+)
+def test_definitions_that_models_stumble_over(tmp_path: Path, tools: list[Json], name: str, evidence: str) -> None:
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps(tools))
+    more = f"if method == 'tools/list': answer = {{'result': {{'tools': json.load(open({str(file)!r}))}}}}"
+    run = doctor("--json", "--revision", "legacy", "--", *small(tmp_path, more))
+    found = named(json.loads(run.stdout))
+    assert (run.returncode, [*found]) == (0, [name]), run.stdout
     assert evidence in found[name]["evidence"][0]
 
 
@@ -248,17 +297,18 @@ def test_a_large_answer_is_no_noise(tmp_path: Path) -> None:
 
 
 @contextlib.contextmanager
-def serving(status: int, body: bytes, **headers: str) -> Iterator[str]:
+def serving(status: int, body: bytes | Callable[[], bytes], **headers: str) -> Iterator[str]:
     """A server that answers everything so."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"] or 0))
+            content = body if isinstance(body, bytes) else body()
             self.send_response(status)
-            for name, value in {"content-length": str(len(body)), **headers}.items():
+            for name, value in {"content-length": str(len(content)), **headers}.items():
                 self.send_header(name.replace("_", "-"), value)
             self.end_headers()
-            self.wfile.write(body)
+            self.wfile.write(content)
 
         def do_GET(self) -> None:
             self.do_POST()
@@ -322,6 +372,22 @@ def test_a_document_that_is_missing_is_said(tmp_path: Path, headers: dict[str, s
     ]
 
 
+def test_an_authorization_server_without_its_document_is_said() -> None:
+    document: Json = {}
+    with contextlib.ExitStack() as stack:
+        nothing = stack.enter_context(serving(404, b""))
+        metadata = stack.enter_context(serving(200, lambda: json.dumps(document).encode()))
+        challenge = f'Bearer resource_metadata="{metadata}"'
+        url = stack.enter_context(serving(401, b"", www_authenticate=challenge))
+        document.update(resource=url, authorization_servers=[nothing])
+        run = doctor("--json", url)
+    found = named(json.loads(run.stdout))
+    assert (run.returncode, [*found]) == (1, ["no-metadata"]), run.stdout
+    places = found["no-metadata"]["evidence"][0]
+    assert places.count("HTTP status 404") == 3
+    assert "/.well-known/oauth-authorization-server/mcp: " in places
+
+
 def test_the_url_of_a_server_is_found_among_others(tmp_path: Path) -> None:
     server = tmp_path / "server.py"
     server.write_text(
@@ -347,11 +413,12 @@ def test_a_login_that_is_needed(name: str, status: int) -> None:
     assert report["skipped"]
 
 
-@pytest.mark.skipif(EVERYTHING is None, reason="TRICORN_EVERYTHING names no server")
 @pytest.mark.parametrize("transport", ["stdio", "http"])
 def test_the_fixture_server(transport: str) -> None:
+    if not Path(EVERYTHING).is_file():
+        pytest.skip(f"TRICORN_EVERYTHING: {EVERYTHING} is not there")
     words = ["--http", "127.0.0.1:0"] if transport == "http" else []
     # One of its tools has allOf at the top, as the conformance suite wants it.
     hosts = ["--profile", "openai,openai-strict,gemini,vscode"]
-    run = doctor(*hosts, *(["--http"] if words else []), "--json", "--", str(EVERYTHING), *words)
+    run = doctor(*hosts, *(["--http"] if words else []), "--json", "--", EVERYTHING, *words)
     assert (run.returncode, json.loads(run.stdout)["errors"]) == (0, 0), run.stdout

@@ -21,6 +21,11 @@ from typing import Any
 import pytest
 import zoo
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # a dependency of pytest there
+
 from tricorn import (
     AsyncClient,
     AuthError,
@@ -41,13 +46,11 @@ REVISIONS = [*zoo.LEGACY, zoo.MODERN]
 LIMIT = 20.0
 """Seconds for what has to come."""
 SILENT = 1.5
-"""Seconds after which nothing comes any more."""
+"""Seconds after which nothing comes any more, of a server that is silent by its fault."""
 ENVELOPE = {zoo.VERSION: zoo.MODERN, zoo.CAPABILITIES: {}, "io.modelcontextprotocol/clientInfo": {"name": "t"}}
 TRANSPORTS = {
     name: ["stdio"] if name in zoo.STDIO else ["http"] if name in zoo.HTTP else ["stdio", "http"] for name in zoo.FAULTS
 }
-
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 class EndedError(Exception):
@@ -61,6 +64,9 @@ class Wire:
 
     def __init__(self, *words: str, stderr: bool = True) -> None:
         self.began = time.monotonic()
+        self.is_good = words[0] == "good"
+        # A good server answers, however busy the machine is.
+        self.silent = LIMIT if self.is_good else SILENT
         self.process: Any = subprocess.Popen(
             [sys.executable, str(ZOO), *words], stdin=-1, stdout=-1, stderr=subprocess.PIPE, bufsize=0
         )
@@ -256,20 +262,20 @@ class HttpWire(Wire):
         message = {"jsonrpc": "2.0", "method": method, "params": params or {}}
         self.http("POST", json.dumps(message).encode(), **self.headers_of(message))
 
-    def stream(self, limit: float) -> list[Json]:
-        """The first message on the stream of the session, if one comes."""
-        link = http.client.HTTPConnection(self.host, timeout=limit)
+    def stream(self, method: str, message: Json | None = None) -> Iterator[Json]:
+        """The messages of a stream, as they come."""
+        link = http.client.HTTPConnection(self.host, timeout=LIMIT)
+        given = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
         try:
-            link.request("GET", "/mcp", headers={"Accept": "text/event-stream", "Mcp-Session-Id": self.session or ""})
+            body = None if message is None else json.dumps(message).encode()
+            link.request(method, "/mcp", body, {**given, "Mcp-Session-Id": self.session or ""})
             answer = link.getresponse()
+            yield {"status": answer.status}
             while line := answer.readline():
                 if line.startswith(b"data: "):
-                    return [json.loads(line[6:])]
-        except TimeoutError:
-            pass
+                    yield json.loads(line[6:])
         finally:
             link.close()
-        return []
 
 
 Probe = Callable[[Any], bool]
@@ -332,10 +338,18 @@ def dies(wire: Wire) -> bool:
     return False
 
 
-@probe("slow-start")
-def slow_start(wire: Wire) -> bool:
-    wire.open()
-    return time.monotonic() - wire.began > 2.5
+@probe("slow-start", starts=True)
+def slow_start(start: Callable[[], Wire]) -> bool:
+    def one() -> float:
+        wire = start()
+        try:
+            wire.open()
+            return time.monotonic() - wire.began
+        finally:
+            wire.close()
+
+    # Slowness of a single start may be the machine's affair.
+    return all(one() > 2.5 for _ in range(3))
 
 
 @probe("noise")
@@ -368,14 +382,14 @@ def not_utf8(wire: Wire) -> bool:
 def ignores_eof(wire: StdioWire) -> bool:
     wire.open()
     wire.process.stdin.close()
-    return not wire.ends(SILENT)
+    return not wire.ends(wire.silent)
 
 
 @probe("ignores-term")
 def ignores_term(wire: Wire) -> bool:
     wire.open()
     wire.process.send_signal(signal.SIGTERM)
-    return not wire.ends(SILENT)
+    return not wire.ends(wire.silent)
 
 
 @probe("orphan")
@@ -396,10 +410,13 @@ def orphan(wire: Wire) -> bool:
 def spins_after_eof(wire: StdioWire) -> bool:
     wire.open()
     wire.process.stdin.close()
-    if wire.ends(SILENT):
-        return False
-    fields = Path(f"/proc/{wire.process.pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") > SILENT / 4
+    until = time.monotonic() + LIMIT
+    # CPU time adds up, however little of a busy machine it gets; no event tells of it.
+    while time.monotonic() < until and not wire.ends(0.1):
+        fields = Path(f"/proc/{wire.process.pid}/stat").read_text().rpartition(")")[2].split()
+        if (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") > 0.5:
+            return True
+    return False
 
 
 @probe("blocks-on-stderr", starts=True)
@@ -408,7 +425,7 @@ def blocks_on_stderr(start: Callable[..., StdioWire]) -> bool:
     try:
         wire.open()
         return any(
-            wire.call("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, limit=SILENT) is None
+            wire.call("tools/call", {"name": "add", "arguments": {"a": 1, "b": 2}}, limit=wire.silent) is None
             for _ in range(10)
         )
     finally:
@@ -420,7 +437,7 @@ def blocks_on_stderr(start: Callable[..., StdioWire]) -> bool:
 
 @probe("probe-hangs")
 def probe_hangs(wire: Wire) -> bool:
-    hangs = wire.call("server/discover", {"_meta": ENVELOPE}, limit=SILENT) is None
+    hangs = wire.call("server/discover", {"_meta": ENVELOPE}, limit=wire.silent) is None
     wire.open()
     return hangs
 
@@ -482,7 +499,7 @@ def garbage_kills(wire: Wire) -> bool:
 @probe("ping-silent")
 def ping_silent(wire: Wire) -> bool:
     wire.open()
-    return wire.call("ping", limit=SILENT) is None
+    return wire.call("ping", limit=wire.silent) is None
 
 
 @probe("no-resultType")
@@ -547,7 +564,11 @@ def loglevel_lies(wire: Wire) -> bool:
 def asks_undeclared(wire: Wire) -> bool:
     wire.open()
     if isinstance(wire, HttpWire):
-        wire.heard += wire.stream(SILENT)
+        stream = wire.stream("GET")
+        assert next(stream) == {"status": 200}
+        # Its stream ends with the session.
+        assert wire.http("DELETE", Mcp_Session_Id=wire.session or "")[0] == 204
+        wire.heard += stream
     else:
         wire.call("ping")
     return any("method" in message and "id" in message for message in wire.heard)
@@ -706,15 +727,12 @@ def cancel_ignored(wire: Wire) -> bool:
         wire.call("tools/call", given, id="slow", leaves=True)
         assert b"progress" in (wire.line() or b"")
         wire.tell("notifications/cancelled", {"requestId": "slow"})
-        return wire.answer("slow", SILENT) is not None
-    found: list[Json | None] = []
-    caller = threading.Thread(target=lambda: found.append(wire.call("tools/call", given, id="slow")))
-    caller.start()
-    while wire.error("tools/call", name="image") is not None:
-        pass
+        return wire.answer("slow", SILENT if wire.is_good else LIMIT) is not None
+    stream = wire.stream("POST", {"jsonrpc": "2.0", "id": "slow", "method": "tools/call", "params": given})
+    assert next(stream) == {"status": 200}
+    assert next(stream)["method"] == "notifications/progress"
     wire.tell("notifications/cancelled", {"requestId": "slow"})
-    caller.join(LIMIT)
-    return found != [None]
+    return any(message.get("id") == "slow" for message in stream)
 
 
 @probe("progress-back")
@@ -814,7 +832,7 @@ def sessions_leak(wire: HttpWire) -> bool:
     before = resident()
     for _ in range(20):
         visit()
-    return resident() - before > 20 * 500
+    return resident() - before > 20 * 128
 
 
 @probe("header-mismatch-ok")
@@ -909,7 +927,6 @@ def test_the_fault_is_there_and_nowhere_else(fault: str, transport: str) -> None
 
 
 def test_each_fault_is_described() -> None:
-    tomllib = pytest.importorskip("tomllib")
     described = tomllib.loads(ZOO.with_name("faults.toml").read_text(encoding="utf-8"))["fault"]
     assert [fault["name"] for fault in described] == [*zoo.FAULTS] == [*PROBES]
     for fault in described:

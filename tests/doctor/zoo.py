@@ -53,6 +53,8 @@ MAX_BACKLOG = 1_000
 PAGE = 2
 STEP = 0.05
 """Seconds of each step of the tool `slow`."""
+SECONDS_OF_LIFE = int(os.environ.get("ZOO_SECONDS", "0"))
+"""Seconds after which a server ends whatever it does, as one with a fault may outlive who has started it; 0: never."""
 
 FAULTS: dict[str, str] = {
     # Process
@@ -126,7 +128,7 @@ FAULTS: dict[str, str] = {
     "session-unchecked": "serves requests without a session, or with a made-up one",
     "session-guessable": "counts its sessions",
     "restart-not-404": "answers an unknown session with 400",
-    "sessions-leak": "keeps a megabyte of each session that has ended",
+    "sessions-leak": "keeps a quarter of a megabyte of each session that has ended",
     "header-mismatch-ok": "does not compare Mcp-Method and Mcp-Name with the body",
     # Auth
     "no-challenge": "answers 401 without WWW-Authenticate",
@@ -175,7 +177,9 @@ def _dies_early() -> None:
 
 def _orphan() -> None:
     nothing = subprocess.DEVNULL
-    child = subprocess.Popen(["sleep", "600"], stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True)
+    child = subprocess.Popen(
+        ["sleep", str(SECONDS_OF_LIFE or 600)], stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+    )
     print(f"child {child.pid}", file=sys.stderr, flush=True)
 
 
@@ -1113,7 +1117,7 @@ class Session(Peer):
 
 sessions: OrderedDict[str, Session] = OrderedDict()
 kept: list[bytes] = []
-"""Megabytes of the fault `sessions-leak`."""
+"""What the fault `sessions-leak` keeps."""
 
 
 def new_session() -> tuple[str, Session]:
@@ -1139,7 +1143,7 @@ def end_session(name: str) -> None:
     if session.outbox is not None:
         session.outbox.put(None)
     if has("sessions-leak"):
-        kept.append(os.urandom(1 << 20))
+        kept.append(os.urandom(1 << 18))
 
 
 def is_loopback(url: str) -> bool:
@@ -1761,6 +1765,8 @@ def main() -> None:
     if given.name is None:
         parser.error("a NAME is needed, or --list")
     fault = given.name
+    if SECONDS_OF_LIFE and hasattr(signal, "alarm"):
+        signal.alarm(SECONDS_OF_LIFE)
     START_OF.get(fault, lambda: None)()
     if given.http is None:
         Stdio().serve()

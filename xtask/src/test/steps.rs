@@ -54,6 +54,8 @@ const BARE: [&str; 8] =
 /// only into their hosts, whose own runners test them.
 const TESTED: [&str; 5] = ["tricorn", "tricorn-cli", "xtask", "xtask-gen-types", "contract"];
 
+const PYTEST: [&str; 7] = ["-m", "pytest", "-q", "-ra", "--color=no", "-p", "no:cacheprovider"];
+
 fn cargo_tests() -> Command {
     let mut tests = tool::cargo(&["test", "--release", "--no-fail-fast"]);
     for package in TESTED {
@@ -67,8 +69,8 @@ fn cargo_tests() -> Command {
 /// The command `tricorn` as a language's package has it.
 pub(super) fn commands(lang: Lang) -> Vec<Step> {
     match lang {
-        Lang::Rust => vec![inspect()],
-        Lang::Python => vec![command("python", &[place::target("package/python/venv/bin/tricorn")])],
+        Lang::Rust => vec![inspect(), doctor()],
+        Lang::Python => vec![command("python", &[place::target("package/python/venv/bin/tricorn")]), zoo()],
         Lang::Node => vec![command("node", &["node".into(), place::root().join("bindings-node/dist/command.js")])],
         Lang::Swift => Vec::new(),
     }
@@ -118,6 +120,30 @@ fn inspect() -> Step {
     step(NAME, tests, 10, Reader::Tap)
 }
 
+/// Tests of what `tricorn doctor` finds in servers that are broken on purpose.
+fn doctor() -> Step {
+    const NAME: &str = "rust doctor";
+    // Rust alone is tested without the Python environment otherwise.
+    if let Err(error) = setup::python_tools() {
+        return skip(NAME, format!("there is no Python environment: {error:#}"));
+    }
+    let mut tests = broken_servers("test_doctor.py");
+    tests.env("TRICORN_COMMAND", place::built("tricorn"));
+    tests.env("TRICORN_EVERYTHING", place::built("example-everything"));
+    step(NAME, tests, 10, Reader::Pytest)
+}
+
+/// Tests that these servers are broken as they should be, and of what our client makes of them.
+fn zoo() -> Step {
+    step("python zoo of doctor", broken_servers("test_zoo.py"), 10, Reader::Pytest)
+}
+
+fn broken_servers(file: &str) -> Command {
+    let mut tests = program(tool::venv("python"), &PYTEST);
+    tests.arg(place::root().join("tests/doctor").join(file));
+    tests
+}
+
 /// The protocol needs no runtime: without features there is none in the graph.
 fn no_runtime() -> Step {
     let tree = ["tree", "--package", "tricorn", "--no-default-features", "--edges", "normal", "--prefix", "none"];
@@ -163,7 +189,6 @@ fn python() -> Vec<Step> {
     let at = |name: &str| tool::venv(name);
     let check = |name: &str, path, args: &[&str]| step(name, program(path, args), 5, Reader::Status);
     let interpreter = at("python").to_string_lossy().into_owned();
-    let pytest = ["-m", "pytest", "-q", "-ra", "--color=no", "-p", "no:cacheprovider"];
     let pyright = tool::checker("pyright");
     vec![
         check("python format", at("ruff"), &["format", "--check"]),
@@ -181,7 +206,7 @@ fn python() -> Vec<Step> {
         step("python wrong uses", program(at("python"), &["tests/cases/misuse_check.py"]), 5, Reader::Status),
         package("python", "pytest"),
         // Tests run against the package that a user installs.
-        step("python pytest", program(place::target("package/python/venv/bin/python"), &pytest), 10, Reader::Pytest),
+        step("python pytest", program(place::target("package/python/venv/bin/python"), &PYTEST), 10, Reader::Pytest),
     ]
 }
 

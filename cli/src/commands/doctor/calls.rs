@@ -13,7 +13,7 @@ use super::lists::Listing;
 use super::opening::shape;
 use super::report::Report;
 use super::samples::{Size, has_number, sample};
-use super::wire::{PATIENCE, Said, Wire};
+use super::wire::{PATIENCE, SOON, Said, Wire};
 use crate::output::one_line;
 
 const MOST_TOOLS: usize = 40;
@@ -23,8 +23,9 @@ const ALTOGETHER: Duration = Duration::from_secs(40);
 /// Tools whose calls are cancelled.
 const MOST_CANCELLED: usize = 2;
 const BEFORE_CANCEL: Duration = Duration::from_millis(100);
-/// Time after which a cancelled call should say nothing more.
+/// Time after which a cancelled call should say nothing more; what it reports until then may be on its way.
 const SETTLES: Duration = Duration::from_millis(500);
+const REPORTS: Duration = Duration::from_secs(1);
 const AFTER_CANCEL: Duration = Duration::from_secs(2);
 
 /// Calls what may be called.
@@ -52,15 +53,17 @@ pub(super) async fn all(wire: &mut Wire, listing: &Listing, every: bool) {
             break;
         }
         match one(wire, tool).await {
-            Ok(true) => slow.push(tool),
-            Ok(false) => {}
+            Ok(Some(reports)) => slow.push((reports == 0, tool)),
+            Ok(None) => {}
             Err(()) => return,
         }
         answered.push((tool, Instant::now()));
     }
     late(wire, &answered).await;
     resources(wire, listing).await;
-    for tool in slow.into_iter().take(MOST_CANCELLED) {
+    // Tools that report progress take time; others may have waited for the machine.
+    slow.sort_by_key(|(is_quiet, _)| *is_quiet);
+    for (_, tool) in slow.into_iter().take(MOST_CANCELLED) {
         cancel(wire, tool).await;
     }
 }
@@ -80,8 +83,8 @@ async fn call(wire: &mut Wire, name: &str, arguments: Value, limit: Duration) ->
     wire.request_within("tools/call", json!({"name": name, "arguments": arguments}), limit).await
 }
 
-/// Calls one tool. `Ok(true)`: it takes time; an error: the server has ended.
-async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
+/// Calls one tool. Gives the number of its reports if it takes time; an error: the server has ended.
+async fn one(wire: &mut Wire, tool: &Value) -> Result<Option<usize>, ()> {
     let name = tool["name"].as_str().unwrap_or_default();
     let (schema, report) = (&tool["inputSchema"], wire.report.clone());
     let is_required = schema["required"].as_array().is_some_and(|names| !names.is_empty());
@@ -103,7 +106,7 @@ async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
     }
     let Some(arguments) = sample(schema, Size::Little) else {
         report.skip(Area::Calls, format!("{name}: no arguments could be made of its schema"));
-        return Ok(false);
+        return Ok(None);
     };
     let (id, token) = (wire.id(), format!("doctor-{name}"));
     let params = json!({"name": name, "arguments": &arguments, "_meta": {"progressToken": token}});
@@ -124,7 +127,7 @@ async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
         Said::Silent => {
             wire.cancel(&id).await;
             report.skip(Area::Calls, format!("{name}: no answer in {} s", PATIENCE.as_secs()));
-            return Ok(true);
+            return Ok(Some(reports));
         }
         _ => {}
     }
@@ -136,7 +139,7 @@ async fn one(wire: &mut Wire, tool: &Value) -> Result<bool, ()> {
         structured(&report, tool, result);
     }
     let is_error = said.result().is_none_or(|result| result["isError"] == Value::Bool(true));
-    Ok(!is_error && (reports > 0 || took > BEFORE_CANCEL * 3))
+    Ok((!is_error && (reports > 0 || took > BEFORE_CANCEL * 3)).then_some(reports))
 }
 
 /// Looks at the progress of a call, and gives the number of its reports.
@@ -164,7 +167,12 @@ fn progress(wire: &mut Wire, name: &str, token: &str) -> usize {
 
 /// Looks for progress of calls that were answered. Over HTTP it may come on another stream, and late by that.
 async fn late(wire: &mut Wire, answered: &[(&Value, Instant)]) {
-    if wire.is_http() || wire.listen(BEFORE_CANCEL).await {
+    if wire.is_http() || answered.is_empty() {
+        return;
+    }
+    // Messages from before this answer are heard, however busy the machine is.
+    wire.request_within("x/none", json!({}), SOON).await;
+    if wire.listen(BEFORE_CANCEL).await {
         return;
     }
     for (tool, since) in answered {
@@ -199,13 +207,14 @@ async fn cancel(wire: &mut Wire, tool: &Value) {
     let cancelled = Instant::now();
     wire.listen(AFTER_CANCEL).await;
     for (at, message) in &wire.heard {
-        if *at < cancelled + SETTLES {
+        let after = at.saturating_duration_since(cancelled);
+        if after < SETTLES {
             continue;
         }
-        let after = at.duration_since(cancelled).as_millis();
         if is_answer(message) && message.get("result").is_some() {
+            let after = after.as_millis();
             wire.report.find("cancel-ignored", format!("{name}: its answer {after} ms after it was cancelled"));
-        } else if message["params"]["progressToken"] == token.as_str() {
+        } else if after >= REPORTS && message["params"]["progressToken"] == token.as_str() {
             wire.report.find("cancel-ignored", format!("{name}: progress goes on after it was cancelled"));
         }
     }

@@ -1,6 +1,6 @@
 //! The life of a process: its end, its standard error, and what it leaves behind.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -15,6 +15,10 @@ const CALLS: usize = 10;
 /// Time in which the share of CPU is measured.
 const MEASURED: Duration = Duration::from_secs(1);
 const SPINS: f64 = 0.2;
+/// Seconds of CPU that tell nothing.
+const FEW: f64 = 0.03;
+/// The smallest pipe of a system: a server that has written less to its standard error does not wait for a reader.
+const PIPE: usize = 4096;
 /// Time for what a server has started to end after it.
 const LEAVES: Duration = Duration::from_millis(1500);
 
@@ -37,16 +41,22 @@ pub(super) async fn end_of_input(mut program: Program, report: &Report) {
     if program.ended(GRACE).await.is_some() {
         return;
     }
-    let before = system::cpu(program.pid);
+    let (began, before, waited) = (Instant::now(), system::cpu(program.pid), system::waited(program.pid, true));
     tokio::time::sleep(MEASURED).await;
     let used = before.zip(system::cpu(program.pid)).map_or(0.0, |(before, after)| after - before);
-    let share = used / MEASURED.as_secs_f64();
+    let waited = system::waited(program.pid, true).saturating_sub(waited);
+    let share = share(used, began.elapsed().saturating_sub(waited).as_secs_f64());
     if share > SPINS {
         report.find("spins-after-eof", format!("{:.0} % of a core in a second after the end of stdin", share * 100.0));
     } else if program.is_running() {
         report.find("ignores-eof", format!("alive {} s after the end of stdin", GRACE.as_secs()));
     }
     program.kill().await;
+}
+
+/// Share of CPU, of the seconds in which there was a core to have.
+fn share(used: f64, had: f64) -> f64 {
+    if used < FEW { 0.0 } else { used / had.max(used) }
 }
 
 /// Sends SIGTERM, and sees whether the server ends.
@@ -75,10 +85,14 @@ pub(super) async fn unread(wire: &mut Wire) {
         }
         match wire.answer(&id, SOON).await {
             Said::Silent => {
-                // It is the standard error only if the answer comes once that is read, and others come at once then.
+                // It is the standard error only if that was full, the answer comes once it is read, and others come at once
+                // then.
                 let Some(program) = wire.program() else { return };
                 program.drain();
                 if matches!(wire.answer(&id, SOON).await, Said::Silent | Said::Ended(_)) {
+                    return;
+                }
+                if wire.program().is_none_or(|program| program.logged() < PIPE) {
                     return;
                 }
                 let params = json!({"name": "no-such-tool", "arguments": {}});
@@ -112,4 +126,20 @@ pub(super) async fn left(report: &Report, known: &[u32]) {
     // Reaps them.
     tokio::time::sleep(Duration::from_millis(20)).await;
     system::left(known);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_busy_machine_hides_no_loop() {
+        // A loop that had a tenth of a second, and waited for the rest; others that slept.
+        assert!(share(0.1, 0.1) > SPINS);
+        assert!(share(1.0, 1.0) > SPINS);
+        assert!(share(4.0, 1.0) <= 1.0);
+        assert!(share(0.1, 1.0) < SPINS);
+        assert!(share(0.01, 0.01) < SPINS);
+        assert!(share(0.0, 0.0) < SPINS);
+    }
 }

@@ -47,7 +47,7 @@ pub(super) async fn started(target: &Target, at: &str, plan: &Plan, report: &Rep
         if let Ok(exchanges) = exchanges(&again.url, plan) {
             let site = Site { exchanges: &exchanges, token: None, is_modern: false, is_loopback: true };
             if reached(&site, &again.program).await.is_some() {
-                report.took(again.program.began.elapsed());
+                report.took(again.program.took());
                 http::restarted(&site, report, &session).await;
             }
         }
@@ -160,7 +160,7 @@ pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, r
     report.reached();
     if let Some(program) = program {
         report.ran(&["no-start", "dies-early"]);
-        report.took(program.began.elapsed());
+        report.took(program.took());
     }
     let mut token = None;
     if first.status == 401 {

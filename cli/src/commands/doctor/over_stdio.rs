@@ -78,7 +78,7 @@ async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<
 fn began(wire: &mut Wire) {
     let report = wire.report.clone();
     if let Some(program) = wire.program() {
-        report.took(program.began.elapsed());
+        report.took(program.took());
     }
 }
 

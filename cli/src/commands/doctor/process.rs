@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -43,7 +44,7 @@ pub(super) enum Reads {
 /// A running server.
 pub(super) struct Program {
     pub(super) pid: u32,
-    pub(super) began: Instant,
+    began: Instant,
     stdin: Option<ChildStdin>,
     stderr: Option<ChildStderr>,
     said: Arc<Said>,
@@ -57,6 +58,8 @@ struct Said {
     lines: Mutex<VecDeque<String>>,
     /// The first URL of this machine in any of them.
     url: Mutex<Option<String>>,
+    /// Bytes of standard error.
+    bytes: AtomicUsize,
     told: Notify,
 }
 
@@ -92,6 +95,16 @@ impl Program {
         if let Some(stderr) = self.stderr.take() {
             tokio::spawn(keep(stderr, self.said.clone()));
         }
+    }
+
+    /// Bytes of its standard error that were read.
+    pub(super) fn logged(&self) -> usize {
+        self.said.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Time since its start, without that in which it waited for a core: that is the machine's affair.
+    pub(super) fn took(&self) -> Duration {
+        self.began.elapsed().saturating_sub(system::waited(self.pid, false))
     }
 
     /// Writes a line. False: nobody reads it.
@@ -191,7 +204,7 @@ async fn wait(mut child: Child, ended: watch::Sender<Option<ExitStatus>>, killed
 
 async fn read(stdout: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>, said: Arc<Said>) {
     let mut reader = BufReader::new(stdout);
-    while let Some(line) = next(&mut reader, LONGEST).await {
+    while let Some(line) = next(&mut reader, LONGEST, |_| ()).await {
         if let Line::Whole(bytes) = &line {
             said.look(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST_KEPT)]));
         }
@@ -206,7 +219,10 @@ async fn read(stdout: impl AsyncRead + Unpin, sender: mpsc::Sender<Line>, said: 
 
 async fn keep(stderr: ChildStderr, said: Arc<Said>) {
     let mut reader = BufReader::new(stderr);
-    while let Some(Line::Whole(line) | Line::Cut(line)) = next(&mut reader, LONGEST_KEPT).await {
+    let count = |bytes| {
+        said.bytes.fetch_add(bytes, Ordering::Relaxed);
+    };
+    while let Some(Line::Whole(line) | Line::Cut(line)) = next(&mut reader, LONGEST_KEPT, count).await {
         let line = String::from_utf8_lossy(&line).into_owned();
         said.look(&line);
         let mut lines = said.lines.lock().unwrap_or_else(PoisonError::into_inner);
@@ -252,8 +268,8 @@ fn own_url(line: &str) -> Option<String> {
     None
 }
 
-/// The next line without its end; of one that is too long the beginning.
-async fn next(reader: &mut (impl AsyncBufReadExt + Unpin), longest: usize) -> Option<Line> {
+/// The next line without its end; of one that is too long the beginning. `count` is told of all bytes that are read.
+async fn next(reader: &mut (impl AsyncBufReadExt + Unpin), longest: usize, count: impl Fn(usize)) -> Option<Line> {
     let (mut line, mut is_cut) = (Vec::new(), false);
     loop {
         let piece = reader.fill_buf().await.ok()?;
@@ -267,6 +283,7 @@ async fn next(reader: &mut (impl AsyncBufReadExt + Unpin), longest: usize) -> Op
         is_cut |= part.len() > room;
         let used = part.len() + usize::from(end.is_some());
         reader.consume(used);
+        count(used);
         if end.is_some() {
             return Some(if is_cut { Line::Cut(line) } else { Line::Whole(line) });
         }

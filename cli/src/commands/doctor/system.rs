@@ -42,7 +42,9 @@ pub(super) fn kill_group(_: u32) {}
 
 #[cfg(target_os = "linux")]
 mod linux {
+    use std::path::PathBuf;
     use std::sync::PoisonError;
+    use std::time::Duration;
 
     use super::{Left, STARTED, group};
 
@@ -109,6 +111,27 @@ mod linux {
         Some(seconds)
     }
 
+    /// Time for which the processes of a group were ready to run and had no core, as others were busy: that of the first
+    /// thread of each, or of all threads together.
+    pub(in super::super) fn waited(pid: u32, all_threads: bool) -> Duration {
+        let of = |file: PathBuf| {
+            let text = std::fs::read_to_string(file).unwrap_or_default();
+            let nanos = text.split_whitespace().nth(1).and_then(|number| number.parse::<u64>().ok());
+            Duration::from_nanos(nanos.unwrap_or_default())
+        };
+        let mut waited = Duration::ZERO;
+        for (member, _) in all().filter(|(_, stat)| stat.group == pid) {
+            let folder = PathBuf::from(format!("/proc/{member}"));
+            if all_threads {
+                let threads = std::fs::read_dir(folder.join("task")).into_iter().flatten().flatten();
+                waited += threads.map(|thread| of(thread.path().join("schedstat"))).sum::<Duration>();
+            } else {
+                waited += of(folder.join("schedstat"));
+            }
+        }
+        waited
+    }
+
     /// Memory of a process, in KiB.
     pub(in super::super) fn memory(pid: u32) -> Option<u64> {
         let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
@@ -118,10 +141,12 @@ mod linux {
 }
 
 #[cfg(target_os = "linux")]
-pub(super) use linux::{adopt, cpu, left, memory};
+pub(super) use linux::{adopt, cpu, left, memory, waited};
 
 #[cfg(not(target_os = "linux"))]
 mod elsewhere {
+    use std::time::Duration;
+
     use super::Left;
 
     pub(in super::super) fn adopt(_: bool) {}
@@ -134,13 +159,17 @@ mod elsewhere {
         None
     }
 
+    pub(in super::super) fn waited(_: u32, _: bool) -> Duration {
+        Duration::ZERO
+    }
+
     pub(in super::super) fn memory(_: u32) -> Option<u64> {
         None
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) use elsewhere::{adopt, cpu, left, memory};
+pub(super) use elsewhere::{adopt, cpu, left, memory, waited};
 
 /// Ends a process that was left behind.
 pub(super) fn kill(pid: u32) {
