@@ -1,36 +1,71 @@
 //! The log of changes, which every process of a server writes and follows: a stream of bounded length.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use redis::streams::{StreamId, StreamRangeReply, StreamReadReply};
 use redis::{Pipeline, RedisResult};
 
 use super::health::Work;
 use super::link::Link;
+use super::nodes::Number;
 use super::{Redis, Trouble};
 use crate::store::Change;
 
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 /// Entries that the log keeps, about: what a process missed beyond these is told as "anything".
-const LENGTH: usize = 1024;
+pub(super) const LENGTH: usize = 1024;
 /// Time after the last change for which the log lives, in milliseconds.
-const LIVES: u64 = 7 * 24 * 60 * 60 * 1000;
-/// Changes that are written or read at once.
+pub(super) const LIVES: u64 = 7 * 24 * 60 * 60 * 1000;
+/// Changes that are written at once.
 pub(crate) const AT_ONCE: usize = 128;
+/// Entries of each stream that are read at once: in an inbox they may be as long as messages.
+const READ: usize = 32;
 /// Time for which one question waits for a change.
 const BLOCK: Duration = Duration::from_secs(5);
 /// The place before all entries.
 const BEGINNING: &str = "0-0";
 
-/// One process's place in the log.
+/// News from another process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heard {
+    Change(Change),
+    /// The client of this session told another process something, or ended it there.
+    Session(String),
+    /// A message of a session's client for whoever works on what it names.
+    FromClient { session: String, text: Bytes },
+    /// A message for a session's client, whose stream this process has.
+    ToClient { session: String, text: Bytes },
+}
+
+/// One process's place in the log of changes and in its inbox.
 pub(crate) struct Follower {
     store: Arc<Redis>,
     /// The process, whose own changes it knows.
     node: Arc<str>,
+    /// Its number, which names its inbox.
+    number: Arc<Number>,
     link: Option<Link>,
     /// The id of the entry that was read last.
     last: Option<String>,
+    /// The same for others: see [`packed`].
+    place: Arc<AtomicU64>,
+    /// The inbox that was read last, and the last entry in it.
+    inbox: (u32, String),
+}
+
+/// The id of an entry as one number, which is greater for later ones.
+fn packed(id: &str) -> u64 {
+    let (time, number) = id.split_once('-').unwrap_or((id, "0"));
+    let (time, number): (u64, u64) = (time.parse().unwrap_or(0), number.parse().unwrap_or(0));
+    (time << 16) | number.min(0xffff)
+}
+
+/// Reverses [`packed`].
+fn unpacked(place: u64) -> String {
+    format!("{}-{}", place >> 16, place & 0xffff)
 }
 
 impl Redis {
@@ -55,9 +90,33 @@ impl Redis {
         self.done(Work::Publishing, outcome)
     }
 
-    /// Follows the changes of other processes, from the first question on.
-    pub(crate) fn follow(self: &Arc<Self>, node: Arc<str>) -> Follower {
-        Follower { store: self.clone(), node, link: None, last: None }
+    /// Follows the changes of other processes, from the first question on, and says in `place` how far it has come.
+    pub(crate) fn follow(self: &Arc<Self>, node: Arc<str>, number: Arc<Number>, place: Arc<AtomicU64>) -> Follower {
+        let inbox = (0, BEGINNING.to_owned());
+        Follower { store: self.clone(), node, number, link: None, last: None, place, inbox }
+    }
+
+    /// Returns the changes of all processes after this place, each once. [`Change::All`], if the log does not hold all of
+    /// them any more.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn changes_after(self: &Arc<Self>, place: u64) -> Result<Vec<Change>, Trouble> {
+        let (key, after) = (self.key("changes", VERSION), unpacked(place));
+        let mut pipe = Pipeline::with_capacity(2);
+        pipe.cmd("XRANGE").arg(&key).arg(&after).arg(&after);
+        pipe.cmd("XRANGE").arg(&key).arg(format!("({after}")).arg("+").arg("COUNT").arg(2 * LENGTH);
+        let outcome = self.ask::<(StreamRangeReply, StreamRangeReply)>(&pipe).await;
+        let (there, read) = self.done(Work::Following, outcome)?;
+        if place != 0 && there.ids.is_empty() {
+            return Ok(vec![Change::All]);
+        }
+        let changes = read.ids.iter().filter_map(|entry| match heard(entry) {
+            Some(Heard::Change(change)) => Some(change),
+            _ => None,
+        });
+        let unique: std::collections::BTreeSet<_> = changes.collect();
+        Ok(unique.into_iter().collect())
     }
 
     /// Time for which nobody is to ask, because the store does not answer.
@@ -88,7 +147,7 @@ impl Follower {
     ///
     /// # Errors
     /// The store does not answer. The place in the log stays.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<Heard>, Trouble> {
         let outcome = match tokio::time::timeout(BLOCK + super::address::CONNECTING, self.read()).await {
             Ok(outcome) => outcome.map_err(Trouble::from),
             Err(_) => Err(Trouble::slow()),
@@ -117,8 +176,13 @@ impl Follower {
             return Ok(last.clone());
         }
         let last = self.newest().await?;
-        self.last = Some(last.clone());
+        self.at(last.clone());
         Ok(last)
+    }
+
+    fn at(&mut self, last: String) {
+        self.place.store(packed(&last), Ordering::Release);
+        self.last = Some(last);
     }
 
     /// Returns the id of the newest entry.
@@ -129,34 +193,65 @@ impl Follower {
         Ok(newest.ids.into_iter().next().map_or_else(|| BEGINNING.to_owned(), |entry| entry.id))
     }
 
-    async fn read(&mut self) -> RedisResult<Vec<Change>> {
+    async fn read(&mut self) -> RedisResult<Vec<Heard>> {
         let (last, key) = (self.place().await?, self.store.key("changes", VERSION));
-        let mut pipe = Pipeline::with_capacity(2);
+        let mut pipe = Pipeline::with_capacity(3);
+        let number = self.number.get();
+        if number != self.inbox.0 {
+            self.inbox = (number, BEGINNING.to_owned());
+        }
+        let inbox = (number > 0).then(|| self.store.inbox(number));
+        if let Some(inbox) = &inbox {
+            // Those that were read need no room any more.
+            pipe.cmd("XTRIM").arg(inbox).arg("MINID").arg("=").arg(&self.inbox.1).ignore();
+        }
         let block = u64::try_from(BLOCK.as_millis()).unwrap_or(u64::MAX);
-        pipe.cmd("XREAD").arg("COUNT").arg(AT_ONCE).arg("BLOCK").arg(block).arg("STREAMS").arg(&key).arg(&last);
+        let read = pipe.cmd("XREAD").arg("COUNT").arg(READ).arg("BLOCK").arg(block).arg("STREAMS").arg(&key);
+        match &inbox {
+            Some(inbox) => read.arg(inbox).arg(&last).arg(&self.inbox.1),
+            None => read.arg(&last),
+        };
         // Asked after the other: is the entry still there, then nothing behind it was dropped.
         pipe.cmd("XRANGE").arg(&key).arg(&last).arg(&last);
         let (read, there): (Option<StreamReadReply>, StreamRangeReply) = self.link().await?.ask(&pipe).await?;
-        let entries: Vec<StreamId> = read.into_iter().flat_map(|read| read.keys).flat_map(|key| key.ids).collect();
+        let (mut entries, mut messages) = (Vec::new(), Vec::new());
+        for read in read.into_iter().flat_map(|read| read.keys) {
+            if read.key == key { entries = read.ids } else { messages = read.ids }
+        }
+        if let Some(entry) = messages.last() {
+            self.inbox.1.clone_from(&entry.id);
+        }
+        let mut all: Vec<Heard> = Vec::with_capacity(entries.len() + messages.len());
         if last != BEGINNING && there.ids.is_empty() {
             // Trimmed, flushed, or another store than before.
-            self.last = Some(self.newest().await?);
-            return Ok(vec![Change::All]);
+            let newest = self.newest().await?;
+            self.at(newest);
+            all.push(Heard::Change(Change::All));
+        } else if let Some(entry) = entries.last() {
+            self.at(entry.id.clone());
+            let of_others = |entry: &&StreamId| entry.get::<String>("n").is_none_or(|node| *node != *self.node);
+            all.extend(entries.iter().filter(of_others).filter_map(heard));
         }
-        if let Some(entry) = entries.last() {
-            self.last = Some(entry.id.clone());
-        }
-        Ok(entries.iter().filter_map(|entry| self.change(entry)).collect())
+        all.extend(messages.iter().filter_map(heard));
+        Ok(all)
     }
+}
 
-    /// Returns the change of an entry of another process. What a later release writes is skipped.
-    fn change(&self, entry: &StreamId) -> Option<Change> {
-        if entry.get::<String>("n").is_some_and(|node| *node == *self.node) {
-            return None;
+/// Returns the news in an entry. An entry that a later release writes has none.
+fn heard(entry: &StreamId) -> Option<Heard> {
+    if let Some(session) = entry.get::<String>("session") {
+        let text = |name| entry.get::<Vec<u8>>(name).map(Bytes::from);
+        if let Some(text) = text("from") {
+            return Some(Heard::FromClient { session, text });
         }
-        if let Some(uri) = entry.get("resource") {
-            return Some(Change::Resource(uri));
+        if let Some(text) = text("to") {
+            return Some(Heard::ToClient { session, text });
         }
-        entry.get("list").map(Change::List).or_else(|| entry.contains_key("all").then_some(Change::All))
+        return Some(Heard::Session(session));
     }
+    if let Some(uri) = entry.get("resource") {
+        return Some(Heard::Change(Change::Resource(uri)));
+    }
+    let change = entry.get("list").map(Change::List).or_else(|| entry.contains_key("all").then_some(Change::All));
+    change.map(Heard::Change)
 }

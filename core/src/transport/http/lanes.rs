@@ -36,6 +36,20 @@ pub(super) struct Lanes {
     resumption: Option<Resumption>,
     /// The owner of the bytes that it keeps.
     owner: Owner,
+    /// Other processes that serve the session, too.
+    #[cfg(feature = "redis")]
+    elsewhere: std::sync::OnceLock<Elsewhere>,
+}
+
+/// Other processes that serve the session, which may have its standalone stream.
+#[cfg(feature = "redis")]
+pub(super) struct Elsewhere {
+    /// Place up to which clients here know all changes.
+    pub(super) place: Arc<std::sync::atomic::AtomicU64>,
+    /// Sends a message to the process that has the stream.
+    pub(super) forward: Box<dyn Fn(Bytes) + Send + Sync>,
+    /// A standalone stream has ended.
+    pub(super) closed: Box<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -174,7 +188,33 @@ impl LaneState {
 
 impl Lanes {
     pub(super) fn new(max_queued: usize, resumption: Option<Resumption>, owner: Owner) -> Self {
-        Self { state: Mutex::default(), max_queued, resumption, owner }
+        Self {
+            state: Mutex::default(),
+            max_queued,
+            resumption,
+            owner,
+            #[cfg(feature = "redis")]
+            elsewhere: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// Several processes serve the session. Numbers here follow `last`, and those of no other process are the same.
+    #[cfg(feature = "redis")]
+    pub(super) fn share(&self, last: u64, elsewhere: Elsewhere) {
+        let mut state = self.lock();
+        state.last = state.last.max(last);
+        drop(state);
+        let _ = self.elsewhere.set(elsewhere);
+    }
+
+    /// Returns the place up to which the client knows all changes once it has read an event of this stream.
+    fn place(&self, stream: Stream) -> u64 {
+        #[cfg(feature = "redis")]
+        if let (Some(elsewhere), Stream::Standalone(_)) = (self.elsewhere.get(), stream) {
+            return elsewhere.place.load(std::sync::atomic::Ordering::Acquire);
+        }
+        let _ = stream;
+        0
     }
 
     /// Forgets the events that are kept for a client that loses a stream. Says how many bytes that gives back.
@@ -205,7 +245,7 @@ impl Lanes {
     /// The name of a message, which is kept from now on.
     fn keep(&self, state: &mut LaneState, stream: Stream, text: &Bytes) -> Event {
         let id = self.resumption.map(|resumption| {
-            let id = EventId { stream, number: state.next() };
+            let id = EventId { stream, number: state.next(), place: self.place(stream) };
             state.store(resumption.room, self.owner).keep(id, text);
             id
         });
@@ -335,7 +375,13 @@ impl Lanes {
         if let Some(store) = &mut state.store {
             unread.iter().filter_map(|event| event.id).for_each(|id| store.take_back(id));
         }
+        #[cfg(feature = "redis")]
+        let was_last = state.streams.is_empty();
         drop(state);
+        #[cfg(feature = "redis")]
+        if let Some(elsewhere) = self.elsewhere.get().filter(|_| was_last) {
+            (elsewhere.closed)();
+        }
         wake.into_iter().for_each(Wake::wake);
         for event in unread {
             self.unrelated(&event.text, true);
@@ -351,6 +397,14 @@ impl Lanes {
                 return;
             }
             let Some((key, outlet)) = state.streams.first().cloned() else {
+                #[cfg(feature = "redis")]
+                if let Some(elsewhere) = self.elsewhere.get() {
+                    drop(state);
+                    if !tells_of_change(text) {
+                        (elsewhere.forward)(text.clone());
+                    }
+                    return;
+                }
                 if droppable && state.queue.contains(text) {
                     return;
                 }
@@ -388,7 +442,7 @@ impl Lanes {
     pub(super) fn priming(&self, stream: Stream) -> Option<Bytes> {
         let resumption = self.resumption.filter(|_| self.lock().primes)?;
         let (Stream::Request(number) | Stream::Standalone(number)) = stream;
-        Some(sse::priming(EventId { stream, number }, resumption.retry))
+        Some(sse::priming(EventId { stream, number, place: self.place(stream) }, resumption.retry))
     }
 
     /// Returns true if streams can be resumed at all.
@@ -486,6 +540,18 @@ impl Lanes {
         }
         streams.iter().for_each(|(_, outlet)| outlet.end(end));
     }
+}
+
+/// Returns true for a notification that every process sends by itself.
+#[cfg(feature = "redis")]
+fn tells_of_change(text: &Bytes) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        method: Option<std::borrow::Cow<'a, str>>,
+    }
+    let method = serde_json::from_slice::<Named<'_>>(text).ok().and_then(|named| named.method);
+    method.is_some_and(|method| method == "notifications/resources/updated" || method.ends_with("/list_changed"))
 }
 
 /// The error instead of an answer that is too long to be kept for its client.
