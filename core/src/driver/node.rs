@@ -201,12 +201,7 @@ async fn keep_number(store: Arc<Redis>, id: Arc<str>, number: Arc<Number>, ready
 }
 
 /// Tells the clients of this process what has changed in others.
-async fn hear(
-    mut follower: Follower,
-    shared: Weak<ServerShared>,
-    ready: Arc<[Signal; 3]>,
-    mailboxes: Mailboxes,
-) {
+async fn hear(mut follower: Follower, shared: Weak<ServerShared>, ready: Arc<[Signal; 3]>, mailboxes: Mailboxes) {
     // Its inbox is one of what it reads, from the first question on.
     ready[2].wait().await;
     let mut missed = false;

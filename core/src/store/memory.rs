@@ -115,8 +115,21 @@ mod tests {
         for id in [id(1, 2), EventId { place: 0, ..placed }, placed] {
             assert_eq!(EventId::parse(&id.to_string()), Some(id));
         }
-        for bad in ["", "r", "r1", "r1-", "r-1", "x1-1", "r1-1-1-1", "r1-1-0", "r1-1-", "r+1-1", "r1--1", "é1-1", "r99999999999999999999-1"]
-        {
+        for bad in [
+            "",
+            "r",
+            "r1",
+            "r1-",
+            "r-1",
+            "x1-1",
+            "r1-1-1-1",
+            "r1-1-0",
+            "r1-1-",
+            "r+1-1",
+            "r1--1",
+            "é1-1",
+            "r99999999999999999999-1",
+        ] {
             assert_eq!(EventId::parse(bad), None, "{bad}");
         }
     }

@@ -35,9 +35,15 @@ pub(crate) enum Heard {
     /// The client of this session told another process something, or ended it there.
     Session(String),
     /// A message of a session's client for whoever works on what it names.
-    FromClient { session: String, text: Bytes },
+    FromClient {
+        session: String,
+        text: Bytes,
+    },
     /// A message for a session's client, whose stream this process has.
-    ToClient { session: String, text: Bytes },
+    ToClient {
+        session: String,
+        text: Bytes,
+    },
 }
 
 /// One process's place in the log of changes and in its inbox.

@@ -65,7 +65,7 @@ return {at or '', waiting}";
 /// It has not any more.
 const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'n')
-  redis.call('HSET', KEYS[1], 'at', ARGV[2])
+  if ARGV[2] then redis.call('HSET', KEYS[1], 'at', ARGV[2]) end
 end
 return 1";
 
@@ -274,11 +274,16 @@ impl Redis {
         Ok((at.parse().ok(), waiting.into_iter().map(Bytes::from).collect()))
     }
 
-    /// It has it no longer.
+    /// It has it no longer. `place`: the client knows all changes up to there, if that is known.
     ///
     /// # Errors
     /// As `Redis::ask`.
-    pub(crate) async fn close_stream(self: &Arc<Self>, session: &str, number: u32, place: u64) -> Result<(), Trouble> {
+    pub(crate) async fn close_stream(
+        self: &Arc<Self>,
+        session: &str,
+        number: u32,
+        place: Option<u64>,
+    ) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
         pipe.cmd("EVAL").arg(CLOSE).arg(1).arg(self.session_of(session)).arg(number).arg(place).ignore();
         let outcome = self.ask(&pipe).await;

@@ -48,8 +48,8 @@ pub(super) struct Elsewhere {
     pub(super) place: Arc<std::sync::atomic::AtomicU64>,
     /// Sends a message to the process that has the stream.
     pub(super) forward: Box<dyn Fn(Bytes) + Send + Sync>,
-    /// A standalone stream has ended.
-    pub(super) closed: Box<dyn Fn() + Send + Sync>,
+    /// The last standalone stream here has ended; `true`: everything for it was read.
+    pub(super) closed: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -372,20 +372,35 @@ impl Lanes {
             return;
         }
         let (unread, wake) = outlet.retire(End::Moved);
+        #[cfg(feature = "redis")]
+        let unread = if let Some(elsewhere) = self.elsewhere.get().filter(|_| state.streams.is_empty()) {
+            // Changes stay with the stream: whoever takes it up here finds them, and others in the log of changes.
+            let (changes, others): (VecDeque<_>, _) =
+                unread.into_iter().partition(|event| tells_of_change(&event.text));
+            (elsewhere.closed)(changes.is_empty());
+            others
+        } else {
+            unread
+        };
         if let Some(store) = &mut state.store {
             unread.iter().filter_map(|event| event.id).for_each(|id| store.take_back(id));
         }
-        #[cfg(feature = "redis")]
-        let was_last = state.streams.is_empty();
         drop(state);
-        #[cfg(feature = "redis")]
-        if let Some(elsewhere) = self.elsewhere.get().filter(|_| was_last) {
-            (elsewhere.closed)();
-        }
         wake.into_iter().for_each(Wake::wake);
         for event in unread {
             self.unrelated(&event.text, true);
         }
+    }
+
+    /// A message of another process that belongs to no request. Without a stream it waits here.
+    #[cfg(feature = "redis")]
+    pub(super) fn pass(&self, text: &Bytes) {
+        let mut state = self.lock();
+        if state.streams.is_empty() && !state.ended && state.queue.len() < self.max_queued {
+            return state.queue.push_back(text.clone());
+        }
+        drop(state);
+        self.unrelated(text, false);
     }
 
     /// A message that belongs to no request: exactly one stream gets it. The same notification twice is sent once while

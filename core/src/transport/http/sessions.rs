@@ -67,11 +67,6 @@ impl Session {
         &self.lanes
     }
 
-    #[cfg(feature = "redis")]
-    pub(super) fn principal(&self) -> Option<&Arc<Principal>> {
-        self.principal.as_ref()
-    }
-
     /// Returns the name of it that all processes know.
     fn key(&self) -> Option<&Arc<str>> {
         #[cfg(feature = "redis")]
