@@ -1,0 +1,59 @@
+"""Options of the tests, and the programs that they start."""
+
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from world import LANGS, TREE, World
+
+Starts = Callable[..., Awaitable[World]]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("scale")
+    lang = os.environ.get("TRICORN_SCALE_LANG", "rust")
+    group.addoption("--lang", default=lang, choices=LANGS, help="the fixture server's language (TRICORN_SCALE_LANG)")
+    built = os.environ.get("TRICORN_SCALE_BUILT", str(TREE))
+    group.addoption("--built", default=built, help="the tree whose programs are run (TRICORN_SCALE_BUILT)")
+    group.addoption("--nothing-shared", action="store_true", help="processes without a store: tests have to fail")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> object:
+    """The last lines of all programs belong to a failure."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    world = item.stash.get(WORLD, None)
+    if report.failed and world:
+        report.sections.append(("programs", world.said()))
+
+
+WORLD = pytest.StashKey[World]()
+
+
+@pytest_asyncio.fixture
+async def start(request: pytest.FixtureRequest) -> AsyncIterator[Starts]:
+    """Starts the programs of a test: `world = await start(count=2, SESSION_IDLE_TIMEOUT="2")`."""
+    config = request.config
+    worlds: list[World] = []
+
+    async def begin(count: int = 2, options: tuple[str, ...] = (), **settings: str) -> World:
+        world = World(
+            config.getoption("--lang"), Path(config.getoption("--built")), not config.getoption("--nothing-shared")
+        )
+        worlds.append(world)
+        await world.start(count, options, **settings)
+        request.node.stash[WORLD] = world
+        return world
+
+    yield begin
+    for world in worlds:
+        await world.stop()
+
+
+@pytest_asyncio.fixture
+async def world(start: Starts) -> World:
+    """A store, two processes, and nginx before them."""
+    return await start()
