@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from world import LANGS, TREE, World
+from world import ALONE, LANGS, NOTHING, SHARED, TREE, World
 
 Starts = Callable[..., Awaitable[World]]
 
@@ -17,7 +17,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lang", default=lang, choices=LANGS, help="the fixture server's language (TRICORN_SCALE_LANG)")
     built = os.environ.get("TRICORN_SCALE_BUILT", str(TREE))
     group.addoption("--built", default=built, help="the tree whose programs are run (TRICORN_SCALE_BUILT)")
-    group.addoption("--nothing-shared", action="store_true", help="processes without a store: tests have to fail")
+    meaning = "nothing: processes without a store, tests have to fail; alone: one process under the names of all"
+    group.addoption("--sharing", default=SHARED, choices=[SHARED, NOTHING, ALONE], help=meaning)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -40,9 +41,8 @@ async def start(request: pytest.FixtureRequest) -> AsyncIterator[Starts]:
     worlds: list[World] = []
 
     async def begin(count: int = 2, options: tuple[str, ...] = (), **settings: str) -> World:
-        world = World(
-            config.getoption("--lang"), Path(config.getoption("--built")), not config.getoption("--nothing-shared")
-        )
+        lang, built = config.getoption("--lang"), Path(config.getoption("--built"))
+        world = World(lang, built, config.getoption("--sharing"))
         worlds.append(world)
         await world.start(count, options, **settings)
         request.node.stash[WORLD] = world
@@ -57,3 +57,11 @@ async def start(request: pytest.FixtureRequest) -> AsyncIterator[Starts]:
 async def world(start: Starts) -> World:
     """A store, two processes, and nginx before them."""
     return await start()
+
+
+@pytest.fixture
+def stored(world: World) -> World:
+    """The same, for tests that look into the store."""
+    if world.sharing == ALONE:
+        pytest.skip("one process keeps nothing in a store")
+    return world

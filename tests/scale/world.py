@@ -28,6 +28,8 @@ ANSWERED_BY, SETTINGS = "x-answered-by", "x-settings"
 FRONT = "front"
 """The balancer, in place of the number of a process."""
 Place = int | str
+SHARED, NOTHING, ALONE = "store", "nothing", "alone"
+"""Processes with a store; processes without one; one process under the names of all."""
 Json = dict[str, Any]
 
 
@@ -294,8 +296,8 @@ class Front(Program):
 class World:
     """All programs of a test."""
 
-    def __init__(self, lang: str, built: Path, shared: bool) -> None:
-        self.lang, self.built, self.shared = lang, built, shared
+    def __init__(self, lang: str, built: Path, sharing: str = SHARED) -> None:
+        self.lang, self.built, self.sharing = lang, built, sharing
         self.folder = Path(tempfile.mkdtemp(prefix="tricorn-scale-"))
         self.processes: list[Process] = []
         self.open: set[Any] = set()
@@ -312,13 +314,20 @@ class World:
         self.store = Store(self.built, self.folder, ports[0], options)
         await self.store.start()
         environment = {f"EVERYTHING_{name}": value for name, value in settings.items()}
-        environment["TRICORN_STORE"] = self.store.url if self.shared else ""
+        environment["TRICORN_STORE"] = self.store.url if self.sharing == SHARED else ""
         for number, port in enumerate(ports[2:]):
             self.processes.append(Process(number, self.lang, self.built, self.folder, port, environment))
-        await asyncio.gather(*(process.start() for process in self.processes))
-        self.front = Front(self.built, self.folder, ports[1], self.processes)
+        if self.sharing == ALONE:
+            self.processes = self.processes[:1] * count
+        await asyncio.gather(*(process.start() for process in self.distinct))
+        self.front = Front(self.built, self.folder, ports[1], self.distinct)
         await self.front.start()
         return self
+
+    @property
+    def distinct(self) -> list[Process]:
+        """Each process once."""
+        return list(dict.fromkeys(self.processes))
 
     def url(self, at: Place) -> str:
         return self.front.url if isinstance(at, str) else self.processes[at].url
@@ -337,12 +346,12 @@ class World:
         for one in list(self.open):
             await one.close()
         await self.http.aclose()
-        programs: list[Program] = [*self.processes]
+        programs: list[Program] = [*self.distinct]
         programs += [one for one in (getattr(self, "front", None), getattr(self, "store", None)) if one]
         await asyncio.gather(*(one.kill() for one in programs))
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def said(self) -> str:
         """The last lines of all programs."""
-        programs: list[Program] = [*self.processes, self.front, self.store]
+        programs: list[Program] = [*self.distinct, self.front, self.store]
         return "\n".join(text for text in (one.said() for one in programs) if text)
