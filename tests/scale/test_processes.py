@@ -75,7 +75,7 @@ async def test_a_call_and_a_question_of_a_killed_process_end_in_a_defined_way(wo
             assert status in (400, 404), f"{rest.who} answered {status} {rest.text}"
     # Asked again, it is answered.
     call = client.calling("test_streaming_elicitation", at=1)
-    await client.reply(await call.message(), accepted(name="Ada"), at=1)
+    await client.reply(await call.question(), accepted(name="Ada"), at=1)
     assert (await call.answer()).tool == "Hello, Ada!"
 
 
@@ -127,8 +127,8 @@ async def test_a_process_that_stood_still_doubles_nothing(world: World) -> None:
 async def test_sigterm_lets_calls_end(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 800}, at=0, token="t")
-    assert (await call.message())["method"] == "notifications/progress"
-    world.processes[0].signal(signal.SIGTERM)
+    await call.started()
+    world.processes[0].terminate()
     try:
         assert (await call.answer()).tool == "slept 800 ms"
     except Lost as lost:
@@ -143,7 +143,7 @@ async def test_sigterm_ends_streams_in_order_and_they_go_on_elsewhere(world: Wor
     stream = await client.stream(0).open()
     await client.touch(STATIC, at=1)
     assert told(await stream.message()) == STATIC
-    world.processes[0].signal(signal.SIGTERM)
+    world.processes[0].terminate()
     await stream.over(PROMPT)
     assert stream.ended_in_order, f"the stream of {stream.who} {stream.end}"
     await client.touch(STATIC, at=1)
@@ -155,8 +155,8 @@ async def test_sigterm_ends_streams_in_order_and_they_go_on_elsewhere(world: Wor
 async def test_a_question_that_is_open_at_sigterm_can_still_be_answered(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("test_streaming_elicitation", at=0)
-    question = await call.message()
-    world.processes[0].signal(signal.SIGTERM)
+    question = await call.question()
+    world.processes[0].terminate()
     await client.reply(question, accepted(name="Ada"), at=1)
     try:
         assert (await call.answer()).tool == "Hello, Ada!"
@@ -183,7 +183,7 @@ async def test_a_rolling_restart_is_noticed_by_no_client(world: World) -> None:
             if turn % 5 == n % 5:
                 call = client.calling("test_streaming_elicitation")
                 with contextlib.suppress(Lost):
-                    await client.reply(await call.message(), accepted(name="Ada"))
+                    await client.reply(await call.question(), accepted(name="Ada"))
                     if (await call.answer()).tool != "Hello, Ada!":
                         failures.append("a question without its answer")
         return 0
@@ -192,7 +192,7 @@ async def test_a_rolling_restart_is_noticed_by_no_client(world: World) -> None:
     try:
         for number, process in enumerate(world.processes):
             await world.front.reload(world.http, down=(number,))
-            process.signal(signal.SIGTERM)
+            process.terminate()
             await process.ended()
             await process.kill()
             await process.start()
@@ -208,7 +208,7 @@ async def test_a_restart_that_the_balancer_does_not_know_of_keeps_sessions(world
     """Without a word to nginx: what it had sent to the process may fail, and everything after it must not."""
     client = await Client(world, by=FRONT).start()
     for process in world.processes:
-        process.signal(signal.SIGTERM)
+        process.terminate()
         await process.ended()
         for turn in range(4):
             reply = await client.call("echo", {"text": str(turn)}, limit=PROMPT)
@@ -230,7 +230,7 @@ async def test_the_last_process_goes_and_sessions_stay(world: World) -> None:
     """All processes stop in order: a session is the store's, and ends with its client or its time."""
     client = await Client(world).start(at=0)
     for process in world.processes:
-        process.signal(signal.SIGTERM)
+        process.terminate()
     for process in world.processes:
         await process.ended()
         await process.kill()
@@ -268,8 +268,8 @@ async def test_probes_of_a_process_that_works(world: World) -> None:
 async def test_a_process_that_drains_is_alive_and_not_ready(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 2000}, at=0, token="t")
-    assert (await call.message())["method"] == "notifications/progress"
-    world.processes[0].signal(signal.SIGTERM)
+    await call.started()
+    world.processes[0].terminate()
 
     async def unready() -> bool:
         # A port that is closed is no readiness, either.

@@ -50,7 +50,7 @@ async def test_initialized_at_another_process_counts_everywhere(world: World) ->
     # A server asks its clients only when they have said that they are there, so that a question shows it.
     for at in (0, 1):
         events = client.calling("test_streaming_elicitation", at=at)
-        question = await events.message(PROMPT)
+        question = await events.question(PROMPT)
         assert question["method"] == "elicitation/create", f"{events.who}: {question}"
         await client.reply(question, accepted(name="Ada"), at)
         assert (await events.answer()).tool == "Hello, Ada!"
@@ -116,7 +116,7 @@ async def test_delete_elsewhere_cancels_what_runs(world: World) -> None:
     client = await Client(world).start(at=0)
     other = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 120_000}, at=0, token="t")
-    assert (await call.message())["method"] == "notifications/progress"
+    await call.started()
     assert (await client.delete(1)).status in (200, 202, 204)
     await call.over(PROMPT)
 

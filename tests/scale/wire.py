@@ -168,6 +168,18 @@ class Events:
         assert event is not None, f"the response of {self.who} {self.end} before a message came: {self.text[:300]!r}"
         return event.message
 
+    async def question(self, limit: float = LIMIT) -> Json:
+        """The next message, which has to be a question of the server's."""
+        message = await self.message(limit)
+        assert {"method", "id"} <= message.keys(), f"expected a question of {self.who}, got {message}"
+        return message
+
+    async def started(self, limit: float = LIMIT) -> Json:
+        """The first progress of a call: from now on it runs."""
+        message = await self.message(limit)
+        assert message.get("method") == "notifications/progress", f"expected progress of {self.who}, got {message}"
+        return message
+
     async def over(self, limit: float = LIMIT) -> str:
         """Waits for the end. Returns how it came."""
         async with asyncio.timeout(limit):
@@ -312,7 +324,7 @@ class Client:
         assert self.session, f"no Mcp-Session-Id: {reply}"
         self.turn = at if isinstance(at, int) else 0
         # Where nothing is shared, the tests fail at what they are about, and not here.
-        await self.notify("notifications/initialized", at if self.world.sharing == NOTHING else None)
+        await self.notify("notifications/initialized", at=at if self.world.sharing == NOTHING else None)
         return self
 
     async def delete(self, at: Place | None = None) -> Reply:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import getpass
 import os
 import re
 import shutil
@@ -108,6 +109,10 @@ class Program:
     def signal(self, number: signal.Signals) -> None:
         assert self.process
         self.process.send_signal(number)
+
+    def terminate(self) -> None:
+        """Asks it to end."""
+        self.signal(signal.SIGTERM)
 
     def said(self) -> str:
         return "\n".join(f"    {self.name}: {line}" for line in self.lines[-12:])
@@ -267,7 +272,9 @@ class Front(Program):
             assert count == 1, f"{PAGE.name}: expected {pattern!r} once in the settings of nginx"
         kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
         temporary = "".join(f"    {kind}_temp_path {self.folder}/{kind};\n" for kind in kinds)
-        text = f"daemon off;\nmaster_process off;\npid {self.folder}/pid;\nevents {{}}\n"
+        # A master, because one process alone does not take new settings well.
+        user = f"user {getpass.getuser()};\n" if os.geteuid() == 0 else ""
+        text = f"daemon off;\nworker_processes 1;\n{user}pid {self.folder}/pid;\nevents {{}}\n"
         text += f"http {{\n    access_log off;\n{temporary}{site}}}\n"
         (self.folder / "nginx.conf").write_text(text)
 
@@ -288,9 +295,21 @@ class Front(Program):
         self.signal(signal.SIGHUP)
 
         async def new() -> bool:
-            return (await http.get(self.url)).headers.get(SETTINGS) == str(self.settings)
+            with contextlib.suppress(httpx.HTTPError):
+                seen = (await http.get(self.url)).headers.get(SETTINGS)
+                # A worker of before that takes requests has no words about its end in its title.
+                return seen == str(self.settings) and self.workers().count("nginx: worker process") == 1
+            return False
 
         await until("nginx has its new settings", new)
+
+    def workers(self) -> list[str]:
+        assert self.process
+        titles = []
+        for child in Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split():
+            with contextlib.suppress(OSError):
+                titles.append(Path(f"/proc/{child}/cmdline").read_text().strip("\0 "))
+        return titles
 
 
 class World:
