@@ -215,6 +215,12 @@ async def test_a_restart_that_the_balancer_does_not_know_of_keeps_sessions(world
             assert reply.status == 200 or turn == 0, f"with one process left: {reply}"
         await process.kill()
         await process.start()
+        name = f"process {process.number} behind nginx"
+
+        async def back(name: str = name) -> bool:
+            return (await client.call("echo", {"text": "x"}, limit=PROMPT)).who == name
+
+        await until(f"nginx sends requests to process {process.number} again", back)
     for turn in range(4):
         assert (await client.call("echo", {"text": str(turn)})).tool == str(turn)
 

@@ -260,12 +260,12 @@ class Front(Program):
         shown = re.search(r"```nginx\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
         assert shown, f"{PAGE.name} shows no settings of nginx"
         marks = {process: " down" if process.number in down else "" for process in self.processes}
-        servers = "\n".join(f"    server 127.0.0.1:{process.port}{mark};" for process, mark in marks.items())
+        servers = "\n".join(f"    server 127.0.0.1:{process.port}\\1{mark};" for process, mark in marks.items())
         site = shown[1]
         self.settings += 1
         added = f"add_header {ANSWERED_BY} $upstream_addr always; add_header {SETTINGS} {self.settings} always;"
         for pattern, ours in (
-            (r"(?:    server 10\.0\.0\.\d:8000;\n)+", servers + "\n"),
+            (r"(?:    server 10\.0\.0\.\d:8000(.*);\n)+", servers + "\n"),
             (r"listen 443 ssl;", f"listen 127.0.0.1:{self.port}; {added}"),
         ):
             site, count = re.subn(pattern, ours, site)
