@@ -128,23 +128,22 @@ class Chaos:
             if self.over.is_set():
                 return
             text = f"{number}.{turn}"
-            with contextlib.suppress(Refused):
-                try:
-                    match turn % 4:
-                        case 0 | 2:
-                            reply = await self.act(
-                                "call", lambda text=text: client.call("echo", {"text": text}, limit=LIMIT)
-                            )
-                            self.right("call", reply.tool == text)
-                        case 1:
-                            await listener.change()
-                        case 3:
-                            reply = await self.act("question", lambda text=text: self.ask(client, text))
-                            self.right("question", reply.tool == f"a{text} b{text} c{text}")
-                except SessionLost:
-                    raise
-                except Refused:
-                    await self.pause()
+            try:
+                match turn % 4:
+                    case 0 | 2:
+                        reply = await self.act(
+                            "call", lambda text=text: client.call("echo", {"text": text}, limit=LIMIT)
+                        )
+                        self.right("call", reply.tool == text)
+                    case 1:
+                        await listener.change()
+                    case 3:
+                        reply = await self.act("question", lambda text=text: self.ask(client, text))
+                        self.right("question", reply.tool == f"a{text} b{text} c{text}")
+            except SessionLost:
+                raise
+            except Refused:
+                await self.pause()
             await asyncio.sleep(self.given.pause)
 
     async def ask(self, client: Client, text: str) -> Reply:
@@ -222,14 +221,14 @@ class Chaos:
                     except AssertionError:
                         count.lost += not self.flushed and not self.unsure(reply.who, begun)
                         break
-                    if event is None:
+                    if event is None or "method" not in event.message:
                         break
                     heard += 1
                     await asyncio.sleep(self.given.pause)
                 # What came twice is more than what was made.
                 with contextlib.suppress(AssertionError):
-                    while await stream.next(0.5) is not None:
-                        heard += 1
+                    while (event := await stream.next(0.5)) is not None:
+                        heard += "method" in event.message
                 count.doubled += max(0, heard - made) if not self.flushed else 0
             except (Refused, AssertionError, Lost):
                 await self.pause()
