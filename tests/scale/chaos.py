@@ -268,7 +268,7 @@ class Chaos:
         await process.start()
 
     def unsure(self, who: str, at: float) -> bool:
-        """Whether the process that answered was killed so soon after that its change may not be in the store."""
+        """True if the process that answered was killed so soon after that its change may not be in the store."""
         return any(who.startswith(name) and -UNSURE < when - at < UNSURE for name, when in self.kills)
 
     # -- the whole
