@@ -115,8 +115,7 @@ class Chaos:
                 listener.session_lost = True
             finally:
                 listening.cancel()
-                with contextlib.suppress(asyncio.CancelledError):
-                    await listening
+                await asyncio.wait({listening})
                 await listener.close()
             if not listener.session_lost:
                 listener.judge()

@@ -211,8 +211,8 @@ class Events:
         """Breaks the connection."""
         self.world.open.discard(self)
         self.task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self.task
+        # Waited for like this, its cancellation is not taken for that of the caller, and the other way round.
+        await asyncio.wait({self.task})
 
 
 class Client:

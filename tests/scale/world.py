@@ -126,8 +126,7 @@ class Program:
         await self.process.wait()
         if self.reader:
             self.reader.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self.reader
+            await asyncio.wait({self.reader})
         # The transport of a pipe that was not read to its end stays open otherwise.
         self.process._transport.close()  # type: ignore[attr-defined]
         self.process = None
