@@ -5,6 +5,7 @@ import contextlib
 import getpass
 import os
 import re
+import resource
 import shutil
 import signal
 import socket
@@ -45,6 +46,15 @@ def program(names: list[str], unpacked: str, built: Path) -> str:
         if found:
             return found
     raise Unfit(f"none of {', '.join(names)}: install Debian's package, or run cargo xtask setup")
+
+
+def raise_limit() -> int:
+    """Raises the number of files that this process and its children may have open. Returns it."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 20_000 if hard == resource.RLIM_INFINITY else min(hard, 20_000)
+    if soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+    return max(soft, wanted) if soft != resource.RLIM_INFINITY else wanted
 
 
 def free(count: int) -> list[int]:
@@ -273,7 +283,8 @@ class Front(Program):
         temporary = "".join(f"    {kind}_temp_path {self.folder}/{kind};\n" for kind in kinds)
         # A master, because one process alone does not take new settings well.
         user = f"user {getpass.getuser()};\n" if os.geteuid() == 0 else ""
-        text = f"daemon off;\nworker_processes 1;\n{user}pid {self.folder}/pid;\nevents {{}}\n"
+        text = f"daemon off;\nworker_processes 1;\n{user}pid {self.folder}/pid;\n"
+        text += f"events {{ worker_connections {raise_limit() // 2}; }}\n"
         text += f"http {{\n    access_log off;\n{temporary}{site}}}\n"
         (self.folder / "nginx.conf").write_text(text)
 
