@@ -40,11 +40,11 @@ async def start(request: pytest.FixtureRequest) -> AsyncIterator[Starts]:
     config = request.config
     worlds: list[World] = []
 
-    async def begin(count: int = 2, options: tuple[str, ...] = (), **settings: str) -> World:
+    async def begin(count: int = 2, wired: bool = False, **settings: str) -> World:
         lang, built = config.getoption("--lang"), Path(config.getoption("--built"))
         world = World(lang, built, config.getoption("--sharing"))
         worlds.append(world)
-        await world.start(count, options, **settings)
+        await world.start(count, wired, **settings)
         request.node.stash[WORLD] = world
         return world
 

@@ -242,7 +242,17 @@ async def test_everything_in_the_store_has_an_end(stored: World) -> None:
     assert keys, "nothing is in the store"
     endless = [key for key in keys if await world.store.do("PTTL", key) == -1]
     assert not endless, f"keys without a time to live: {endless}"
-    # Whoever lists the store's keys (a dump, a slow log) is not to have sessions.
+
+
+async def test_keys_of_the_store_show_no_session(stored: World) -> None:
+    """The id is all that a client without a token needs, and keys are in slow logs, metrics and dumps."""
+    world = stored
+    client = await Client(world).start(at=0)
+    await client.subscribe(WATCHED, at=1)
+    stream = await client.stream(1).open()
+    await client.touch(WATCHED, at=0)
+    assert told(await stream.message()) == WATCHED
+    keys = await world.store.keys()
     assert client.session
     assert not [key for key in keys if client.session in key], "a session's id is readable in a key"
 

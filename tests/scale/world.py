@@ -164,10 +164,10 @@ async def connects(port: int) -> bool:
 class Store(Program):
     """A Redis or Valkey of this test's own, which keeps nothing on disk."""
 
-    def __init__(self, built: Path, folder: Path, port: int, options: tuple[str, ...] = ()) -> None:
+    def __init__(self, built: Path, folder: Path, port: int) -> None:
         where = program(["valkey-server", "redis-server"], "target/valkey/valkey-server", built)
         own = ["--save", "", "--appendonly", "no", "--daemonize", "no", "--bind", "127.0.0.1", "--port", str(port)]
-        super().__init__("store", [where, *own, *options], folder)
+        super().__init__("store", [where, *own], folder)
         self.port = port
 
     @property
@@ -230,6 +230,69 @@ class Store(Program):
         match = re.search(rf"^{name}:(\d+)", await self.do("INFO"), re.MULTILINE)
         assert match, name
         return int(match[1])
+
+
+class Wire:
+    """A way from one process to the store that can be cut."""
+
+    def __init__(self, store: int) -> None:
+        self.store, self.port = store, 0
+        self.held = asyncio.Event()
+        self.held.set()
+        self.server: asyncio.Server | None = None
+        self.writers: set[asyncio.StreamWriter] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    async def start(self) -> None:
+        self.server = await asyncio.start_server(self.accept, "127.0.0.1", self.port)
+        self.port = self.server.sockets[0].getsockname()[1]
+
+    async def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            to_reader, to_writer = await asyncio.open_connection("127.0.0.1", self.store)
+        except OSError:
+            writer.close()
+            return
+        self.writers |= {writer, to_writer}
+        for one, other in ((reader, to_writer), (to_reader, writer)):
+            task = asyncio.create_task(self.pass_on(one, other))
+            self.tasks.add(task)
+            task.add_done_callback(self.tasks.discard)
+
+    async def pass_on(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(OSError):
+            while data := await reader.read(65536):
+                await self.held.wait()
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+        self.writers.discard(writer)
+
+    def hold(self) -> None:
+        """Lets nothing through, and closes nothing: a cable that was pulled."""
+        self.held.clear()
+
+    async def cut(self) -> None:
+        """Closes the connections, and refuses new ones."""
+        if self.server:
+            self.server.close()
+            self.server = None
+        for writer in list(self.writers):
+            writer.close()
+        for task in list(self.tasks):
+            task.cancel()
+        if self.tasks:
+            await asyncio.wait(set(self.tasks))
+        self.writers.clear()
+
+    async def heal(self) -> None:
+        self.held.set()
+        if self.server is None:
+            await self.start()
 
 
 class Process(Program):
@@ -329,6 +392,7 @@ class World:
         self.lang, self.built, self.sharing = lang, built, sharing
         self.folder = Path(tempfile.mkdtemp(prefix="tricorn-scale-"))
         self.processes: list[Process] = []
+        self.wires: list[Wire] = []
         self.open: set[Any] = set()
         """Responses that are read."""
         limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
@@ -337,15 +401,20 @@ class World:
         self.store: Store
         self.front: Front
 
-    async def start(self, count: int = 2, options: tuple[str, ...] = (), **settings: str) -> "World":
-        """Starts everything. `settings` are the fixture's, without `EVERYTHING_`."""
+    async def start(self, count: int = 2, wired: bool = False, **settings: str) -> "World":
+        """Starts everything. `wired`: processes have wires to the store. `settings`: the fixture's."""
         ports = free(count + 2)
-        self.store = Store(self.built, self.folder, ports[0], options)
+        self.store = Store(self.built, self.folder, ports[0])
         await self.store.start()
         environment = {f"EVERYTHING_{name}": value for name, value in settings.items()}
-        environment["TRICORN_STORE"] = self.store.url if self.sharing == SHARED else ""
         for number, port in enumerate(ports[2:]):
-            self.processes.append(Process(number, self.lang, self.built, self.folder, port, environment))
+            url = self.store.url
+            if wired:
+                self.wires.append(Wire(self.store.port))
+                await self.wires[-1].start()
+                url = self.wires[-1].url
+            own = {**environment, "TRICORN_STORE": url if self.sharing == SHARED else ""}
+            self.processes.append(Process(number, self.lang, self.built, self.folder, port, own))
         if self.sharing == ALONE:
             self.processes = self.processes[:1] * count
         await asyncio.gather(*(process.start() for process in self.distinct))
@@ -378,6 +447,8 @@ class World:
         programs: list[Program] = [*self.distinct]
         programs += [one for one in (getattr(self, "front", None), getattr(self, "store", None)) if one]
         await asyncio.gather(*(one.kill() for one in programs))
+        for wire in self.wires:
+            await wire.cut()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def said(self) -> str:
