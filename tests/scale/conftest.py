@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -40,11 +41,11 @@ async def start(request: pytest.FixtureRequest) -> AsyncIterator[Starts]:
     config = request.config
     worlds: list[World] = []
 
-    async def begin(count: int = 2, wired: bool = False, **settings: str) -> World:
+    async def begin(*given: Any, **settings: Any) -> World:
         lang, built = config.getoption("--lang"), Path(config.getoption("--built"))
         world = World(lang, built, config.getoption("--sharing"))
         worlds.append(world)
-        await world.start(count, wired, **settings)
+        await world.start(*given, **settings)
         request.node.stash[WORLD] = world
         return world
 
@@ -64,4 +65,12 @@ def stored(world: World) -> World:
     """The same, for tests that look into the store."""
     if world.sharing == ALONE:
         pytest.skip("one process keeps nothing in a store")
+    return world
+
+
+@pytest.fixture
+def several(world: World) -> World:
+    """The same, for tests in which a process ends and another goes on."""
+    if world.sharing == ALONE:
+        pytest.skip("one process cannot go on for another")
     return world

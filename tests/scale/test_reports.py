@@ -148,8 +148,9 @@ async def test_progress_arrives_in_order_at_every_process(world: World) -> None:
         assert [message["params"]["progress"] for message in reply.before] == list(range(1, 21)), reply.who
 
 
-async def test_new_sessions_go_elsewhere_while_a_process_drains(world: World) -> None:
+async def test_new_sessions_go_elsewhere_while_a_process_drains(several: World) -> None:
     """fastmcp#4791: a process that drains takes no new sessions, and clients are served by the others."""
+    world = several
     client = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 2000}, at=0, token="t")
     await call.started()
@@ -198,8 +199,9 @@ async def test_a_client_whose_session_is_gone_can_begin_anew_at_any_process(worl
         assert (await client.call("echo", {"text": "x"}, at)).tool == "x"
 
 
-async def test_a_request_for_an_orphaned_session_does_not_wait_for_its_owner(world: World) -> None:
+async def test_a_request_for_an_orphaned_session_does_not_wait_for_its_owner(several: World) -> None:
     """mcp-context-forge#5485: requests waited 30 s for the worker that was gone, for five minutes."""
+    world = several
     clients = await asyncio.gather(*(Client(world).start(at=0) for _ in range(5)))
     streams = [await client.stream(0).open() for client in clients]
     await world.processes[0].kill()

@@ -298,11 +298,8 @@ class Wire:
 class Process(Program):
     """One process of the fixture server, at a port that it keeps when it is started again."""
 
-    def __init__(
-        self, number: int, lang: str, built: Path, folder: Path, port: int, environment: dict[str, str]
-    ) -> None:
-        words = [str(built / f"examples/everything/{lang}/run"), "--http", f"127.0.0.1:{port}"]
-        super().__init__(f"process {number}", words, folder, environment)
+    def __init__(self, number: int, words: list[str], folder: Path, port: int, environment: dict[str, str]) -> None:
+        super().__init__(f"process {number}", [*words, "--http", f"127.0.0.1:{port}"], folder, environment)
         self.number, self.port = number, port
         self.url = f"http://127.0.0.1:{port}/mcp"
 
@@ -401,8 +398,16 @@ class World:
         self.store: Store
         self.front: Front
 
-    async def start(self, count: int = 2, wired: bool = False, **settings: str) -> "World":
-        """Starts everything. `wired`: processes have wires to the store. `settings`: the fixture's."""
+    async def start(
+        self, count: int = 2, wired: bool = False, program: list[str] | None = None, **settings: str
+    ) -> "World":
+        """Starts everything.
+
+        `wired`: processes have wires to the store. `program`: words in place of the fixture, the first one in the tree
+        that was built. `settings`: the fixture's, without `EVERYTHING_`.
+        """
+        words = program or [f"examples/everything/{self.lang}/run"]
+        words = [str(self.built / words[0]), *words[1:]]
         ports = free(count + 2)
         self.store = Store(self.built, self.folder, ports[0])
         await self.store.start()
@@ -414,7 +419,7 @@ class World:
                 await self.wires[-1].start()
                 url = self.wires[-1].url
             own = {**environment, "TRICORN_STORE": url if self.sharing == SHARED else ""}
-            self.processes.append(Process(number, self.lang, self.built, self.folder, port, own))
+            self.processes.append(Process(number, words, self.folder, port, own))
         if self.sharing == ALONE:
             self.processes = self.processes[:1] * count
         await asyncio.gather(*(process.start() for process in self.distinct))
