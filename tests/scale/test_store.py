@@ -10,6 +10,18 @@ from wire import STATIC, Client, Events, Modern, Reply, told
 from world import PROMPT, World, until
 
 DEFINED = (200, 404, 503)
+OF_A_LOST_SESSION = [
+    "no valid",
+    "invalid",
+    "not found",
+    "unknown",
+    "expired",
+    "missing",
+    "exist",
+    "terminated",
+    "required",
+]
+"""Words by which clients, ours among them, know that a session is gone, whatever the status is."""
 
 
 def unavailable(reply: Reply) -> None:
@@ -18,6 +30,9 @@ def unavailable(reply: Reply) -> None:
     after = reply.headers.get("retry-after", "")
     assert re.fullmatch(r"\d+", after), f"503 without Retry-After: {reply} {dict(reply.headers)}"
     assert int(after) <= 30, f"Retry-After: {after}"
+    said = str(reply.message).lower()
+    words = [word for word in OF_A_LOST_SESSION if word in said]
+    assert "session" not in said or not words, f"clients take this for a session that is gone ({words}): {reply}"
 
 
 async def stand_still(world: World) -> None:
