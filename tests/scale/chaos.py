@@ -411,6 +411,10 @@ async def main() -> int:
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--sharing", default=SHARED, choices=[SHARED, NOTHING, ALONE])
     given = parser.parse_args()
+    task = asyncio.current_task()
+    assert task
+    # Its programs end with it.
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     world = World(given.lang, given.built, given.sharing)
     try:
         await world.start(given.processes, MAX_CONNECTIONS=str(4 * given.sessions + 1000))
