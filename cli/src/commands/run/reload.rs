@@ -122,7 +122,8 @@ struct Code {
     ignored: Gitignore,
     watcher: RecommendedWatcher,
     changes: mpsc::Receiver<PathBuf>,
-    folders: usize,
+    /// Those that are watched.
+    folders: BTreeSet<PathBuf>,
 }
 
 impl Code {
@@ -143,7 +144,13 @@ impl Code {
             drop(rules.add_line(None, rule));
         }
         let ignored = rules.build().unwrap_or_else(|_| Gitignore::empty());
-        let mut code = Self { root: root.to_owned(), ignored, watcher: watcher.map_err(failed)?, changes, folders: 0 };
+        let mut code = Self {
+            root: root.to_owned(),
+            ignored,
+            watcher: watcher.map_err(failed)?,
+            changes,
+            folders: BTreeSet::new(),
+        };
         code.add(root).map_err(failed)?;
         Ok(code)
     }
@@ -159,14 +166,31 @@ impl Code {
         let folders =
             walk.build().filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_dir()));
         for entry in folders {
-            if self.folders >= FOLDERS {
+            if self.folders.len() >= FOLDERS {
+                self.forget_gone();
+            }
+            if self.folders.len() >= FOLDERS && !self.folders.contains(entry.path()) {
                 let why = format!("there are more than {FOLDERS} folders in it: start it in the folder of the server");
                 return Err(notify::Error::generic(&why));
             }
-            self.watcher.watch(entry.path(), RecursiveMode::NonRecursive)?;
-            self.folders += 1;
+            match self.watcher.watch(entry.path(), RecursiveMode::NonRecursive) {
+                // It has gone meanwhile.
+                Err(_) if !entry.path().is_dir() => continue,
+                watched => watched?,
+            }
+            self.folders.insert(entry.into_path());
         }
         Ok(())
+    }
+
+    /// Takes folders that are not there any more off the count; the system has forgotten them by itself.
+    fn forget_gone(&mut self) {
+        let gone: Vec<_> = self.folders.iter().filter(|folder| !folder.is_dir()).cloned().collect();
+        for folder in gone {
+            // Where it has not: an error says that it had.
+            let _ = self.watcher.unwatch(&folder);
+            self.folders.remove(&folder);
+        }
     }
 
     /// Waits until files with code have changed, and then until no more do.
