@@ -166,7 +166,7 @@ impl Session {
     async fn connect(self: &Arc<Self>, connection: u64) -> Result<(Client, Option<Bridge>), String> {
         let heard = Heard { session: Arc::downgrade(self), connection };
         let handlers = self.questions.handlers(&self.roots, &Handle::current()).events(heard);
-        let options = self.options.clone().tap(Passing { hub: self.hub.clone(), connection });
+        let options = self.options.clone().tap(Passing { hub: self.hub.clone(), connection, server: None });
         let failed = |error: &Error| {
             let address = match &self.found.reach {
                 Reach::One(tricorn::client::Target::Url { url, .. }) => url.clone(),
@@ -182,7 +182,7 @@ impl Session {
                 client.map(|client| (client, None)).map_err(|error| failed(&error))
             }
             Reach::Many(_) => {
-                let bridge = Bridge::new(self.found.clone(), options.clone(), &self.screen, 1).await;
+                let bridge = Bridge::for_client(self.found.clone(), options.clone(), &self.screen, &handlers).await;
                 let bridge = bridge.map_err(|failure| failure.message)?;
                 let client = Client::in_memory_with(&bridge.server, &options, &handlers).await;
                 client.map(|client| (client, Some(bridge))).map_err(|error| failed(&error))
@@ -480,12 +480,19 @@ impl Ask {
 struct Passing {
     hub: Arc<Hub>,
     connection: u64,
+    /// One of a group.
+    server: Option<Arc<str>>,
 }
 
 impl Tap for Passing {
     fn frame(&self, by_client: bool, on: &str, frame: &Bytes) {
         let text = String::from_utf8_lossy(frame).into_owned();
-        self.hub.record(self.connection, What::Message { by_client, on: on.to_owned(), text });
+        let (server, on) = (self.server.clone(), on.to_owned());
+        self.hub.record(self.connection, What::Message { by_client, server, on, text });
+    }
+
+    fn of_server(&self, name: &str) -> Option<Arc<dyn Tap>> {
+        Some(Arc::new(Self { hub: self.hub.clone(), connection: self.connection, server: Some(name.into()) }))
     }
 
     fn status(&self, on: &str, status: u16) {
