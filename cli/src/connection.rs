@@ -20,7 +20,7 @@ use crate::launcher::Launcher;
 use crate::logins::with_login;
 use crate::output::{Screen, one_line, shown};
 use crate::questions;
-use crate::targets::{self, Found, Reach, Way};
+use crate::targets::{self, Elsewhere, Found, Reach, Way};
 
 /// Lines that are kept of a server until it is connected.
 const OPENING: usize = 200;
@@ -127,14 +127,17 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     let (connected, bridge) = match &found.reach {
         Reach::One(target) => {
             let options = with_login(options, target, screen).await;
-            (Client::connect_with(target, &options, &handlers).await, None)
+            tokio::select! {
+                connected = Client::connect_with(target, &options, &handlers) => (connected, None),
+                failure = heard.elsewhere.serves(&found) => return Err(failure),
+            }
         }
         Reach::Many(_) => {
             let own = options.clone();
             // Messages are seen on this side of the bridge.
             let mut options = options;
             options.record = None;
-            let bridge = Bridge::new(found, options, screen, 1).await?;
+            let bridge = Bridge::for_client(found, options, screen, &handlers).await?;
             (Client::in_memory_with(&bridge.server, &own, &handlers).await, Some(bridge))
         }
     };
@@ -239,12 +242,18 @@ struct Heard {
     /// do not know, or say why it could not start.
     opening: Mutex<Option<VecDeque<String>>>,
     told: Notify,
+    elsewhere: Elsewhere,
 }
 
 impl Heard {
     fn new(screen: &Screen, all: bool) -> Self {
         let opening = if all { None } else { Some(VecDeque::new()) };
-        Self { screen: screen.clone(), opening: Mutex::new(opening), told: Notify::new() }
+        Self {
+            screen: screen.clone(),
+            opening: Mutex::new(opening),
+            told: Notify::new(),
+            elsewhere: Elsewhere::default(),
+        }
     }
 
     fn take(&self) -> Option<VecDeque<String>> {
@@ -285,6 +294,7 @@ impl Events for Heard {
     }
 
     fn stderr(&self, line: &str) {
+        self.elsewhere.look(line);
         let line = shown(line);
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(lines) = opening.as_mut() else {
@@ -300,6 +310,8 @@ impl Events for Heard {
     }
 
     fn warning(&self, message: &str) {
+        // Lines of its output that are no messages.
+        self.elsewhere.look(message);
         self.screen.warn(message);
     }
 }

@@ -14,7 +14,7 @@ pub(crate) const LOGIN: u8 = 4;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// One line for people and the status of the process.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) status: u8,
     /// Empty when everything has been said.

@@ -1,10 +1,12 @@
 //! From what the user calls a target to what the client connects to.
 
+mod elsewhere;
 mod node;
 mod package;
 mod program;
 mod python;
 
+pub(crate) use elsewhere::{Elsewhere, is_loopback, own_url};
 pub(crate) use program::command_of;
 pub(crate) use python::SERVE;
 
@@ -53,6 +55,18 @@ pub(crate) enum Kind {
     /// A file that a known interpreter or tool runs, which takes `--http` as our servers do.
     File,
     Configuration,
+}
+
+impl Found {
+    /// Reads the file of a group.
+    ///
+    /// # Errors
+    /// It cannot be used.
+    pub(crate) fn check(&self) -> Outcome<()> {
+        let Reach::Many(file) = &self.reach else { return Ok(()) };
+        let read = tricorn::client::Servers::from_file(file);
+        read.map(drop).map_err(|error| Failure::misuse(error.message()))
+    }
 }
 
 /// A target that can be packed, and its code.

@@ -29,9 +29,17 @@ pub(crate) fn serve(
         if let Reach::One(target) = &found.reach {
             options = with_login(options, target, screen).await;
         }
-        let bridge = Bridge::new(found, options, screen, sessions).await?;
+        // Programs of a group start once, then, for the one client that there is.
+        let waits = address.is_none() && matches!(found.reach, Reach::Many(_));
+        let bridge = match waits {
+            true => Bridge::waiting(found, options, screen)?,
+            false => Bridge::new(found, options, screen, sessions).await?,
+        };
         let mut ending = Ending::new();
-        let status = serve_bridge(&bridge.server, address, sessions, &mut ending, screen).await;
+        let status = tokio::select! {
+            status = serve_bridge(&bridge.server, address, sessions, &mut ending, screen) => status,
+            failure = bridge.failed(), if waits => Err(failure),
+        };
         close(&bridge, &mut ending).await;
         status
     });
