@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::Http;
 use crate::place::{command, everything, python, root};
+use crate::running::Running;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -118,12 +119,12 @@ fn run(case: &mut Case, url: &str, protected: &str) -> Vec<String> {
     }
     program.envs(case.env.iter().map(|(name, value)| (name, filled(value))));
     program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = program.spawn().unwrap();
+    let mut child = Running::start(&mut program);
     let mut input = child.stdin.take().unwrap();
     // A command that has ended reads nothing.
     let _ = input.write_all(filled(&case.stdin).as_bytes());
     drop(input);
-    let output = child.wait_with_output().unwrap();
+    let output = child.output();
     let (status, stdout) = (output.status.code().unwrap_or(-1), masks.masked(&output.stdout));
     let stderr = masks.masked(&output.stderr);
     let mut wrong = Vec::new();
