@@ -9,7 +9,7 @@ use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{CallOptions, Error, Result};
 
-use crate::failure::{Failure, Outcome, UNREACHABLE};
+use crate::failure::{Failure, Outcome};
 use crate::output::{Screen, shown};
 use crate::targets::{Elsewhere, Found, Reach};
 
@@ -121,9 +121,6 @@ impl Behind {
         let failures = group.failures();
         if let Some((name, error)) = failures.iter().next().filter(|_| failures.len() == group.names().len()) {
             return Err(Failure::connecting(&format!("{target}#{name}"), error));
-        }
-        if group.names().is_empty() {
-            return Err(Failure::new(UNREACHABLE, format!("{target}: there is no server in it")));
         }
         for (name, error) in &failures {
             screen.warn(&Failure::connecting(&format!("{target}#{name}"), error).message);

@@ -53,14 +53,10 @@ impl Bridge {
 
     /// A bridge to a group for one client that is not known yet. Servers are connected when it asks for the first time, as
     /// they are told then what it can do; until then nothing is known of them.
-    ///
-    /// # Errors
-    /// The file of the group cannot be used.
-    pub(crate) fn waiting(found: Found, options: ClientOptions, screen: &Screen) -> Outcome<Self> {
-        found.check()?;
+    pub(crate) fn waiting(found: Found, options: ClientOptions, screen: &Screen) -> Self {
         let facts = Facts::of_group(&found.name);
         let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), 1));
-        Ok(Self::over(&facts, upstreams))
+        Self::over(&facts, upstreams)
     }
 
     /// Waits until the first connection has failed, for ever if it does not.

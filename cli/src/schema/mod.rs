@@ -100,9 +100,10 @@ impl<'a> Schema<'a> {
 
     /// The names of its types.
     fn types(self) -> Vec<&'a str> {
-        match self.get("type") {
-            Some(Value::String(name)) => vec![name],
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        match (self.at, self.get("type")) {
+            // A type where its schema should be: what is meant is plain.
+            (Value::String(name), _) | (_, Some(Value::String(name))) => vec![name],
+            (_, Some(Value::Array(names))) => names.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         }
     }

@@ -92,7 +92,8 @@ fn run(case: &mut Case, url: &str, protected: &str) -> Vec<String> {
     for (name, text) in &case.files {
         let path = dir.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text.replace("{everything}", &everything())).unwrap();
+        let text = text.replace("{everything}", &everything()).replace("{python}", &python().unwrap_or_default());
+        std::fs::write(path, text).unwrap();
     }
     let masks = Masks::new(dir.path(), url, protected);
     let filled = |text: &str| {

@@ -112,6 +112,28 @@ fn subscriptions_wait_for_a_server_that_connects() {
 }
 
 #[test]
+fn a_server_that_writes_code_is_not_started_for_ever() {
+    let Some(python) = python() else { return eprintln!("left out: there is no Python (TRICORN_PYTHON)") };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("server.py");
+    // As code generators do (pallets/werkzeug 1333).
+    let server = |more: &str| {
+        format!(
+            "from tricorn import Server\n\nopen('made.py', 'w').write('x = 1')\nopen('starts', 'a').write('1')\napp = Server('demo')\n{more}"
+        )
+    };
+    std::fs::write(&file, server("")).unwrap();
+    let (_child, lines, _url) = run(folder.path(), &python);
+    std::fs::write(&file, server("# another\n")).unwrap();
+    until(&lines, "reloaded: server.py");
+    let starts = || std::fs::read(folder.path().join("starts")).unwrap().len();
+    std::thread::sleep(Duration::from_secs(1));
+    let settled = starts();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(settled <= 4 && starts() == settled, "{settled}, then {}", starts());
+}
+
+#[test]
 fn a_client_stays_connected_while_the_code_changes() {
     let Some(python) = python() else { return eprintln!("left out: there is no Python (TRICORN_PYTHON)") };
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! A server that is started anew when its code changes, behind a bridge that keeps its clients.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -124,6 +125,10 @@ struct Code {
     changes: mpsc::Receiver<PathBuf>,
     /// Those that are watched.
     folders: BTreeSet<PathBuf>,
+    /// Contents of files that have changed, as hashes: a server that writes some of its code anew as it was would be
+    /// started for ever.
+    contents: HashMap<PathBuf, u64>,
+    hasher: RandomState,
 }
 
 impl Code {
@@ -150,6 +155,8 @@ impl Code {
             watcher: watcher.map_err(failed)?,
             changes,
             folders: BTreeSet::new(),
+            contents: HashMap::new(),
+            hasher: RandomState::new(),
         };
         code.add(root).map_err(failed)?;
         Ok(code)
@@ -222,10 +229,20 @@ impl Code {
             // Files that came with it have no events of their own.
             let _ = self.add(&path);
             let inside = WalkBuilder::new(&path).max_depth(Some(1)).build().filter_map(Result::ok);
-            changed.extend(inside.map(ignore::DirEntry::into_path).filter(|path| is_code(path)).take(TOLD));
-        } else if is_code(&path) {
+            let files: Vec<_> = inside.map(ignore::DirEntry::into_path).filter(|path| is_code(path)).collect();
+            changed.extend(files.into_iter().filter(|path| self.is_another(path)).take(TOLD));
+        } else if is_code(&path) && self.is_another(&path) {
             changed.insert(path);
         }
+    }
+
+    /// Says whether a file has another content than when it was looked at last.
+    fn is_another(&mut self, path: &Path) -> bool {
+        if self.contents.len() >= FOLDERS {
+            self.contents.clear();
+        }
+        let content = std::fs::read(path).map_or(0, |bytes| self.hasher.hash_one(bytes));
+        self.contents.insert(path.to_owned(), content) != Some(content)
     }
 }
 
