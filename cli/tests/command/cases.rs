@@ -29,7 +29,7 @@ struct Case {
     stdin: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
-    /// `python` or `node`: the case is left out where there is none.
+    /// `python`, `node` or `sh`: the case is left out where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     needs: String,
     #[serde(default)]
@@ -152,6 +152,7 @@ fn has(needed: &str) -> bool {
     match needed {
         "" => true,
         "python" => python().is_some(),
+        "sh" => cfg!(unix),
         other => {
             Command::new(other).arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
         }
