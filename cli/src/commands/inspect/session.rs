@@ -24,7 +24,7 @@ use crate::bridge::Bridge;
 use crate::failure::Failure;
 use crate::logins::with_login;
 use crate::output::Screen;
-use crate::targets::{Found, Reach};
+use crate::targets::{Elsewhere, Found, Reach};
 
 /// Calls at once, and the longest name of one.
 const CALLS: usize = 200;
@@ -164,7 +164,8 @@ impl Session {
     }
 
     async fn connect(self: &Arc<Self>, connection: u64) -> Result<(Client, Option<Bridge>), String> {
-        let heard = Heard { session: Arc::downgrade(self), connection };
+        let elsewhere = Arc::<Elsewhere>::default();
+        let heard = Heard { session: Arc::downgrade(self), connection, elsewhere: elsewhere.clone() };
         let handlers = self.questions.handlers(&self.roots, &Handle::current()).events(heard);
         let options = self.options.clone().tap(Passing { hub: self.hub.clone(), connection, server: None });
         let failed = |error: &Error| {
@@ -178,8 +179,12 @@ impl Session {
         match &self.found.reach {
             Reach::One(target) => {
                 let options = with_login(options, target, &self.screen).await;
-                let client = Client::connect_with(target, &options, &handlers).await;
-                client.map(|client| (client, None)).map_err(|error| failed(&error))
+                tokio::select! {
+                    client = Client::connect_with(target, &options, &handlers) => {
+                        client.map(|client| (client, None)).map_err(|error| failed(&error))
+                    }
+                    failure = elsewhere.serves(&self.found) => Err(failure.message),
+                }
             }
             Reach::Many(_) => {
                 let bridge = Bridge::for_client(self.found.clone(), options.clone(), &self.screen, &handlers).await;
@@ -506,6 +511,7 @@ impl Tap for Passing {
 struct Heard {
     session: Weak<Session>,
     connection: u64,
+    elsewhere: Arc<Elsewhere>,
 }
 
 impl Heard {
@@ -518,10 +524,12 @@ impl Heard {
 
 impl Events for Heard {
     fn stderr(&self, line: &str) {
+        self.elsewhere.look(line);
         self.with(|session| session.event(self.connection, "stderr", line));
     }
 
     fn warning(&self, message: &str) {
+        self.elsewhere.look(message);
         self.with(|session| session.event(self.connection, "warning", message));
     }
 

@@ -129,6 +129,8 @@ struct Code {
     /// started for ever.
     contents: HashMap<PathBuf, u64>,
     hasher: RandomState,
+    /// Folders that are watched, at most.
+    most: usize,
 }
 
 impl Code {
@@ -157,6 +159,7 @@ impl Code {
             folders: BTreeSet::new(),
             contents: HashMap::new(),
             hasher: RandomState::new(),
+            most: FOLDERS,
         };
         code.add(root).map_err(failed)?;
         Ok(code)
@@ -173,10 +176,10 @@ impl Code {
         let folders =
             walk.build().filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_dir()));
         for entry in folders {
-            if self.folders.len() >= FOLDERS {
+            if self.folders.len() >= self.most {
                 self.forget_gone();
             }
-            if self.folders.len() >= FOLDERS && !self.folders.contains(entry.path()) {
+            if self.folders.len() >= self.most && !self.folders.contains(entry.path()) {
                 let why = format!("there are more than {FOLDERS} folders in it: start it in the folder of the server");
                 return Err(notify::Error::generic(&why));
             }
@@ -202,21 +205,33 @@ impl Code {
 
     /// Waits until files with code have changed, and then until no more do.
     async fn changed(&mut self) -> BTreeSet<PathBuf> {
-        let mut changed = BTreeSet::new();
-        while changed.is_empty() {
+        loop {
+            let mut changed = self.written().await;
+            // Only now is what was written whole.
+            changed.retain(|path| self.is_another(path));
+            if !changed.is_empty() {
+                return changed;
+            }
+        }
+    }
+
+    /// Waits until files with code were written, and then until no more are.
+    async fn written(&mut self) -> BTreeSet<PathBuf> {
+        let mut written = BTreeSet::new();
+        while written.is_empty() {
             match self.changes.recv().await {
-                Some(path) => self.take(path, &mut changed),
+                Some(path) => self.take(path, &mut written),
                 None => std::future::pending().await,
             }
         }
         let until = tokio::time::Instant::now() + PATIENCE;
         while let Ok(Some(path)) = timeout(QUIET, self.changes.recv()).await {
-            self.take(path, &mut changed);
+            self.take(path, &mut written);
             if tokio::time::Instant::now() >= until {
                 break;
             }
         }
-        changed
+        written
     }
 
     fn take(&mut self, path: PathBuf, changed: &mut BTreeSet<PathBuf>) {
@@ -229,9 +244,8 @@ impl Code {
             // Files that came with it have no events of their own.
             let _ = self.add(&path);
             let inside = WalkBuilder::new(&path).max_depth(Some(1)).build().filter_map(Result::ok);
-            let files: Vec<_> = inside.map(ignore::DirEntry::into_path).filter(|path| is_code(path)).collect();
-            changed.extend(files.into_iter().filter(|path| self.is_another(path)).take(TOLD));
-        } else if is_code(&path) && self.is_another(&path) {
+            changed.extend(inside.map(ignore::DirEntry::into_path).filter(|path| is_code(path)).take(TOLD));
+        } else if is_code(&path) {
             changed.insert(path);
         }
     }
@@ -249,4 +263,35 @@ impl Code {
 fn is_code(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     CODE.contains(&ending.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_have_gone_make_room() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = |name: &str| root.path().join(name);
+        std::fs::create_dir(folder("first")).expect("made");
+        let mut code = Code::watch(root.path()).map_err(|failure| failure.message).expect("watched");
+        code.most = 2;
+        std::fs::create_dir(folder("second")).expect("made");
+        assert!(code.add(&folder("second")).is_err());
+        std::fs::remove_dir(folder("first")).expect("removed");
+        assert!(code.add(&folder("second")).is_ok());
+        assert_eq!(code.folders.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_written_as_it_was_is_no_change() {
+        let root = tempfile::tempdir().expect("a folder");
+        let file = root.path().join("made.py");
+        let mut code = Code::watch(root.path()).map_err(|failure| failure.message).expect("watched");
+        for (content, is_change) in [("x = 1", true), ("x = 1", false), ("x = 2", true)] {
+            std::fs::write(&file, content).expect("written");
+            let changed = timeout(Duration::from_secs(1), code.changed()).await;
+            assert_eq!(changed.is_ok(), is_change, "{content}");
+        }
+    }
 }
