@@ -20,7 +20,7 @@ use crate::launcher::Launcher;
 use crate::logins::with_login;
 use crate::output::{Screen, one_line, shown};
 use crate::questions;
-use crate::targets::{self, Elsewhere, Found, Reach, Way};
+use crate::targets::{self, Elsewhere, Found, Kind, Reach, Way};
 
 /// Lines that are kept of a server until it is connected.
 const OPENING: usize = 200;
@@ -119,7 +119,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     // Hearing of changes costs a request.
     let is_heard = hears == Hears::All || matches!(found.reach, Reach::One(Target::Command { .. }));
     let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
-    let name = found.name.clone();
+    let (name, is_file) = (found.name.clone(), found.kind == Kind::File);
     let address = match &found.reach {
         Reach::One(Target::Url { url, .. }) => url.clone(),
         _ => name.clone(),
@@ -145,7 +145,15 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         Ok(client) => client,
         Err(error) => {
             if is_heard {
-                heard.failed().await;
+                let mut lines = heard.failed().await;
+                // What runs Python files has said what is wrong with the target.
+                let said = lines.back().and_then(|line| line.strip_prefix(&file_name(&name)?)).map(str::to_owned);
+                if let Some(said) = said.filter(|_| is_file && error.message().contains("(exit status: 2)")) {
+                    lines.pop_back();
+                    lines.iter().for_each(|line| screen.line(line));
+                    return Err(Failure::misuse(format!("{name}: {said}")));
+                }
+                lines.iter().for_each(|line| screen.line(line));
             }
             // The address may have a secret in it, which its name has not.
             let mut failure = Failure::connecting(&name, &error);
@@ -156,6 +164,12 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     heard.connected();
     let waits = screen.can_ask() && connection.timeout.is_none();
     Ok(Session { client, name, screen: screen.clone(), waits, bridge })
+}
+
+/// The beginning of a line that is about this file.
+fn file_name(target: &str) -> Option<String> {
+    let name = targets::parts(target).0.file_name()?;
+    Some(format!("{}: ", name.to_string_lossy()))
 }
 
 /// The client's options as the command line has them.
@@ -264,10 +278,10 @@ impl Heard {
         drop(self.take());
     }
 
-    /// Shows the lines, when no more come.
-    async fn failed(&self) {
+    /// The lines, when no more come.
+    async fn failed(&self) -> VecDeque<String> {
         while tokio::time::timeout(QUIET, self.told.notified()).await.is_ok() {}
-        self.take().into_iter().flatten().for_each(|line| self.screen.line(&line));
+        self.take().unwrap_or_default()
     }
 }
 

@@ -43,6 +43,10 @@ impl Failure {
         match error.kind() {
             ErrorKind::Misuse => Self::misuse(message),
             ErrorKind::Auth => Self::login(target, message),
+            _ if message.contains("did not answer in time") => {
+                let hint = "--timeout SECONDS waits longer";
+                Self::new(UNREACHABLE, format!("cannot connect to {target}: the server did not answer in time; {hint}"))
+            }
             ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {}", without_page(message))),
             _ => {
                 let hint = if message.contains("Connection refused") { "; is the server running?" } else { "" };
