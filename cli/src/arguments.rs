@@ -231,7 +231,7 @@ pub(crate) struct Call {
     /// The tool's name
     #[arg(value_name = "TOOL", required_unless_present = "help")]
     pub(crate) tool: Option<String>,
-    /// Arguments: KEY=VALUE as the tool's schema has it, KEY:=JSON, KEY=@FILE for a text, @FILE.json for all (@- standard input)
+    /// Arguments: KEY=VALUE as the tool's schema has it, KEY:=JSON, KEY=@FILE for a text; for all a JSON object or @FILE.json (@- standard input)
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) arguments: Vec<String>,
     /// Prints the whole result as JSON
@@ -622,7 +622,7 @@ impl Connection {
 
 /// Reads the command line. `None` when everything that was asked for has been printed.
 pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Screen) -> Outcome<Option<Command>> {
-    // Its command line is an argument like others.
+    // The command line of an entry is an argument like others.
     let is_install = arguments.first().is_some_and(|word| word == "install");
     let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
     if command.is_some() {
@@ -639,6 +639,9 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
                 return Err(Failure::misuse("nothing may follow after -- here"));
             }
             _ => {}
+        }
+        if let Some(target) = also_named(&own) {
+            return Err(Failure::misuse(two_targets(target, command.as_deref().unwrap_or_default())));
         }
         // After the name of the command, where the target's place is.
         own.insert(own.len().min(1), AFTER_DASHES.into());
@@ -664,6 +667,31 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
             Ok(None)
         }
     }
+}
+
+/// A target before `--`, which there is one too many of.
+fn also_named(own: &[OsString]) -> Option<&str> {
+    const CODE: [&str; 8] = ["py", "pyw", "js", "mjs", "cjs", "ts", "mts", "cts"];
+    let is_target = |word: &str| {
+        let path = crate::targets::parts(word).0;
+        let is_code = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| CODE.contains(&ending));
+        is_code && path.is_file()
+    };
+    let pairs = own.iter().zip(own.iter().skip(1));
+    let words = pairs.filter(|(before, _)| *before != "-o" && *before != "--output");
+    words.filter_map(|(_, word)| word.to_str()).find(|word| is_target(word))
+}
+
+/// Says how a file gets arguments.
+fn two_targets(target: &str, command: &[String]) -> String {
+    let path = crate::targets::parts(target).0;
+    let is_python = path.extension().is_some_and(|ending| ending == "py" || ending == "pyw");
+    let program = if is_python { "python" } else { "node" };
+    let arguments = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_default();
+    format!(
+        "{target} and a command line after -- are two targets; a file gets arguments by a command line: -- {program} {} {arguments}",
+        path.display()
+    )
 }
 
 /// Puts an error that clap prints on several lines on one.

@@ -20,7 +20,7 @@ use crate::launcher::Launcher;
 use crate::logins::with_login;
 use crate::output::{Screen, one_line, shown};
 use crate::questions;
-use crate::targets::{self, Found, Reach, Way};
+use crate::targets::{self, Elsewhere, Found, Kind, Reach, Way};
 
 /// Lines that are kept of a server until it is connected.
 const OPENING: usize = 200;
@@ -119,7 +119,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     // Hearing of changes costs a request.
     let is_heard = hears == Hears::All || matches!(found.reach, Reach::One(Target::Command { .. }));
     let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
-    let name = found.name.clone();
+    let (name, is_file) = (found.name.clone(), found.kind == Kind::File);
     let address = match &found.reach {
         Reach::One(Target::Url { url, .. }) => url.clone(),
         _ => name.clone(),
@@ -127,14 +127,17 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     let (connected, bridge) = match &found.reach {
         Reach::One(target) => {
             let options = with_login(options, target, screen).await;
-            (Client::connect_with(target, &options, &handlers).await, None)
+            tokio::select! {
+                connected = Client::connect_with(target, &options, &handlers) => (connected, None),
+                failure = heard.elsewhere.serves(&found) => return Err(failure),
+            }
         }
         Reach::Many(_) => {
             let own = options.clone();
             // Messages are seen on this side of the bridge.
             let mut options = options;
             options.record = None;
-            let bridge = Bridge::new(found, options, screen, 1).await?;
+            let bridge = Bridge::for_client(found, options, screen, &handlers).await?;
             (Client::in_memory_with(&bridge.server, &own, &handlers).await, Some(bridge))
         }
     };
@@ -142,7 +145,15 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         Ok(client) => client,
         Err(error) => {
             if is_heard {
-                heard.failed().await;
+                let mut lines = heard.failed().await;
+                // What runs Python files has said what is wrong with the target.
+                let said = lines.back().and_then(|line| line.strip_prefix(&file_name(&name)?)).map(str::to_owned);
+                if let Some(said) = said.filter(|_| is_file && error.message().contains("(exit status: 2)")) {
+                    lines.pop_back();
+                    lines.iter().for_each(|line| screen.line(line));
+                    return Err(Failure::misuse(format!("{name}: {said}")));
+                }
+                lines.iter().for_each(|line| screen.line(line));
             }
             // The address may have a secret in it, which its name has not.
             let mut failure = Failure::connecting(&name, &error);
@@ -153,6 +164,12 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     heard.connected();
     let waits = screen.can_ask() && connection.timeout.is_none();
     Ok(Session { client, name, screen: screen.clone(), waits, bridge })
+}
+
+/// The beginning of a line that is about this file.
+fn file_name(target: &str) -> Option<String> {
+    let name = targets::parts(target).0.file_name()?;
+    Some(format!("{}: ", name.to_string_lossy()))
 }
 
 /// The client's options as the command line has them.
@@ -239,12 +256,18 @@ struct Heard {
     /// do not know, or say why it could not start.
     opening: Mutex<Option<VecDeque<String>>>,
     told: Notify,
+    elsewhere: Elsewhere,
 }
 
 impl Heard {
     fn new(screen: &Screen, all: bool) -> Self {
         let opening = if all { None } else { Some(VecDeque::new()) };
-        Self { screen: screen.clone(), opening: Mutex::new(opening), told: Notify::new() }
+        Self {
+            screen: screen.clone(),
+            opening: Mutex::new(opening),
+            told: Notify::new(),
+            elsewhere: Elsewhere::default(),
+        }
     }
 
     fn take(&self) -> Option<VecDeque<String>> {
@@ -255,10 +278,10 @@ impl Heard {
         drop(self.take());
     }
 
-    /// Shows the lines, when no more come.
-    async fn failed(&self) {
+    /// The lines, when no more come.
+    async fn failed(&self) -> VecDeque<String> {
         while tokio::time::timeout(QUIET, self.told.notified()).await.is_ok() {}
-        self.take().into_iter().flatten().for_each(|line| self.screen.line(&line));
+        self.take().unwrap_or_default()
     }
 }
 
@@ -285,6 +308,7 @@ impl Events for Heard {
     }
 
     fn stderr(&self, line: &str) {
+        self.elsewhere.look(line);
         let line = shown(line);
         let mut opening = self.opening.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(lines) = opening.as_mut() else {
@@ -300,6 +324,8 @@ impl Events for Heard {
     }
 
     fn warning(&self, message: &str) {
+        // Lines of its output that are no messages.
+        self.elsewhere.look(message);
         self.screen.warn(message);
     }
 }

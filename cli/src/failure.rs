@@ -14,7 +14,7 @@ pub(crate) const LOGIN: u8 = 4;
 pub(crate) const INTERRUPTED: u8 = 130;
 
 /// One line for people and the status of the process.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Failure {
     pub(crate) status: u8,
     /// Empty when everything has been said.
@@ -43,7 +43,11 @@ impl Failure {
         match error.kind() {
             ErrorKind::Misuse => Self::misuse(message),
             ErrorKind::Auth => Self::login(target, message),
-            ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {message}")),
+            _ if message.contains("did not answer in time") => {
+                let hint = "--timeout SECONDS waits longer";
+                Self::new(UNREACHABLE, format!("cannot connect to {target}: the server did not answer in time; {hint}"))
+            }
+            ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {}", without_page(message))),
             _ => {
                 let hint = if message.contains("Connection refused") { "; is the server running?" } else { "" };
                 Self::new(UNREACHABLE, format!("cannot connect to {target}: {}{hint}", without_program(message)))
@@ -77,7 +81,18 @@ impl Failure {
 
 /// Names the options as the command line has them.
 fn in_options(message: &str) -> String {
+    // Commands have no option "auth".
+    let message = message.strip_prefix("option \"auth\": ").unwrap_or(message);
     message.replace("by the option \"revision\" (\"legacy\" or \"modern\")", "by --revision legacy, or modern")
+}
+
+/// Takes a page that a web server has answered with out of a message: its status says it.
+fn without_page(message: &str) -> String {
+    let lower = message.to_ascii_lowercase();
+    match [": <!doctype", ": <html"].iter().filter_map(|begin| lower.find(begin)).min() {
+        Some(begin) => format!("{}, with a page: no server of the protocol; is the URL right?", &message[..begin]),
+        None => message.to_owned(),
+    }
 }
 
 /// Takes the command line out of a message: the caller has given it, or does not know it.

@@ -393,6 +393,22 @@ fn discovered_are_servers_of_all_hosts() {
 }
 
 #[test]
+fn the_configuration_of_the_current_folder_is_discovered() {
+    let home = Home::new(System::Linux);
+    home.write("project/mcp.json", r#"{"servers": {"here": {"command": "npx", "args": ["here"]}}}"#);
+    let (code, out, _) = home.run(&["discover"]);
+    assert_eq!((code, home.masked(&out).as_str()), (0, "This folder: $PROJECT/mcp.json\n  here  npx here\n"));
+    let (_, out, _) = home.run(&["discover", "--json"]);
+    let value: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(value["servers"][0]["host"], serde_json::Value::Null);
+    let (_, out, _) = home.run(&["discover", "cursor"]);
+    assert_eq!(out, "");
+    home.write("project/mcp.json", "{");
+    let (code, out, err) = home.run(&["discover"]);
+    assert!(code == 0 && out.is_empty() && err.contains("(This folder)"), "{out}{err}");
+}
+
+#[test]
 fn checks_are_the_callers() {
     let home = furnished();
     let line = Line::try_parse_from(["tricorn", "discover", "cursor", "--check"]).unwrap();

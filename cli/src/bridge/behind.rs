@@ -9,9 +9,9 @@ use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{CallOptions, Error, Result};
 
-use crate::failure::{Failure, Outcome, UNREACHABLE};
+use crate::failure::{Failure, Outcome};
 use crate::output::{Screen, shown};
-use crate::targets::{Found, Reach};
+use crate::targets::{Elsewhere, Found, Reach};
 
 /// A connection, or several.
 pub(super) enum Behind {
@@ -33,28 +33,46 @@ const OPENING: usize = 50;
 
 /// The last lines of a server's standard error.
 #[derive(Clone, Default)]
-struct Heard(Arc<Mutex<VecDeque<String>>>);
+struct Heard(Arc<(Mutex<VecDeque<String>>, Elsewhere)>);
 
 impl Heard {
     fn lock(&self) -> MutexGuard<'_, VecDeque<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Events for Heard {
     fn stderr(&self, line: &str) {
+        self.0.1.look(line);
         let mut lines = self.lock();
         if lines.len() == OPENING {
             lines.pop_front();
         }
         lines.push_back(line.to_owned());
     }
+
+    fn warning(&self, message: &str) {
+        self.0.1.look(message);
+    }
 }
 
+/// Lists, and what belongs to them.
+const LISTS: [&str; 4] = ["tools", "resources", "prompts", "completions"];
+
 impl Facts {
+    /// The facts of a group of which nothing is known but its name.
+    pub(super) fn of_group(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            version: tricorn::VERSION.to_owned(),
+            title: None,
+            instructions: None,
+            has: Box::new(|path| LISTS.contains(&path)),
+        }
+    }
+
     /// The same of a server that may have tools, resources, prompts and completions when it is started anew.
     pub(super) fn with_lists(mut self) -> Self {
-        const LISTS: [&str; 4] = ["tools", "resources", "prompts", "completions"];
         let has = self.has;
         self.has = Box::new(move |path| LISTS.contains(&path) || has(path));
         self
@@ -81,24 +99,33 @@ impl Behind {
     pub(super) async fn scout(found: &Found, options: &ClientOptions, screen: &Screen) -> Outcome<Self> {
         let heard = Heard::default();
         let hears = heard.clone();
-        let behind = Self::connect(&found.reach, options, move |_| Handlers::new().events(hears.clone())).await;
+        let connecting = Self::connect(&found.reach, options, move |_| Handlers::new().events(hears.clone()));
+        let behind = tokio::select! {
+            behind = connecting => behind,
+            failure = heard.0.1.serves(found), if matches!(found.reach, Reach::One(_)) => return Err(failure),
+        };
         let behind = behind.map_err(|error| {
             heard.lock().iter().for_each(|line| screen.line(&shown(line)));
             Failure::connecting(&found.name, &error)
         })?;
-        if let Self::Many(group) = &behind {
-            let failures = group.failures();
-            if let Some((name, error)) = failures.iter().next().filter(|_| failures.len() == group.names().len()) {
-                return Err(Failure::connecting(&format!("{}#{name}", found.name), error));
-            }
-            if group.names().is_empty() {
-                return Err(Failure::new(UNREACHABLE, format!("{}: there is no server in it", found.name)));
-            }
-            for (name, error) in &failures {
-                screen.warn(&Failure::connecting(&format!("{}#{name}", found.name), error).message);
-            }
-        }
+        behind.check(&found.name, screen)?;
         Ok(behind)
+    }
+
+    /// Says which servers of a group are not connected.
+    ///
+    /// # Errors
+    /// None of them is.
+    pub(super) fn check(&self, target: &str, screen: &Screen) -> Outcome<()> {
+        let Self::Many(group) = self else { return Ok(()) };
+        let failures = group.failures();
+        if let Some((name, error)) = failures.iter().next().filter(|_| failures.len() == group.names().len()) {
+            return Err(Failure::connecting(&format!("{target}#{name}"), error));
+        }
+        for (name, error) in &failures {
+            screen.warn(&Failure::connecting(&format!("{target}#{name}"), error).message);
+        }
+        Ok(())
     }
 
     fn clients(&self) -> Vec<Client> {
@@ -124,13 +151,9 @@ impl Behind {
                     has,
                 }
             }
-            Self::Many(_) => Facts {
-                name: name.to_owned(),
-                version: tricorn::VERSION.to_owned(),
-                title: None,
-                instructions: None,
-                has: Box::new(move |path| path != "resources.subscribe" && has(path)),
-            },
+            Self::Many(_) => {
+                Facts { has: Box::new(move |path| path != "resources.subscribe" && has(path)), ..Facts::of_group(name) }
+            }
         }
     }
 

@@ -8,10 +8,11 @@ mod upstream;
 
 use std::sync::Arc;
 
+use serde_json::Value;
 use tricorn::Server;
-use tricorn::client::ClientOptions;
+use tricorn::client::{ClientOptions, Handlers};
 
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::Screen;
 use crate::targets::Found;
 
@@ -37,6 +38,32 @@ impl Bridge {
         Ok(bridge)
     }
 
+    /// A bridge for one client of this process, which has these handlers: the connection that has asked is the client's.
+    pub(crate) async fn for_client(
+        found: Found,
+        options: ClientOptions,
+        screen: &Screen,
+        handlers: &Handlers,
+    ) -> Outcome<Self> {
+        let name = found.name.clone();
+        let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), 1));
+        let facts = upstreams.prepare(&Value::Object(handlers.declared().clone())).await?.behind.facts(&name);
+        Ok(Self::over(&facts, upstreams))
+    }
+
+    /// A bridge to a group for one client that is not known yet. Servers are connected when it asks for the first time, as
+    /// they are told then what it can do; until then nothing is known of them.
+    pub(crate) fn waiting(found: Found, options: ClientOptions, screen: &Screen) -> Self {
+        let facts = Facts::of_group(&found.name);
+        let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), 1));
+        Self::over(&facts, upstreams)
+    }
+
+    /// Waits until the first connection has failed, for ever if it does not.
+    pub(crate) async fn failed(&self) -> Failure {
+        self.upstreams.failed().await
+    }
+
     /// A bridge to a server that may be [renewed](Self::renew): it may have tools, resources and prompts later on.
     pub(crate) async fn renewable(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
         let scout = Behind::scout(&found, &unrecorded(&options), screen).await?;
@@ -47,8 +74,11 @@ impl Bridge {
     }
 
     fn to(facts: Facts, found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Self {
-        let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), most));
-        let server = front::server(&facts, &upstreams);
+        Self::over(&facts, Arc::new(Upstreams::new(found, options, screen.clone(), most)))
+    }
+
+    fn over(facts: &Facts, upstreams: Arc<Upstreams>) -> Self {
+        let server = front::server(facts, &upstreams);
         upstreams.serves(&server);
         Self { server, upstreams, offers: None }
     }

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::runtime::Handle;
+use tokio::sync::watch;
 use tricorn::client::{ClientOptions, Events, Handlers};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::{Kind, LogLevel};
@@ -15,7 +17,7 @@ use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Se
 
 use super::behind::Behind;
 use super::front::internal;
-use crate::failure::Outcome;
+use crate::failure::{Failure, Outcome};
 use crate::output::{Screen, shown};
 use crate::targets::Found;
 
@@ -32,6 +34,12 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Questions of servers, and the capability that lets them ask.
 const QUESTIONS: [(&str, &str); 3] =
     [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")];
+
+/// A connection that was made before its session, and what its client was said to be able to do.
+struct Prepared {
+    declared: Map<String, Value>,
+    upstream: Arc<Upstream>,
+}
 
 /// The connection of one session.
 pub(super) struct Upstream {
@@ -125,7 +133,26 @@ impl Upstream {
 }
 
 /// The connection of a session, there or being made.
-type Slot = Arc<tokio::sync::Mutex<Option<Arc<Upstream>>>>;
+type Slot = Arc<tokio::sync::Mutex<Place>>;
+
+#[derive(Default)]
+struct Place {
+    upstream: Option<Arc<Upstream>>,
+    /// Subscriptions of a connection that is no more, for the next one.
+    subscribed: BTreeSet<String>,
+    /// Its last caller.
+    last: Option<Context>,
+}
+
+impl Place {
+    /// Takes the connection out, and keeps its subscriptions.
+    fn take(&mut self) -> Option<Arc<Upstream>> {
+        let upstream = self.upstream.take()?;
+        self.subscribed.append(&mut upstream.callers.lock().subscribed.clone());
+        self.last = upstream.callers.last();
+        Some(upstream)
+    }
+}
 
 /// A session, and when it was used last. Whoever comes while it is being connected waits for that.
 struct Entry {
@@ -141,15 +168,54 @@ pub(super) struct Upstreams {
     screen: Screen,
     most: usize,
     runtime: Handle,
-    server: OnceLock<Server>,
+    server: Arc<OnceLock<Server>>,
     entries: Mutex<Vec<Entry>>,
+    prepared: Mutex<Option<Prepared>>,
+    /// Nobody was connected yet.
+    is_first: AtomicBool,
+    failed: watch::Sender<Option<Failure>>,
 }
 
 impl Upstreams {
     /// Must be called within a runtime.
     pub(super) fn new(found: Found, options: ClientOptions, screen: Screen, most: usize) -> Self {
-        let (runtime, server) = (Handle::current(), OnceLock::new());
-        Self { found: RwLock::new(found), options, screen, most, runtime, server, entries: Mutex::default() }
+        Self {
+            found: RwLock::new(found),
+            options,
+            screen,
+            most,
+            runtime: Handle::current(),
+            server: Arc::default(),
+            entries: Mutex::default(),
+            prepared: Mutex::default(),
+            is_first: AtomicBool::new(true),
+            failed: watch::Sender::new(None),
+        }
+    }
+
+    /// Connects for a client that has these capabilities, before it asks.
+    pub(super) async fn prepare(&self, declared: &Value) -> Outcome<Arc<Upstream>> {
+        let found = self.found();
+        let connected = self.connected(declared, None).await;
+        let upstream = Arc::new(connected.map_err(|error| Failure::connecting(&found.name, &error))?);
+        upstream.behind.check(&found.name, &self.screen)?;
+        let prepared = Prepared { declared: questions(declared), upstream: upstream.clone() };
+        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(prepared);
+        self.is_first.store(false, Ordering::Relaxed);
+        Ok(upstream)
+    }
+
+    /// Waits until the first connection has failed.
+    pub(super) async fn failed(&self) -> Failure {
+        let mut failed = self.failed.subscribe();
+        let failure = match failed.wait_for(Option::is_some).await {
+            Ok(failure) => failure.clone(),
+            Err(_) => None,
+        };
+        match failure {
+            Some(failure) => failure,
+            None => std::future::pending().await,
+        }
     }
 
     /// Tells who hears of changes.
@@ -172,19 +238,25 @@ impl Upstreams {
         let slots: Vec<Slot> = self.lock().iter().map(|entry| entry.slot.clone()).collect();
         for slot in slots {
             let mut place = slot.lock().await;
-            let Some(before) = place.take() else { continue };
-            let Some(context) = before.callers.last() else { continue };
-            let subscribed = before.callers.lock().subscribed.clone();
-            self.spawn(async move { before.retire().await });
-            // A session that could not be connected is, with its next request.
-            let Ok(upstream) = self.connect(&context).await else { continue };
-            for uri in &subscribed {
-                if let Err(error) = upstream.subscribe(uri, true).await {
-                    self.screen.warn(&format!("{}: subscription to {uri:?}: {}", self.found().name, error.message()));
-                }
+            if let Some(before) = place.take() {
+                self.spawn(async move { before.retire().await });
             }
-            *place = Some(Arc::new(upstream));
+            let Some(context) = place.last.clone() else { continue };
+            // A session that could not be connected is, with its next request or the next server.
+            let _ = self.fill(&mut place, &context).await;
         }
+    }
+
+    /// Connects, with the subscriptions that there were.
+    async fn fill(&self, place: &mut Place, context: &Context) -> Result<Arc<Upstream>> {
+        let upstream = self.connect(context).await?;
+        for uri in std::mem::take(&mut place.subscribed) {
+            if let Err(error) = upstream.subscribe(&uri, true).await {
+                self.screen.warn(&format!("{}: subscription to {uri:?}: {}", self.found().name, error.message()));
+            }
+        }
+        place.upstream = Some(upstream.clone());
+        Ok(upstream)
     }
 
     pub(super) fn spawn(&self, work: impl Future<Output = ()> + Send + 'static) {
@@ -206,12 +278,11 @@ impl Upstreams {
             self.ends_with_session(context, &slot);
         }
         let mut place = slot.lock().await;
-        if let Some(upstream) = place.as_ref().filter(|upstream| !upstream.callers.is_over()) {
+        if let Some(upstream) = place.upstream.as_ref().filter(|upstream| !upstream.callers.is_over()) {
             return Ok(upstream.clone());
         }
-        let upstream = Arc::new(self.connect(context).await?);
-        *place = Some(upstream.clone());
-        Ok(upstream)
+        drop(place.take());
+        self.fill(&mut place, context).await
     }
 
     /// Ends a connection when the session that it is for has ended.
@@ -235,7 +306,7 @@ impl Upstreams {
             return (entry.slot.clone(), false, Vec::new());
         }
         let is_busy = |entry: &Entry| match entry.slot.try_lock() {
-            Ok(place) => place.as_ref().is_some_and(|upstream| upstream.is_at_work()),
+            Ok(place) => place.upstream.as_ref().is_some_and(|upstream| upstream.is_at_work()),
             Err(_) => true,
         };
         let mut gone = Vec::new();
@@ -253,17 +324,48 @@ impl Upstreams {
                 gone.push(entries.remove(at).slot);
             }
         }
-        let slot = Arc::new(tokio::sync::Mutex::new(None));
+        let slot = Slot::default();
         entries.push(Entry { session, used: now, slot: slot.clone() });
         (slot, true, gone)
     }
 
     /// Connects for a client, with the capabilities that it has.
-    async fn connect(&self, context: &Context) -> Result<Upstream> {
+    async fn connect(&self, context: &Context) -> Result<Arc<Upstream>> {
+        let declared: Value = context.request().peer.capabilities.raw().to().unwrap_or_default();
+        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(Prepared { declared: known, upstream }) = prepared {
+            if known == questions(&declared) && !upstream.callers.is_over() {
+                upstream.callers.lock().last = Some(context.clone());
+                return Ok(upstream);
+            }
+            upstream.behind.close().await;
+        }
+        let is_first = self.is_first.swap(false, Ordering::Relaxed);
+        let connected = self.connected(&declared, Some(context)).await.map(Arc::new);
+        if !is_first {
+            return connected;
+        }
+        let name = self.found().name;
+        let checked = match &connected {
+            Ok(upstream) => upstream.behind.check(&name, &self.screen),
+            Err(error) => Err(Failure::connecting(&name, error)),
+        };
+        match checked {
+            Ok(()) => connected,
+            Err(failure) => {
+                let error = internal(&failure.message);
+                self.failed.send_replace(Some(failure));
+                Err(error)
+            }
+        }
+    }
+
+    /// Makes a connection, for the client that has asked if there is one.
+    async fn connected(&self, declared: &Value, context: Option<&Context>) -> Result<Upstream> {
         let callers = Arc::<Callers>::default();
-        callers.lock().last = Some(context.clone());
-        let (peer, calling) = (context.request().peer.clone(), callers.clone());
-        let (server, runtime) = (self.server.get().cloned(), self.runtime.clone());
+        callers.lock().last = context.cloned();
+        let (calling, declared) = (callers.clone(), questions(declared));
+        let (server, runtime) = (self.server.clone(), self.runtime.clone());
         let found = self.found();
         let (screen, name) = (self.screen.clone(), found.name);
         let handlers = move |member: &str| {
@@ -271,7 +373,6 @@ impl Upstreams {
             let name = if is_alone { name.clone() } else { member.to_owned() };
             let (server, callers, screen) = (server.clone(), calling.clone(), screen.clone());
             let told = Told { server, callers, screen, name, is_alone };
-            let declared: Value = peer.capabilities.raw().to().unwrap_or_default();
             let mut handlers = Handlers::new().events(told);
             for (capability, method) in QUESTIONS {
                 if let Some(value) = declared.get(capability) {
@@ -288,18 +389,28 @@ impl Upstreams {
 
     /// Ends all connections.
     pub(super) async fn close(&self) {
+        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
         let entries = std::mem::take(&mut *self.lock());
         let mut closing = tokio::task::JoinSet::new();
         for entry in entries {
             closing.spawn(async move { end(&entry.slot).await });
         }
+        if let Some(Prepared { upstream, .. }) = prepared {
+            closing.spawn(async move { upstream.behind.close().await });
+        }
         while closing.join_next().await.is_some() {}
     }
 }
 
+/// The capabilities of a client that let servers ask it.
+fn questions(declared: &Value) -> Map<String, Value> {
+    let known = QUESTIONS.iter().filter_map(|(name, _)| Some(((*name).to_owned(), declared.get(*name)?.clone())));
+    known.collect()
+}
+
 /// Ends the connection that is there.
 async fn end(slot: &Slot) {
-    let upstream = slot.lock().await.take();
+    let upstream = slot.lock().await.upstream.take();
     if let Some(upstream) = upstream {
         upstream.behind.close().await;
     }
@@ -345,7 +456,7 @@ pub(super) fn answered(error: &Error) -> Error {
 
 /// Passes on what the server tells.
 struct Told {
-    server: Option<Server>,
+    server: Arc<OnceLock<Server>>,
     callers: Arc<Callers>,
     screen: Screen,
     name: String,
@@ -355,7 +466,7 @@ struct Told {
 
 impl Events for Told {
     fn notification(&self, method: &str, params: Option<&RawJson>) {
-        let Some(server) = &self.server else { return };
+        let Some(server) = self.server.get() else { return };
         match method {
             "notifications/tools/list_changed" => server.list_changed(Kind::Tool),
             "notifications/prompts/list_changed" => server.list_changed(Kind::Prompt),

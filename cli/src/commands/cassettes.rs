@@ -33,9 +33,23 @@ pub(super) fn record(mut record: Record, launcher: &Launcher, screen: &Screen) -
     if let Reach::Many(_) = found.reach {
         return Err(Failure::misuse(format!("{0}: a cassette is of one server: say which, {0}#NAME", found.name)));
     }
+    check_output(&record.output)?;
     screen.line(&screen.error_style().dim(&format!("recording to {}", record.output)));
     record.connection.record = Some(record.output);
     serve::serve(found, record.http.as_deref(), &record.connection, 1, screen)
+}
+
+/// Says that a cassette cannot be written before a client is there that has nothing from it.
+fn check_output(path: &str) -> Outcome<()> {
+    let mut options = std::fs::OpenOptions::new();
+    let is_there = std::fs::symlink_metadata(path).is_ok();
+    let opened = options.append(true).create(!is_there).open(path);
+    opened.map_err(|error| Failure::misuse(format!("-o {path}: cannot be written: {error}")))?;
+    if !is_there {
+        // It is made when there is something to record.
+        let _ = std::fs::remove_file(path);
+    }
+    Ok(())
 }
 
 /// Plays a cassette as a server, or as a client.

@@ -8,6 +8,9 @@ use crate::output::{Media, Place, Progress, contents, size};
 /// Reads a resource.
 pub(super) async fn read(session: &Session, read: &Read) -> Outcome<u8> {
     let (screen, what) = (&session.screen, &read.uri);
+    if what.trim().is_empty() {
+        return Err(Failure::misuse("the URI is empty"));
+    }
     let progress = Progress::new(screen);
     let options = session.patient().on_progress(progress.listener());
     let result = session.request(what, "resources/read", &json!({"uri": read.uri}), &options).await?;

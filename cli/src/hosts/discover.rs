@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::edit::Trouble;
+use super::edit::{Format, Trouble};
 use super::entry::{Entry, Kind, is_disabled};
 use super::file::Contents;
 use super::host::{Host, Source};
@@ -14,7 +14,8 @@ use super::places::Places;
 /// A server that was found.
 #[derive(Debug, Clone)]
 pub(super) struct Found {
-    pub(super) host: Host,
+    /// `None`: that of no host, `mcp.json` of the current folder.
+    pub(super) host: Option<Host>,
     pub(super) entry: Entry,
     pub(super) file: PathBuf,
     pub(super) scope: &'static str,
@@ -26,7 +27,7 @@ pub(super) struct Found {
 /// A file that could not be read.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
-    pub(super) host: Host,
+    pub(super) host: Option<Host>,
     pub(super) file: PathBuf,
     pub(super) line: Option<usize>,
     pub(super) column: Option<usize>,
@@ -48,11 +49,31 @@ pub(super) fn all(hosts: &[Host], places: &Places) -> (Vec<Found>, Vec<Problem>)
             }
             match read(&source) {
                 Ok(None) => {}
-                Ok(Some(whole)) => of_file(*host, &source, &whole, places, &mut found),
+                Ok(Some(whole)) => of_file(Some(*host), &source, &whole, places, &mut found),
                 Err((line, column, message)) => {
-                    problems.push(Problem { host: *host, file: source.file, line, column, message });
+                    problems.push(Problem { host: Some(*host), file: source.file, line, column, message });
                 }
             }
+        }
+    }
+    (found, problems)
+}
+
+/// The servers of `mcp.json` in the current folder, which commands take as a target, and what is wrong with it.
+pub(super) fn here(places: &Places) -> (Vec<Found>, Vec<Problem>) {
+    let (mut found, mut problems) = (Vec::new(), Vec::new());
+    let file = places.folder.join("mcp.json");
+    let mut source = Source { file, format: Format::Json, root: &["mcpServers"], scope: "folder" };
+    match read(&source) {
+        Ok(None) => {}
+        Ok(Some(whole)) => {
+            if whole.get("mcpServers").is_none() {
+                source.root = &["servers"];
+            }
+            of_file(None, &source, &whole, places, &mut found);
+        }
+        Err((line, column, message)) => {
+            problems.push(Problem { host: None, file: source.file, line, column, message });
         }
     }
     (found, problems)
@@ -75,14 +96,14 @@ fn read(source: &Source) -> Result<Option<Value>, Fault> {
     })
 }
 
-fn of_file(host: Host, source: &Source, whole: &Value, places: &Places, found: &mut Vec<Found>) {
+fn of_file(host: Option<Host>, source: &Source, whole: &Value, places: &Places, found: &mut Vec<Found>) {
     let names = |value: Option<&Value>| -> BTreeSet<String> {
         let all = value.and_then(Value::as_array).into_iter().flatten();
         all.filter_map(|name| Some(name.as_str()?.to_owned())).collect()
     };
     // Gemini CLI switches servers off by a list beside them.
-    let mut off = names(whole.pointer("/mcp/excluded").filter(|_| host == Host::Gemini));
-    if host == Host::ClaudeCode && source.scope == "project" {
+    let mut off = names(whole.pointer("/mcp/excluded").filter(|_| host == Some(Host::Gemini)));
+    if host == Some(Host::ClaudeCode) && source.scope == "project" {
         off.extend(rejected(source.file.parent(), places).iter().flat_map(|value| names(Some(value))));
     }
     let mut add = |entries: Option<&Value>, off: &BTreeSet<String>, project: Option<&str>| {
@@ -101,7 +122,7 @@ fn of_file(host: Host, source: &Source, whole: &Value, places: &Places, found: &
     };
     let entries = source.root.iter().try_fold(whole, |value, name| value.get(name));
     add(entries, &off, None);
-    if host == Host::ClaudeCode && source.scope == "user" {
+    if host == Some(Host::ClaudeCode) && source.scope == "user" {
         for (project, value) in whole.get("projects").and_then(Value::as_object).into_iter().flatten() {
             let off = names(value.get("disabledMcpServers"));
             add(value.get("mcpServers"), &off, Some(project));
@@ -116,11 +137,16 @@ fn rejected(project: Option<&Path>, places: &Places) -> Option<Value> {
     whole.get("projects")?.get(project?.to_str()?)?.get("disabledMcpjsonServers").cloned()
 }
 
+/// Whose file it is, for people.
+pub(super) fn title(host: Option<Host>) -> &'static str {
+    host.map_or("This folder", Host::title)
+}
+
 impl Found {
     pub(super) fn json(&self, check: Option<&Result<String, String>>) -> Value {
         let names = |all: &[(String, String)]| all.iter().map(|(name, _)| name.as_str()).collect::<Value>();
         let mut value = json!({
-            "host": self.host.id(),
+            "host": self.host.map(Host::id),
             "name": self.entry.name,
             "scope": self.scope,
             "file": self.file.to_string_lossy(),
@@ -157,7 +183,7 @@ impl Found {
 impl Problem {
     pub(super) fn json(&self) -> Value {
         json!({
-            "host": self.host.id(),
+            "host": self.host.map(Host::id),
             "file": self.file.to_string_lossy(),
             "line": self.line,
             "column": self.column,
@@ -173,7 +199,7 @@ impl Problem {
             number(self.line),
             number(self.column),
             self.message,
-            self.host.title()
+            title(self.host)
         )
     }
 }

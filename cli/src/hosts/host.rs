@@ -47,10 +47,10 @@ pub enum Host {
 /// The reach of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Scope {
-    /// Everything that the user opens
+    /// The user's file of the host, for all projects
     #[default]
     User,
-    /// The project in the current folder
+    /// That of the project in the current folder, such as .mcp.json, .cursor/mcp.json, .vscode/mcp.json
     Project,
 }
 

@@ -35,17 +35,31 @@ pub type Check<'a> = &'a dyn Fn(&Entry) -> Result<String, String>;
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Adds a server to the configuration of a host
-    #[command(after_help = "Examples:
+    ///
+    /// Edits the host's own file after a backup, and leaves everything else in it as it is.
+    #[command(after_help = "\
+A target is one of
+  https://example.com/mcp   a URL
+  server.py, server.py:app  a file or a package, as for the other commands
+  mcp.json#weather          a server of a configuration file
+  cursor:weather            a server that another host has
+  … -- program argument …   a command line, after everything else
+
+Examples:
   tricorn install cursor server.py
   tricorn install claude-desktop https://example.com/mcp --name example
   tricorn install vscode --env API_KEY='${input:key}' -- npx -y some-server
-  tricorn install claude-code mcp.json#weather --scope project --dry-run")]
+  tricorn install claude-code mcp.json#weather --scope project --dry-run
+
+Exit status: 0 done, or it was there already, 1 not done and the file left as it is, 2 misuse")]
     Install(Install),
     /// Removes a server from the configuration of a host
     #[command(after_help = "Example:
-  tricorn uninstall cursor weather")]
+  tricorn uninstall cursor weather
+
+Exit status: 0 done, 1 not done and the file left as it is, 2 misuse")]
     Uninstall(Uninstall),
-    /// Lists the servers that hosts have configured
+    /// Lists the servers that hosts have configured, or mcp.json here
     #[command(after_help = "Examples:
   tricorn discover
   tricorn discover cursor --json")]
@@ -55,28 +69,28 @@ pub enum Command {
 /// `tricorn install`
 #[derive(Debug, Args)]
 pub struct Install {
-    /// The host
+    /// The program that gets the server
     #[arg(value_enum, ignore_case = true)]
     pub host: Host,
     /// The server: a URL, a file, mcp.json#name or HOST:NAME; left out where a command line follows after --
     #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
     pub target: Option<String>,
-    /// The name in the host; else it is taken from the target
+    /// The name that the host shows; default: by the target
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Sets a variable, NAME=VALUE, in the server's environment
+    /// Sets a variable, NAME=VALUE, in the server's environment; the host's file has it as it stands
     #[arg(long, short = 'e', value_name = "NAME=VALUE", value_parser = variable)]
     pub env: Vec<(String, String)>,
-    /// Sends an HTTP header, "NAME: VALUE", with every request
+    /// Sends an HTTP header, "NAME: VALUE", with every request; the host's file has it as it stands
     #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
     pub header: Vec<(String, String)>,
-    /// The file of the host: the user's, or that of the project in the current folder
+    /// Whose file it is
     #[arg(long, value_enum, default_value_t = Scope::User)]
     pub scope: Scope,
     /// Prints the difference, and changes nothing
     #[arg(long)]
     pub dry_run: bool,
-    /// Replaces another server of the same name, and creates the folder of a host that is not there
+    /// Replaces another server of the same name, and writes for a host that seems not to be installed
     #[arg(long)]
     pub force: bool,
     /// The command line of the server
@@ -105,7 +119,7 @@ pub struct Uninstall {
     /// The name of the server in the host
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The file of the host: the user's, or that of the project in the current folder
+    /// Whose file it is
     #[arg(long, value_enum, default_value_t = Scope::User)]
     pub scope: Scope,
     /// Prints the difference, and changes nothing
@@ -432,7 +446,14 @@ impl Said<'_> {
         }
         let check = check.filter(|_| discover.check);
         let hosts = if discover.hosts.is_empty() { Host::value_variants() } else { &discover.hosts };
-        let (found, problems) = discover::all(hosts, places);
+        let (mut found, mut problems) = discover::all(hosts, places);
+        if discover.hosts.is_empty() {
+            let (mut others, wrong) = discover::here(places);
+            // A host's own folder may be the current one.
+            others.retain(|other| found.iter().all(|known| known.file != other.file));
+            found.extend(others);
+            problems.extend(wrong);
+        }
         let results: Vec<_> =
             found.iter().map(|found| check.filter(|_| !found.is_disabled).map(|check| check(&found.entry))).collect();
         let status = if results.iter().flatten().all(Result::is_ok) { 0 } else { FAILED };
@@ -445,7 +466,7 @@ impl Said<'_> {
         }
         problems.iter().for_each(|problem| self.tell(&format!("warning: {}", problem.line())));
         if found.is_empty() {
-            self.tell("note: no host has a server configured");
+            self.tell("note: neither a host nor mcp.json here has a server configured");
         }
         let mut heading = None;
         let names = found.iter().map(|found| unicode_width::UnicodeWidthStr::width(found.entry.name.as_str()));
@@ -456,11 +477,11 @@ impl Said<'_> {
                 let gap = if heading.is_some() { "\n" } else { "" };
                 let scope = match &found.project {
                     Some(project) => format!(" ({})", diff::one_line(project)),
-                    None if found.scope == "user" => String::new(),
+                    None if matches!(found.scope, "user" | "folder") => String::new(),
                     None => format!(" ({})", found.scope),
                 };
                 let file = diff::one_line(&found.file.display().to_string());
-                self.answer(&format!("{gap}{}{}: {file}", found.host.title(), scope));
+                self.answer(&format!("{gap}{}{}: {file}", discover::title(found.host), scope));
                 heading = Some(next);
             }
             let name = diff::one_line(&found.entry.name);

@@ -14,7 +14,11 @@ const DEPTH: usize = 16;
 /// Says which value was expected.
 pub(crate) fn coerce(schema: Schema<'_>, texts: &[String]) -> Result<Value, String> {
     let schema = schema.resolved();
-    let one = |schema: Schema<'_>, text: &str, depth| one(schema, text, depth, &Steps::new());
+    // What has a meaning of its own, such as a text or a number, comes first.
+    let one = |schema: Schema<'_>, text: &str, depth| {
+        let lenient = || one(schema, text, depth, &Steps { lenient: true, ..Steps::new() });
+        one(schema, text, depth, &Steps::new()).or_else(lenient)
+    };
     match texts {
         [text] => one(schema, text, 0).ok_or_else(|| wrong(schema, text)),
         [] => Ok(Value::Null),
@@ -105,6 +109,7 @@ fn of_type(schema: Schema<'_>, name: &str, text: &str, depth: usize, steps: &Ste
         "boolean" => match text {
             "true" | "True" => Some(true.into()),
             "false" | "False" => Some(false.into()),
+            _ if steps.lenient => switch(text),
             _ => None,
         },
         "integer" => integer(text),
@@ -112,6 +117,15 @@ fn of_type(schema: Schema<'_>, name: &str, text: &str, depth: usize, steps: &Ste
         "array" => array(schema, text, depth, steps),
         "object" => serde_json::from_str::<Value>(text).ok().filter(Value::is_object),
         _ => Some(text.into()),
+    }
+}
+
+/// Other words for `true` and `false`.
+fn switch(text: &str) -> Option<Value> {
+    match text.to_ascii_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" => Some(true.into()),
+        "false" | "no" | "off" | "0" => Some(false.into()),
+        _ => None,
     }
 }
 
@@ -139,7 +153,7 @@ fn array(schema: Schema<'_>, text: &str, depth: usize, steps: &Steps) -> Option<
     }
     // The number of items is the user's; those of an array in an array are of the same budget.
     let values = text.split(',').map(|part| {
-        let steps = if depth == 0 { &Steps::new() } else { steps };
+        let steps = if depth == 0 { &steps.again() } else { steps };
         one(items, part.trim(), depth + 1, steps)
     });
     values.collect::<Option<Vec<_>>>().map(Value::Array)
@@ -170,6 +184,12 @@ mod tests {
             (json!({"type": "integer"}), "18446744073709551615", json!(u64::MAX)),
             (json!({"type": "number"}), "1.5", json!(1.5)),
             (json!({"type": "boolean"}), "true", json!(true)),
+            (json!({"type": "boolean"}), "Yes", json!(true)),
+            (json!({"type": ["boolean", "null"]}), "0", json!(false)),
+            (json!({"anyOf": [{"type": "boolean"}, {"type": "null"}]}), "off", json!(false)),
+            (json!({"type": ["boolean", "string"]}), "yes", json!("yes")),
+            (json!({"type": ["boolean", "integer"]}), "1", json!(1)),
+            (json!({"type": "array", "items": {"type": "boolean"}}), "on,no", json!([true, false])),
             (json!({"type": "null"}), "null", json!(null)),
             (json!({"type": "string"}), "42", json!("42")),
             (json!({"type": ["string", "null"]}), "null", json!(null)),
@@ -217,7 +237,7 @@ mod tests {
     fn what_does_not_fit_is_said() {
         for (schema, text, why) in [
             (json!({"type": "integer"}), "1.5", "expected an integer, got \"1.5\""),
-            (json!({"type": "boolean"}), "yes", "expected true or false, got \"yes\""),
+            (json!({"type": "boolean"}), "y", "expected true or false, got \"y\""),
             (json!({"enum": ["a", "b"]}), "c", "expected one of a, b, got \"c\""),
             (json!({"type": "object"}), "c", "expected an object as JSON, got \"c\""),
             (json!({"type": "array", "items": {"type": "integer"}}), "1,x", "expected a list of integers, got \"1,x\""),

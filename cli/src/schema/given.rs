@@ -19,12 +19,16 @@ pub(crate) struct Given {
 }
 
 impl Given {
-    /// Reads `KEY=VALUE`, `KEY:=JSON`, `KEY=@FILE`, `KEY:=@FILE` and `@FILE`; `@-` is standard input.
+    /// Reads `KEY=VALUE`, `KEY:=JSON`, `KEY=@FILE`, `KEY:=@FILE`, `@FILE` and a JSON object; `@-` is standard input.
     pub(crate) fn read(words: &[String]) -> Outcome<Self> {
         let mut given = Self::default();
         for word in words {
             if let Some(path) = word.strip_prefix('@') {
                 given.whole.extend(object(path)?);
+                continue;
+            }
+            if word.trim_start().starts_with('{') {
+                given.whole.extend(members(word, "argument")?);
                 continue;
             }
             let Some((name, value)) = word.split_once('=') else {
@@ -62,8 +66,11 @@ impl Given {
         let mut all = Map::new();
         let whole = self.whole.into_iter().chain(self.values);
         for (name, value) in whole {
-            let Value::String(text) = value else {
-                return Err(Failure::misuse(format!("{what}: {name}: expected a text, got {value}")));
+            let text = match value {
+                Value::Null => return Err(Failure::misuse(format!("{what}: {name}: expected a text, got null"))),
+                Value::String(text) => text,
+                // As the server reads it: 4, true, [1,2].
+                other => other.to_string(),
             };
             all.insert(name, text.into());
         }
@@ -90,10 +97,15 @@ fn named(name: &str, word: &str) -> Outcome<String> {
 }
 
 fn object(path: &str) -> Outcome<Map<String, Value>> {
-    match serde_json::from_str(&file(path)?) {
+    members(&file(path)?, &format!("@{path}"))
+}
+
+/// The members of an object as JSON; `what` names it.
+fn members(text: &str, what: &str) -> Outcome<Map<String, Value>> {
+    match serde_json::from_str(text) {
         Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(Failure::misuse(format!("@{path}: expected a JSON object"))),
-        Err(error) => Err(Failure::misuse(format!("@{path}: not JSON: {error}"))),
+        Ok(_) => Err(Failure::misuse(format!("{what}: expected a JSON object"))),
+        Err(error) => Err(Failure::misuse(format!("{what}: not JSON: {error}"))),
     }
 }
 

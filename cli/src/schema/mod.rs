@@ -20,17 +20,26 @@ const PARTS: usize = 64;
 const STEPS: u32 = 2000;
 
 /// Work that a schema may still cause: references make a short one as large as they like.
-struct Steps(std::cell::Cell<u32>);
+struct Steps {
+    left: std::cell::Cell<u32>,
+    /// Other words for `true` and `false` count.
+    lenient: bool,
+}
 
 impl Steps {
     fn new() -> Self {
-        Self(std::cell::Cell::new(STEPS))
+        Self { left: std::cell::Cell::new(STEPS), lenient: false }
+    }
+
+    /// The same anew.
+    fn again(&self) -> Self {
+        Self { lenient: self.lenient, ..Self::new() }
     }
 
     /// Takes one step; false if there is none left.
     fn next(&self) -> bool {
-        let left = self.0.get();
-        self.0.set(left.saturating_sub(1));
+        let left = self.left.get();
+        self.left.set(left.saturating_sub(1));
         left > 0
     }
 }
@@ -91,9 +100,10 @@ impl<'a> Schema<'a> {
 
     /// The names of its types.
     fn types(self) -> Vec<&'a str> {
-        match self.get("type") {
-            Some(Value::String(name)) => vec![name],
-            Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
+        match (self.at, self.get("type")) {
+            // A type where its schema should be: what is meant is plain.
+            (Value::String(name), _) | (_, Some(Value::String(name))) => vec![name],
+            (_, Some(Value::Array(names))) => names.iter().filter_map(Value::as_str).collect(),
             _ => Vec::new(),
         }
     }

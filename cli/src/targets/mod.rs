@@ -1,16 +1,18 @@
 //! From what the user calls a target to what the client connects to.
 
+mod elsewhere;
 mod node;
 mod package;
 mod program;
 mod python;
 
+pub(crate) use elsewhere::{Elsewhere, is_loopback, own_url};
 pub(crate) use program::command_of;
 pub(crate) use python::SERVE;
 
 use std::path::{Path, PathBuf};
 
-use tricorn::client::{Stderr, Target};
+use tricorn::client::{Servers, Stderr, Target};
 
 use crate::arguments::Connection;
 use crate::commands::{places, target_of};
@@ -134,6 +136,13 @@ fn command(connection: &Connection) -> Outcome<Found> {
         return Err(Failure::misuse("after -- a program is expected, got an empty word"));
     }
     let is_path = program.contains('/') || (cfg!(windows) && program.contains('\\'));
+    if is_path && !cfg!(windows) {
+        let about = std::fs::metadata(program).ok();
+        if about.is_some_and(|about| about.is_file() && !program::is_executable(Path::new(program), &about)) {
+            let hint = "chmod +x makes it so; or give the program that runs it before it";
+            return Err(Failure::new(UNREACHABLE, format!("{program:?} is not executable: {hint}")));
+        }
+    }
     let is_found = if is_path { Path::new(program).exists() } else { program::in_path(program).is_some() };
     // With another PATH it may be there.
     let is_known = connection.env.iter().all(|(name, _)| name != "PATH");
@@ -220,9 +229,7 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
         }
         let reach = match Target::from_file(path, name) {
             Ok(target) => Reach::One(target),
-            Err(error) if name.is_none() && error.message().contains("say which server is meant") => {
-                Reach::Many(PathBuf::from(path))
-            }
+            Err(error) if name.is_none() && error.message().contains("say which server is meant") => group(path)?,
             Err(error) => return Err(Failure::misuse(error.message())),
         };
         return Ok(Found { name: text.to_owned(), reach, kind: Kind::Configuration });
@@ -254,6 +261,15 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
         }
     };
     Ok(Found { name: text.to_owned(), reach: Reach::One(target), kind: Kind::File })
+}
+
+/// All servers of a configuration file.
+fn group(path: &str) -> Outcome<Reach> {
+    let servers = Servers::from_file(path).map_err(|error| Failure::misuse(error.message()))?;
+    if servers.is_empty() {
+        return Err(Failure::misuse(format!("{path}: there is no server in it, or none that is switched on")));
+    }
+    Ok(Reach::Many(PathBuf::from(path)))
 }
 
 /// A server at a URL: the URL itself, or what a configuration has by a name.

@@ -142,6 +142,14 @@ def shorten(kind, error, trace):
     while trace is not None and trace.tb_frame.f_code.co_filename in ("<string>", ast.__file__):
         trace = trace.tb_next
     sys.__excepthook__(kind, error.with_traceback(trace), trace)
+    if issubclass(kind, ImportError) and "no known parent package" in str(error):
+        folder, name = os.path.split(os.path.abspath(PATH))
+        parts = [os.path.splitext(name)[0]]
+        while not parts[1:] or os.path.isfile(os.path.join(folder, "__init__.py")):
+            folder, name = os.path.split(folder)
+            parts.insert(0, name)
+        line = f"-- {os.path.basename(sys.executable)} -m {'.'.join(parts)}"
+        sys.stderr.write(f"{os.path.basename(PATH)}: it is a part of a package; in {folder} run it as one: {line}\n")
 
 
 sys.excepthook = shorten

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::http::Http;
 use crate::place::{command, everything, python, root};
+use crate::running::Running;
 
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
@@ -28,7 +29,7 @@ struct Case {
     stdin: String,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     env: BTreeMap<String, String>,
-    /// `python` or `node`: the case is left out where there is none.
+    /// `python`, `node` or `sh`: the case is left out where there is none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     needs: String,
     #[serde(default)]
@@ -91,7 +92,8 @@ fn run(case: &mut Case, url: &str, protected: &str) -> Vec<String> {
     for (name, text) in &case.files {
         let path = dir.path().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(path, text.replace("{everything}", &everything())).unwrap();
+        let text = text.replace("{everything}", &everything()).replace("{python}", &python().unwrap_or_default());
+        std::fs::write(path, text).unwrap();
     }
     let masks = Masks::new(dir.path(), url, protected);
     let filled = |text: &str| {
@@ -118,12 +120,12 @@ fn run(case: &mut Case, url: &str, protected: &str) -> Vec<String> {
     }
     program.envs(case.env.iter().map(|(name, value)| (name, filled(value))));
     program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = program.spawn().unwrap();
+    let mut child = Running::start(&mut program);
     let mut input = child.stdin.take().unwrap();
     // A command that has ended reads nothing.
     let _ = input.write_all(filled(&case.stdin).as_bytes());
     drop(input);
-    let output = child.wait_with_output().unwrap();
+    let output = child.output();
     let (status, stdout) = (output.status.code().unwrap_or(-1), masks.masked(&output.stdout));
     let stderr = masks.masked(&output.stderr);
     let mut wrong = Vec::new();
@@ -150,6 +152,7 @@ fn has(needed: &str) -> bool {
     match needed {
         "" => true,
         "python" => python().is_some(),
+        "sh" => cfg!(unix),
         other => {
             Command::new(other).arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success())
         }

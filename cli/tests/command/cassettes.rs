@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::http::Http;
 use crate::place::{command, everything, root};
+use crate::running::Running;
 
 fn run(folder: &Path, args: &[&str]) -> Output {
     let words = command();
@@ -98,12 +99,13 @@ fn a_served_target_is_recorded_and_a_cassette_is_served() {
         let words = command();
         let mut program = Command::new(&words[0]);
         program.args(&words[1..]).args(args).current_dir(folder.path());
-        let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = Running::start(&mut program);
         let mut input = child.stdin.take().unwrap();
         let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
         writeln!(input, "{hello}\n{ready}\n{call}").unwrap();
         drop(input);
-        said(&child.wait_with_output().unwrap())
+        said(&child.output())
     };
     let (status, answers, _) =
         served(&["record", "-o", "a.jsonl", "--revision", "2025-11-25", "--", &everything, "--stdio"]);

@@ -5,6 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use crate::http::Http;
 use crate::place::{command, everything};
+use crate::running::Running;
 
 fn made(args: &[&str]) -> Command {
     let words = command();
@@ -39,7 +40,7 @@ fn a_task_is_started_followed_and_cancelled() {
 /// Listens until one change has come, which `change` causes.
 fn heard(url: &str, change: impl FnOnce()) -> String {
     let args = ["listen", url, "--uri", "test://watched-resource", "--count", "1"];
-    let mut listening = made(&args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut listening = Running::start(made(&args).stdout(Stdio::piped()).stderr(Stdio::piped()));
     let mut lines = BufReader::new(listening.stderr.take().unwrap()).lines();
     assert!(lines.any(|line| line.unwrap().starts_with("listening to")));
     change();

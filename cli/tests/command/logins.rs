@@ -3,13 +3,14 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
 use crate::http::Http;
 use crate::place::{command, provider};
+use crate::running::Running;
 #[cfg(unix)]
 use crate::terminal::Terminal;
 
@@ -59,8 +60,8 @@ impl Stage {
         said(self.made(args).output().unwrap())
     }
 
-    fn begin(&self, args: &[&str]) -> (Child, String, impl Iterator<Item = String> + use<>) {
-        let mut child = self.made(args).spawn().unwrap();
+    fn begin(&self, args: &[&str]) -> (Running, String, impl Iterator<Item = String> + use<>) {
+        let mut child = Running::start(&mut self.made(args));
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap);
         let address = lines.find(|line| line.starts_with("http://")).expect("the address of the login page");
         (child, address, lines)
@@ -71,7 +72,7 @@ impl Stage {
         let end = self.control(&json!({"follow": {"url": address, "user": "ada", "denies": denies}}));
         assert_eq!(end["status"], 200, "{end}");
         let errors: Vec<_> = lines.collect();
-        let (status, stdout, _) = said(child.wait_with_output().unwrap());
+        let (status, stdout, _) = said(child.output());
         (status, stdout, errors.join("\n"))
     }
 

@@ -16,4 +16,5 @@ mod logins;
 mod place;
 mod projects;
 mod reload;
+mod running;
 mod terminal;

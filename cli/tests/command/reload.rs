@@ -10,6 +10,7 @@ use serde_json::json;
 use tricorn::client::{Client, ClientOptions, Target};
 
 use crate::place::{command, python};
+use crate::running::Running;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -42,26 +43,103 @@ async fn sum(client: &Client) -> String {
     client.call_tool("add", json!({"a": 1, "b": 2})).await.unwrap().text()
 }
 
+/// Runs the server of a folder, and gives what it says and its URL.
+fn run(folder: &Path, python: &str) -> (Running, Receiver<String>, String) {
+    let words = command();
+    let mut program = Command::new(&words[0]);
+    program
+        .args(&words[1..])
+        .args(["run", "server.py", "--http", "127.0.0.1:0", "--reload"])
+        .current_dir(folder)
+        .env("VIRTUAL_ENV", Path::new(python).parent().unwrap().parent().unwrap())
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = Running::start(&mut program);
+    let (sender, lines) = channel();
+    let stderr = BufReader::new(child.stderr.take().unwrap());
+    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
+    let url = until(&lines, "ready ").trim_start_matches("ready ").to_owned();
+    (child, lines, url)
+}
+
+/// Hears of resources that have changed.
+#[derive(Clone)]
+struct Updates(std::sync::mpsc::Sender<()>);
+
+impl tricorn::client::Events for Updates {
+    fn notification(&self, method: &str, _params: Option<&tricorn::jsonrpc::RawJson>) {
+        if method == "notifications/resources/updated" {
+            let _ = self.0.send(());
+        }
+    }
+}
+
+#[test]
+fn subscriptions_wait_for_a_server_that_connects() {
+    let Some(python) = python() else { return eprintln!("left out: there is no Python (TRICORN_PYTHON)") };
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, start: &str| {
+        let code = format!(
+            "import os\nfrom tricorn import Server\n\n{start}\napp = Server('demo')\n\n\n@app.resource('note://one')\ndef one() -> str:\n    return '1'\n\n\n@app.tool\ndef {name}() -> str:\n    app.resource_updated('note://one')\n    return 'told'\n"
+        );
+        std::fs::write(folder.path().join("server.py"), code).unwrap();
+    };
+    write("first", "");
+    let (_child, lines, url) = run(folder.path(), &python);
+    let (sender, told) = channel();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let handlers = tricorn::client::Handlers::new().events(Updates(sender));
+        let target = Target::from_text(&url).unwrap();
+        let client = Client::connect_with(&target, &ClientOptions::new(), &handlers).await.unwrap();
+        client.subscribe("note://one").await.unwrap();
+        // The first start of it is that which looks, the second one that of the session.
+        write(
+            "second",
+            "open('starts', 'a').write('1')\nif os.path.getsize('starts') == 2:\n    raise SystemExit(3)\n",
+        );
+        until(&lines, "reloaded: ");
+        write("third", "");
+        until(&lines, "reloaded: ");
+        client.call_tool("third", json!({})).await.unwrap();
+        let end = Instant::now() + PATIENCE;
+        while told.try_recv().is_err() {
+            assert!(Instant::now() < end, "the subscription is gone");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        client.close().await;
+    });
+}
+
+#[test]
+fn a_server_that_writes_code_is_not_started_for_ever() {
+    let Some(python) = python() else { return eprintln!("left out: there is no Python (TRICORN_PYTHON)") };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("server.py");
+    // As code generators do (pallets/werkzeug 1333).
+    let server = |more: &str| {
+        format!(
+            "from tricorn import Server\n\nopen('made.py', 'w').write('x = 1')\nopen('starts', 'a').write('1')\napp = Server('demo')\n{more}"
+        )
+    };
+    std::fs::write(&file, server("")).unwrap();
+    let (_child, lines, _url) = run(folder.path(), &python);
+    std::fs::write(&file, server("# another\n")).unwrap();
+    until(&lines, "reloaded: ");
+    let starts = || std::fs::read(folder.path().join("starts")).unwrap().len();
+    std::thread::sleep(Duration::from_secs(1));
+    let settled = starts();
+    std::thread::sleep(Duration::from_secs(2));
+    assert!(settled <= 4 && starts() == settled, "{settled}, then {}", starts());
+}
+
 #[test]
 fn a_client_stays_connected_while_the_code_changes() {
     let Some(python) = python() else { return eprintln!("left out: there is no Python (TRICORN_PYTHON)") };
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("server.py");
     write(&file, "a + b", "");
-    let words = command();
-    let mut child = Command::new(&words[0])
-        .args(&words[1..])
-        .args(["run", "server.py", "--http", "127.0.0.1:0", "--reload"])
-        .current_dir(folder.path())
-        .env("VIRTUAL_ENV", Path::new(&python).parent().unwrap().parent().unwrap())
-        .stdin(Stdio::null())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let (sender, lines) = channel();
-    let stderr = BufReader::new(child.stderr.take().unwrap());
-    std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let url = until(&lines, "ready ").trim_start_matches("ready ").to_owned();
+    let (mut child, lines, url) = run(folder.path(), &python);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let client = Client::connect(&Target::from_text(&url).unwrap(), &ClientOptions::new()).await.unwrap();

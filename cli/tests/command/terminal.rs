@@ -27,6 +27,12 @@ fn cells(count: u16) -> std::num::NonZero<u16> {
     std::num::NonZero::new(count).unwrap()
 }
 
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
 impl Terminal {
     /// Starts it with the fixture server.
     fn start(columns: u16, env: &[(&str, &str)], args: &[&str]) -> Self {

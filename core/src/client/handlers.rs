@@ -182,6 +182,13 @@ impl Handlers {
         &self.middleware
     }
 
+    /// The capabilities of what was set here, without those of options.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn declared(&self) -> &Map<String, Value> {
+        &self.capabilities
+    }
+
     /// The capabilities that these need, with those that were given besides.
     pub(crate) fn capabilities(
         &self,

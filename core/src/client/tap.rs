@@ -14,6 +14,10 @@ pub trait Tap: Send + Sync + 'static {
     /// A message as it was sent, or came: the bytes of a line, a body, the data of an event. What comes may be no message.
     /// `on` is the stream: `stdio`, `memory`, or the kind and number of an HTTP exchange, `post:3`, `get:4`.
     fn frame(&self, by_client: bool, on: &str, frame: &Bytes);
+    /// Sees in its place what passes between a group of clients and its server of this name. `None`: it sees that as well.
+    fn of_server(&self, _name: &str) -> Option<Arc<dyn Tap>> {
+        None
+    }
     /// An HTTP exchange was answered with this status.
     fn status(&self, _on: &str, _status: u16) {}
     /// An access token that the next exchanges are sent with: what is shown or kept should be without it.
@@ -36,6 +40,13 @@ impl ClientOptions {
     pub fn tap(mut self, tap: impl Tap) -> Self {
         self.tap = Tapped(Some(Arc::new(tap)));
         self
+    }
+
+    /// The tap of one server of a group, where it has one of its own.
+    pub(crate) fn tap_of_server(&mut self, name: &str) {
+        if let Some(own) = self.tap.0.as_ref().and_then(|tap| tap.of_server(name)) {
+            self.tap = Tapped(Some(own));
+        }
     }
 
     /// The tap that there is.

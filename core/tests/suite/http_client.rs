@@ -32,6 +32,19 @@ async fn connect_as(server: &Server, options: &ClientOptions) -> Result<Client, 
     within("connecting", Client::connect(&target, options)).await
 }
 
+/// The streams on which messages with a result came.
+#[derive(Clone, Default)]
+struct Streams(Arc<Mutex<Vec<String>>>);
+
+impl tricorn::client::Tap for Streams {
+    fn frame(&self, by_client: bool, on: &str, frame: &bytes::Bytes) {
+        let message: Value = serde_json::from_slice(frame).unwrap_or_default();
+        if !by_client && message.get("result").is_some() {
+            self.0.lock().unwrap().push(on.to_owned());
+        }
+    }
+}
+
 fn tools(names: &[&str]) -> Value {
     let tools: Vec<_> = names.iter().map(|name| json!({"name": name, "inputSchema": {"type": "object"}})).collect();
     json!({"tools": tools, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"})
@@ -242,8 +255,11 @@ async fn a_legacy_stream_that_breaks_off_is_resumed() {
         _ => legacy(seen, "s").unwrap(),
     })
     .await;
-    let client = connect(&server).await.unwrap();
+    let streams = Streams::default();
+    let client = connect_as(&server, &ClientOptions::default().tap(streams.clone())).await.unwrap();
     assert_eq!(call(&client, "slow", json!({})).await.unwrap(), "at last");
+    let on = streams.0.lock().unwrap().pop();
+    assert!(on.as_deref().is_some_and(|on| on.starts_with("get:")), "{on:?}");
     let resumed = server.seen().into_iter().find(|s| s.header("last-event-id").is_some()).unwrap();
     assert_eq!(resumed.header("mcp-session-id"), Some("s"));
     assert_eq!(resumed.header("accept"), Some("text/event-stream"));

@@ -17,7 +17,7 @@ use super::{Plan, auth, calls, life, lists, schemas, unreachable};
 use crate::failure::{Failure, LOGIN, Outcome};
 use crate::logins;
 use crate::output::one_line;
-use crate::targets::without_secrets;
+use crate::targets::{self, without_secrets};
 
 /// The wait for an answer to the first question of newer clients: theirs.
 const PROBE: Duration = Duration::from_secs(5);
@@ -128,23 +128,11 @@ async fn session_of(server: &Server, plan: &Plan) -> Option<String> {
     reached(&site, &server.program).await?.header("mcp-session-id").map(str::to_owned)
 }
 
-/// True for a URL of this machine.
-pub(super) fn is_loopback(url: &str) -> bool {
-    let after = url.split_once("://").map_or("", |(_, after)| after);
-    let authority = after.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit('@').next().unwrap_or_default();
-    let host = match host.strip_prefix('[') {
-        Some(address) => address.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 /// Examines what is at a URL.
 pub(super) async fn examine(url: &str, program: Option<&Program>, plan: &Plan, report: &Report) -> Outcome<()> {
     let exchanges = exchanges(url, plan)?;
-    let mut site = Site { exchanges: &exchanges, token: None, is_modern: !plan.legacy, is_loopback: is_loopback(url) };
+    let mut site =
+        Site { exchanges: &exchanges, token: None, is_modern: !plan.legacy, is_loopback: targets::is_loopback(url) };
     // Without a token, even if there is one: what a stranger is told is examined, too.
     let first = match program {
         Some(program) => match reached(&site, program).await {

@@ -240,32 +240,11 @@ impl Said {
     fn look(&self, line: &str) {
         let mut known = self.url.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() {
-            *known = own_url(line);
+            *known = crate::targets::own_url(line);
         }
         drop(known);
         self.told.notify_one();
     }
-}
-
-/// The first URL of this machine in a line. Banners name others, too: of a manual, of a service.
-fn own_url(line: &str) -> Option<String> {
-    let end = |c: char| c.is_whitespace() || c.is_control() || "\"'`<>)},;".contains(c);
-    let mut rest = line;
-    while let Some(at) = rest.find("http") {
-        let url = rest[at..].split(end).next().unwrap_or_default().trim_end_matches('.');
-        rest = &rest[at + 4..];
-        let Some(after) = url.strip_prefix("http://").or_else(|| url.strip_prefix("https://")) else { continue };
-        // A bracket ends it, but for those of an address.
-        let closes = if after.starts_with('[') { after.find(']').map_or(0, |at| at + 1) } else { 0 };
-        let length = after[closes..].find(']').map_or(url.len(), |at| url.len() - after.len() + closes + at);
-        let url = &url[..length];
-        // A server on all addresses is reached by this one.
-        let url = url.replacen("://0.0.0.0", "://127.0.0.1", 1).replacen("://[::]", "://[::1]", 1);
-        if super::over_http::is_loopback(&url) {
-            return Some(url);
-        }
-    }
-    None
 }
 
 /// The next line without its end; of one that is too long the beginning. `count` is told of all bytes that are read.
@@ -286,26 +265,6 @@ async fn next(reader: &mut (impl AsyncBufReadExt + Unpin), longest: usize, count
         count(used);
         if end.is_some() {
             return Some(if is_cut { Line::Cut(line) } else { Line::Whole(line) });
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::own_url;
-
-    #[test]
-    fn a_url_of_this_machine_is_found() {
-        for (line, url) in [
-            ("Docs: https://gofastmcp.com", None),
-            ("see https://a.example, http://localhost:1/mcp (http://127.0.0.1:2)", Some("http://localhost:1/mcp")),
-            ("Uvicorn running on http://0.0.0.0:8000 (Press CTRL+C to quit)", Some("http://127.0.0.1:8000")),
-            ("[http://[::1]:8/mcp]", Some("http://[::1]:8/mcp")),
-            ("ready \"http://127.0.0.1:3001/mcp\".", Some("http://127.0.0.1:3001/mcp")),
-            ("[listening on http://127.0.0.1:3001]", Some("http://127.0.0.1:3001")),
-            ("http https:// http://", None),
-        ] {
-            assert_eq!(own_url(line).as_deref(), url, "{line}");
         }
     }
 }

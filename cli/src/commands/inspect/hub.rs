@@ -26,7 +26,8 @@ pub(super) struct Record {
 
 pub(super) enum What {
     /// A message as it passed, or what stood in the place of one.
-    Message { by_client: bool, on: String, text: String },
+    /// `server`: between a group and its server of this name, whose ids are its own.
+    Message { by_client: bool, server: Option<Arc<str>>, on: String, text: String },
     /// A line of the server's standard error, a warning, an end.
     Event { name: &'static str, text: String },
 }
@@ -236,6 +237,8 @@ struct Shown<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    s: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     on: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<&'a str>,
@@ -249,9 +252,9 @@ fn written(number: u64, record: &Record, out: &mut String) {
     let outline: Option<Outline<'_>>;
     match &record.what {
         What::Event { name, text } => (shown.kind, shown.text) = (name, text),
-        What::Message { by_client, on, text } => {
+        What::Message { by_client, server, on, text } => {
             shown.from = Some(if *by_client { "client" } else { "server" });
-            (shown.on, shown.text) = (Some(on.as_str()), text);
+            (shown.s, shown.on, shown.text) = (server.as_deref(), Some(on.as_str()), text);
             outline = serde_json::from_str(text).ok();
             shown.kind = match &outline {
                 Some(Outline { method: Some(_), id: Some(_), .. }) => "request",
@@ -319,7 +322,7 @@ mod tests {
             ("hello", "unreadable"),
         ] {
             out.clear();
-            let what = What::Message { by_client: true, on: "stdio".to_owned(), text: text.to_owned() };
+            let what = What::Message { by_client: true, server: None, on: "stdio".to_owned(), text: text.to_owned() };
             written(7, &Record { time: 1.0, connection: 1, what }, &mut out);
             assert!(out.contains(&format!("\"kind\":\"{kind}\"")), "{out}");
         }

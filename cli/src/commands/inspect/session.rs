@@ -24,7 +24,7 @@ use crate::bridge::Bridge;
 use crate::failure::Failure;
 use crate::logins::with_login;
 use crate::output::Screen;
-use crate::targets::{Found, Reach};
+use crate::targets::{Elsewhere, Found, Reach};
 
 /// Calls at once, and the longest name of one.
 const CALLS: usize = 200;
@@ -164,9 +164,10 @@ impl Session {
     }
 
     async fn connect(self: &Arc<Self>, connection: u64) -> Result<(Client, Option<Bridge>), String> {
-        let heard = Heard { session: Arc::downgrade(self), connection };
+        let elsewhere = Arc::<Elsewhere>::default();
+        let heard = Heard { session: Arc::downgrade(self), connection, elsewhere: elsewhere.clone() };
         let handlers = self.questions.handlers(&self.roots, &Handle::current()).events(heard);
-        let options = self.options.clone().tap(Passing { hub: self.hub.clone(), connection });
+        let options = self.options.clone().tap(Passing { hub: self.hub.clone(), connection, server: None });
         let failed = |error: &Error| {
             let address = match &self.found.reach {
                 Reach::One(tricorn::client::Target::Url { url, .. }) => url.clone(),
@@ -178,11 +179,15 @@ impl Session {
         match &self.found.reach {
             Reach::One(target) => {
                 let options = with_login(options, target, &self.screen).await;
-                let client = Client::connect_with(target, &options, &handlers).await;
-                client.map(|client| (client, None)).map_err(|error| failed(&error))
+                tokio::select! {
+                    client = Client::connect_with(target, &options, &handlers) => {
+                        client.map(|client| (client, None)).map_err(|error| failed(&error))
+                    }
+                    failure = elsewhere.serves(&self.found) => Err(failure.message),
+                }
             }
             Reach::Many(_) => {
-                let bridge = Bridge::new(self.found.clone(), options.clone(), &self.screen, 1).await;
+                let bridge = Bridge::for_client(self.found.clone(), options.clone(), &self.screen, &handlers).await;
                 let bridge = bridge.map_err(|failure| failure.message)?;
                 let client = Client::in_memory_with(&bridge.server, &options, &handlers).await;
                 client.map(|client| (client, Some(bridge))).map_err(|error| failed(&error))
@@ -480,12 +485,19 @@ impl Ask {
 struct Passing {
     hub: Arc<Hub>,
     connection: u64,
+    /// One of a group.
+    server: Option<Arc<str>>,
 }
 
 impl Tap for Passing {
     fn frame(&self, by_client: bool, on: &str, frame: &Bytes) {
         let text = String::from_utf8_lossy(frame).into_owned();
-        self.hub.record(self.connection, What::Message { by_client, on: on.to_owned(), text });
+        let (server, on) = (self.server.clone(), on.to_owned());
+        self.hub.record(self.connection, What::Message { by_client, server, on, text });
+    }
+
+    fn of_server(&self, name: &str) -> Option<Arc<dyn Tap>> {
+        Some(Arc::new(Self { hub: self.hub.clone(), connection: self.connection, server: Some(name.into()) }))
     }
 
     fn status(&self, on: &str, status: u16) {
@@ -499,6 +511,7 @@ impl Tap for Passing {
 struct Heard {
     session: Weak<Session>,
     connection: u64,
+    elsewhere: Arc<Elsewhere>,
 }
 
 impl Heard {
@@ -511,10 +524,12 @@ impl Heard {
 
 impl Events for Heard {
     fn stderr(&self, line: &str) {
+        self.elsewhere.look(line);
         self.with(|session| session.event(self.connection, "stderr", line));
     }
 
     fn warning(&self, message: &str) {
+        self.elsewhere.look(message);
         self.with(|session| session.event(self.connection, "warning", message));
     }
 

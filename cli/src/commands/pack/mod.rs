@@ -74,6 +74,13 @@ pub(super) fn pack(pack: &Pack, launcher: &Launcher, screen: &Screen) -> Outcome
     if let Some(output) = pack.output.as_ref().filter(|path| path.extension().is_none_or(|ending| ending != "mcpb")) {
         return Err(Failure::misuse(format!("-o {}: a bundle has the ending .mcpb", output.display())));
     }
+    for (option, place) in [("-o", &pack.output), ("--server-json", &pack.server_json)] {
+        let folder = place.as_deref().and_then(std::path::Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+        if let (Some(place), Some(folder)) = (place, folder.filter(|folder| !folder.is_dir())) {
+            let why = format!("there is no folder {}", folder.display());
+            return Err(Failure::misuse(format!("{option} {}: {why}", place.display())));
+        }
+    }
     if let Some(place) = pack.server_json.as_ref().filter(|place| place.exists() && !files::is_entry(place)) {
         let why = "it is there, and is no entry of the registry: name another file";
         return Err(Failure::misuse(format!("--server-json {}: {why}", place.display())));

@@ -18,6 +18,9 @@ pub(super) fn run(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8
     if run.reload {
         return reload::serve(run, launcher, screen);
     }
+    if let Some(address) = run.http.as_deref().filter(|address| !address.starts_with("unix:")) {
+        serve::check(address)?;
+    }
     let way = run.http.clone().map_or(Way::Streams, Way::Http);
     let found = targets::find(&run.target, &run.connection, &way, launcher, screen)?;
     if run.connection.record.is_some() {

@@ -1,6 +1,7 @@
 //! A server that is started anew when its code changes, behind a bridge that keeps its clients.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
+use std::hash::{BuildHasher as _, RandomState};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -122,7 +123,14 @@ struct Code {
     ignored: Gitignore,
     watcher: RecommendedWatcher,
     changes: mpsc::Receiver<PathBuf>,
-    folders: usize,
+    /// Those that are watched.
+    folders: BTreeSet<PathBuf>,
+    /// Contents of files that have changed, as hashes: a server that writes some of its code anew as it was would be
+    /// started for ever.
+    contents: HashMap<PathBuf, u64>,
+    hasher: RandomState,
+    /// Folders that are watched, at most.
+    most: usize,
 }
 
 impl Code {
@@ -143,7 +151,16 @@ impl Code {
             drop(rules.add_line(None, rule));
         }
         let ignored = rules.build().unwrap_or_else(|_| Gitignore::empty());
-        let mut code = Self { root: root.to_owned(), ignored, watcher: watcher.map_err(failed)?, changes, folders: 0 };
+        let mut code = Self {
+            root: root.to_owned(),
+            ignored,
+            watcher: watcher.map_err(failed)?,
+            changes,
+            folders: BTreeSet::new(),
+            contents: HashMap::new(),
+            hasher: RandomState::new(),
+            most: FOLDERS,
+        };
         code.add(root).map_err(failed)?;
         Ok(code)
     }
@@ -159,33 +176,62 @@ impl Code {
         let folders =
             walk.build().filter_map(Result::ok).filter(|entry| entry.file_type().is_some_and(|kind| kind.is_dir()));
         for entry in folders {
-            if self.folders >= FOLDERS {
+            if self.folders.len() >= self.most {
+                self.forget_gone();
+            }
+            if self.folders.len() >= self.most && !self.folders.contains(entry.path()) {
                 let why = format!("there are more than {FOLDERS} folders in it: start it in the folder of the server");
                 return Err(notify::Error::generic(&why));
             }
-            self.watcher.watch(entry.path(), RecursiveMode::NonRecursive)?;
-            self.folders += 1;
+            match self.watcher.watch(entry.path(), RecursiveMode::NonRecursive) {
+                // It has gone meanwhile.
+                Err(_) if !entry.path().is_dir() => continue,
+                watched => watched?,
+            }
+            self.folders.insert(entry.into_path());
         }
         Ok(())
     }
 
+    /// Takes folders that are not there any more off the count; the system has forgotten them by itself.
+    fn forget_gone(&mut self) {
+        let gone: Vec<_> = self.folders.iter().filter(|folder| !folder.is_dir()).cloned().collect();
+        for folder in gone {
+            // Where it has not: an error says that it had.
+            let _ = self.watcher.unwatch(&folder);
+            self.folders.remove(&folder);
+        }
+    }
+
     /// Waits until files with code have changed, and then until no more do.
     async fn changed(&mut self) -> BTreeSet<PathBuf> {
-        let mut changed = BTreeSet::new();
-        while changed.is_empty() {
+        loop {
+            let mut changed = self.written().await;
+            // Only now is what was written whole.
+            changed.retain(|path| self.is_another(path));
+            if !changed.is_empty() {
+                return changed;
+            }
+        }
+    }
+
+    /// Waits until files with code were written, and then until no more are.
+    async fn written(&mut self) -> BTreeSet<PathBuf> {
+        let mut written = BTreeSet::new();
+        while written.is_empty() {
             match self.changes.recv().await {
-                Some(path) => self.take(path, &mut changed),
+                Some(path) => self.take(path, &mut written),
                 None => std::future::pending().await,
             }
         }
         let until = tokio::time::Instant::now() + PATIENCE;
         while let Ok(Some(path)) = timeout(QUIET, self.changes.recv()).await {
-            self.take(path, &mut changed);
+            self.take(path, &mut written);
             if tokio::time::Instant::now() >= until {
                 break;
             }
         }
-        changed
+        written
     }
 
     fn take(&mut self, path: PathBuf, changed: &mut BTreeSet<PathBuf>) {
@@ -203,9 +249,49 @@ impl Code {
             changed.insert(path);
         }
     }
+
+    /// Says whether a file has another content than when it was looked at last.
+    fn is_another(&mut self, path: &Path) -> bool {
+        if self.contents.len() >= FOLDERS {
+            self.contents.clear();
+        }
+        let content = std::fs::read(path).map_or(0, |bytes| self.hasher.hash_one(bytes));
+        self.contents.insert(path.to_owned(), content) != Some(content)
+    }
 }
 
 fn is_code(path: &Path) -> bool {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     CODE.contains(&ending.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_that_have_gone_make_room() {
+        let root = tempfile::tempdir().expect("a folder");
+        let folder = |name: &str| root.path().join(name);
+        std::fs::create_dir(folder("first")).expect("made");
+        let mut code = Code::watch(root.path()).map_err(|failure| failure.message).expect("watched");
+        code.most = 2;
+        std::fs::create_dir(folder("second")).expect("made");
+        assert!(code.add(&folder("second")).is_err());
+        std::fs::remove_dir(folder("first")).expect("removed");
+        assert!(code.add(&folder("second")).is_ok());
+        assert_eq!(code.folders.len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_file_that_is_written_as_it_was_is_no_change() {
+        let root = tempfile::tempdir().expect("a folder");
+        let file = root.path().join("made.py");
+        let mut code = Code::watch(root.path()).map_err(|failure| failure.message).expect("watched");
+        for (content, is_change) in [("x = 1", true), ("x = 1", false), ("x = 2", true)] {
+            std::fs::write(&file, content).expect("written");
+            let changed = timeout(Duration::from_secs(1), code.changed()).await;
+            assert_eq!(changed.is_ok(), is_change, "{content}");
+        }
+    }
 }

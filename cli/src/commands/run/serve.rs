@@ -29,9 +29,17 @@ pub(crate) fn serve(
         if let Reach::One(target) = &found.reach {
             options = with_login(options, target, screen).await;
         }
-        let bridge = Bridge::new(found, options, screen, sessions).await?;
+        // Programs of a group start once, then, for the one client that there is.
+        let waits = address.is_none() && matches!(found.reach, Reach::Many(_));
+        let bridge = match waits {
+            true => Bridge::waiting(found, options, screen),
+            false => Bridge::new(found, options, screen, sessions).await?,
+        };
         let mut ending = Ending::new();
-        let status = serve_bridge(&bridge.server, address, sessions, &mut ending, screen).await;
+        let status = tokio::select! {
+            status = serve_bridge(&bridge.server, address, sessions, &mut ending, screen) => status,
+            failure = bridge.failed(), if waits => Err(failure),
+        };
         close(&bridge, &mut ending).await;
         status
     });
@@ -87,6 +95,15 @@ pub(super) fn address(given: &str) -> Outcome<(String, u16)> {
     let host = if host.is_empty() { "127.0.0.1" } else { host.trim_matches(['[', ']']) };
     let port = port.parse().map_err(|_| Failure::misuse(format!("--http {given}: expected HOST:PORT")))?;
     Ok((host.to_owned(), port))
+}
+
+/// Says that an address cannot be had, before a program that is going to serve there says it at length.
+pub(super) fn check(given: &str) -> Outcome<()> {
+    let (host, port) = address(given)?;
+    match std::net::TcpListener::bind((host.as_str(), port)) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Failure::new(UNREACHABLE, format!("--http {given}: cannot listen there: {error}"))),
+    }
 }
 
 /// Signals that end the bridge.

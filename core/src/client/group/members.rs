@@ -176,11 +176,13 @@ impl Attempt {
         let heard = handlers.heard().clone();
         let handlers = handlers.events(Watching { watch: self.watch.clone(), heard: heard.clone() });
         let (within, begun) = (group.options.connect_within()?, Instant::now());
-        let client = way.connect(group.options.client.clone(), handlers, within).await?;
+        let mut options = group.options.client.clone();
+        options.tap_of_server(&self.name);
+        let client = way.connect(options, handlers, within).await?;
         let level = *lock(&group.log_level);
         if let Some(level) = level
             && client.capabilities().has("logging")
-            && let Err(error) = client.set_log_level_with(level, &options(&client, within, begun)).await
+            && let Err(error) = client.set_log_level_with(level, &left(&client, within, begun)).await
         {
             heard.warning(&format!("server {:?}: its log level could not be set: {error}", self.name));
         }
@@ -224,7 +226,7 @@ impl Drop for Attempt {
 }
 
 /// Returns the options of a request within the time that is left to connect.
-fn options(client: &Client, within: Duration, begun: Instant) -> CallOptions {
+fn left(client: &Client, within: Duration, begun: Instant) -> CallOptions {
     if within.is_zero() {
         return CallOptions::new();
     }

@@ -44,6 +44,12 @@ impl Servers {
         Self::default()
     }
 
+    /// Says whether there is no server.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// One server more.
     #[must_use]
     pub fn server(mut self, name: impl Into<String>, server: impl Connect) -> Self {

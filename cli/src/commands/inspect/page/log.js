@@ -32,7 +32,12 @@ function isFailure(record) {
 }
 
 function key(record, from) {
-  return `${record.c} ${from} ${record.id}`;
+  return JSON.stringify([record.c, record.s ?? null, from, record.id]);
+}
+
+/** The stream of a record, with the server of a group. */
+function stream(record) {
+  return record.s ? `${record.s}: ${record.on}` : record.on;
 }
 
 /** Subject of a record, on one line. */
@@ -98,7 +103,7 @@ function row(record) {
     h(
       "span",
       { class: "meta" },
-      [record.on, size(record.text.length), taken]
+      [stream(record), size(record.text.length), taken]
         .filter(Boolean)
         .map((text) => h("span", null, line(text, 30)))
         .flatMap((one, at) => (at ? [" ", one] : [one])),
@@ -126,7 +131,7 @@ function row(record) {
         h(
           "p",
           { class: "facts" },
-          `${whose} at ${(record.t / 1000).toFixed(3)} s, connection ${record.c}${record.on ? `, ${record.on}` : ""}`,
+          `${whose} at ${(record.t / 1000).toFixed(3)} s, connection ${record.c}${record.on ? `, ${stream(record)}` : ""}`,
           record.request ? `; ${taken} after its request` : null,
           " ",
           copy(record.text),
@@ -160,7 +165,7 @@ function matches(record) {
   const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
   if (!words.length) return true;
   const text =
-    `${record.method ?? ""} ${record.request?.method ?? ""} ${record.kind} ${record.on ?? ""} ${record.text}`.toLowerCase();
+    `${record.method ?? ""} ${record.request?.method ?? ""} ${record.kind} ${stream(record) ?? ""} ${record.text}`.toLowerCase();
   return words.every((word) => text.includes(word));
 }
 

@@ -279,12 +279,12 @@ async fn attempt(shared: &Arc<Shared>, post: &Post, on: OnMessage<'_>) -> Result
 /// The answer as a stream; a legacy one that breaks off is taken up again where the server says that it can be.
 async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessage<'_>) -> Result<(), Fault> {
     let (mut bad, on_stream) = (None, answer.on.clone());
-    let read = |data: &Bytes| {
-        shared.came(on_stream.as_deref(), data);
+    let read = |on_stream: Option<&str>, data: &Bytes| {
+        shared.came(on_stream, data);
         budget::worked(data.len());
         jsonrpc::decode_leniently(data, &shared.limits)
     };
-    let mut on = |data: Bytes| match read(&data) {
+    let mut on = |on_stream: Option<&str>, data: Bytes| match read(on_stream, &data) {
         Ok(decoded) => on(addressed(post, decoded)),
         Err(mut error) => {
             // One bad event is not the end, unless it was meant to be the answer.
@@ -295,7 +295,8 @@ async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessa
         }
     };
     let (mut cursor, token) = (Cursor::default(), answer.shown.as_ref().map(|shown| shown.number));
-    let ended = stream::read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await;
+    let mut first = |data| on(on_stream.as_deref(), data);
+    let ended = stream::read(answer, shared.limits.max_message_bytes, &mut cursor, &mut first).await;
     let outcome = match ended {
         End::Satisfied => Ok(()),
         End::Over { why: Some(why), .. } if why.kind() == ErrorKind::PeerMisbehaved => Err(why.into()),

@@ -294,7 +294,7 @@ fn has_stayed(lasted: Duration, renewed: bool) -> bool {
     lasted >= if renewed { OF_A_TOKEN } else { LASTING }
 }
 
-/// Takes up an answer's stream until the answer is there.
+/// Takes up an answer's stream until the answer is there. `on` gets the name of the stream, too: each attempt has another.
 ///
 /// # Errors
 /// The reason why the rest could not be had.
@@ -303,7 +303,7 @@ pub(super) async fn resume(
     revision: Revision,
     session: Option<&HeaderValue>,
     mut cursor: Cursor,
-    on: &mut (dyn FnMut(Bytes) -> bool + Send),
+    on: &mut (dyn FnMut(Option<&str>, Bytes) -> bool + Send),
 ) -> Result<(), Fault> {
     let (mut futile, mut silent) = (0, 0_u32);
     loop {
@@ -313,7 +313,9 @@ pub(super) async fn resume(
         cursor.resumed += 1;
         let why = match open(shared, Some(revision), session, &cursor, false).await {
             Ok(answer) if answer.head.status == StatusCode::OK && answer.head.media() == Media::Stream => {
-                match read(answer, shared.limits.max_message_bytes, &mut cursor, on).await {
+                let on_stream = answer.on.clone();
+                let mut on = |data| on(on_stream.as_deref(), data);
+                match read(answer, shared.limits.max_message_bytes, &mut cursor, &mut on).await {
                     End::Satisfied => return Ok(()),
                     End::Over { why: Some(why), .. } if why.kind() == ErrorKind::PeerMisbehaved => {
                         return Err(why.into());
