@@ -51,6 +51,8 @@ pub(crate) struct Node {
     outbox: Arc<Outbox>,
     ready: Arc<[Signal; 3]>,
     mailboxes: Mailboxes,
+    /// Held while clients here are told of a change, and its place is noted.
+    telling: Arc<Mutex<()>>,
 }
 
 impl Node {
@@ -108,6 +110,12 @@ impl Node {
         }
     }
 
+    /// Clients here are told of no change for as long as this is held.
+    #[cfg(feature = "http")]
+    pub(crate) fn turn(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Returns the place in the log of changes up to which clients here have been told.
     #[cfg(feature = "http")]
     pub(crate) fn place(&self) -> u64 {
@@ -117,6 +125,7 @@ impl Node {
     fn begin(server: &Server, store: &Arc<Redis>) -> Result<Self> {
         let id = random::new_id()?;
         let (number, place, mailboxes) = (Arc::new(Number::default()), Arc::default(), Mailboxes::default());
+        let telling = Arc::default();
         let (outbox, over, ready) = (server.shared.outbox.clone(), Arc::new(Signal::default()), Arc::default());
         outbox.open(true);
         // Not on a runtime of the program, which may stand still, or end.
@@ -124,12 +133,19 @@ impl Node {
         let shared = Arc::downgrade(&server.shared);
         let keys = runtime.spawn(keep_keys(store.clone(), shared.clone(), Arc::clone(&ready)));
         let follower = store.follow(id.clone(), number.clone(), Arc::clone(&place));
-        let hears = runtime.spawn(hear(follower, shared, Arc::clone(&ready), mailboxes.clone()));
+        let hears = runtime.spawn(hear(
+            follower,
+            shared.clone(),
+            Arc::clone(&ready),
+            mailboxes.clone(),
+            (Arc::clone(&place), Arc::clone(&telling)),
+        ));
         let beats = runtime.spawn(keep_number(store.clone(), id.clone(), number.clone(), Arc::clone(&ready)));
-        let publishes = runtime.spawn(publish(store.clone(), id.clone(), outbox.clone(), over.clone()));
+        let publishes =
+            runtime.spawn(publish(store.clone(), id.clone(), outbox.clone(), over.clone(), shared, Arc::clone(&ready)));
         let publishes = Mutex::new(Some(publishes));
         let (tasks, store) = ([keys, hears, beats], store.clone());
-        Ok(Self { store, id, number, place, tasks, publishes, over, outbox, ready, mailboxes })
+        Ok(Self { store, id, number, place, tasks, publishes, over, outbox, ready, mailboxes, telling })
     }
 
     /// One use of the server ends. With the last one the changes that wait are told, if the store takes them now.
@@ -201,7 +217,13 @@ async fn keep_number(store: Arc<Redis>, id: Arc<str>, number: Arc<Number>, ready
 }
 
 /// Tells the clients of this process what has changed in others.
-async fn hear(mut follower: Follower, shared: Weak<ServerShared>, ready: Arc<[Signal; 3]>, mailboxes: Mailboxes) {
+async fn hear(
+    mut follower: Follower,
+    shared: Weak<ServerShared>,
+    ready: Arc<[Signal; 3]>,
+    mailboxes: Mailboxes,
+    (place, telling): (Arc<AtomicU64>, Arc<Mutex<()>>),
+) {
     // Its inbox is one of what it reads, from the first question on.
     ready[2].wait().await;
     let mut missed = false;
@@ -222,9 +244,17 @@ async fn hear(mut follower: Follower, shared: Weak<ServerShared>, ready: Arc<[Si
                 }
                 let all: Vec<_> = mailboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-                for news in news {
+                for (at, news) in news {
+                    let turn = telling.lock().unwrap_or_else(PoisonError::into_inner);
+                    if at > 0 {
+                        place.store(at, Ordering::Release);
+                    }
+                    if let Heard::Change(change) = &news {
+                        tell(&shared, change);
+                    }
+                    drop(turn);
                     match news {
-                        Heard::Change(change) => tell(&shared, &change),
+                        Heard::Nothing | Heard::Change(_) => {}
                         // What follows may depend on it.
                         Heard::Session(session) => {
                             for mailbox in &all {
@@ -262,14 +292,31 @@ fn tell(shared: &ServerShared, change: &Change) {
 }
 
 /// Tells other processes what has changed in this one.
-async fn publish(store: Arc<Redis>, id: Arc<str>, outbox: Arc<Outbox>, over: Arc<Signal>) {
+async fn publish(
+    store: Arc<Redis>,
+    id: Arc<str>,
+    outbox: Arc<Outbox>,
+    over: Arc<Signal>,
+    shared: Weak<ServerShared>,
+    ready: Arc<[Signal; 3]>,
+) {
+    over.unless(ready[1].wait()).await;
+    outbox.begin_loop();
     loop {
         let is_over = over.unless(outbox.wait()).await.is_none();
         let changes = outbox.take(AT_ONCE);
         if changes.is_empty() && is_over {
             return;
         }
-        if store.publish(&id, &changes).await.is_err() {
+        if store.publish(&id, &changes).await.is_ok() {
+            outbox.begin_loop();
+        } else {
+            // Clients here do not wait for the store.
+            let waiting = outbox.end_loop();
+            let untold = changes.iter().filter(|(_, loops)| *loops).map(|(change, _)| change);
+            if let Some(shared) = shared.upgrade() {
+                untold.chain(&waiting).for_each(|change| tell(&shared, change));
+            }
             if is_over {
                 return;
             }

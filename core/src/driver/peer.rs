@@ -427,6 +427,15 @@ impl Peer {
         self.lock().connection.told()
     }
 
+    /// The client has begun anew in another process.
+    ///
+    /// # Errors
+    /// As for `initialize`.
+    #[cfg(feature = "redis")]
+    pub(crate) fn begun_elsewhere(&self, revision: Revision, params: &RawJson) -> Result<()> {
+        self.lock().connection.begun_elsewhere(revision, params)
+    }
+
     /// The client has told another process this.
     #[cfg(feature = "redis")]
     pub(crate) fn retell(self: &Arc<Self>, told: protocol::Told) {

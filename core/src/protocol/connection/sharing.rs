@@ -29,6 +29,18 @@ impl Connection {
         Ok(Self { phase, ..Self::new(facts, transport) })
     }
 
+    /// The client has begun anew in another process, with these parameters.
+    ///
+    /// # Errors
+    /// As for `initialize`.
+    pub(crate) fn begun_elsewhere(&mut self, revision: Revision, params: &RawJson) -> Result<()> {
+        let (_, peer, _) = legacy::answer(&self.facts, Some(params))?;
+        if let Phase::Legacy(session) = &mut self.phase {
+            (session.revision, session.peer) = (revision, Arc::new(peer));
+        }
+        Ok(())
+    }
+
     /// The ids of requests to the peer follow this number, so that those of no other process are the same.
     pub(crate) fn number_from(&mut self, last: i64) {
         self.outgoing.number_from(last);

@@ -1,5 +1,6 @@
 //! The log of changes, which every process of a server writes and follows: a stream of bounded length.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,6 +32,8 @@ const BEGINNING: &str = "0-0";
 /// News from another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heard {
+    /// What this process knows, or a later release has written.
+    Nothing,
     Change(Change),
     /// The client of this session told another process something, or ended it there.
     Session(String),
@@ -56,7 +59,7 @@ pub(crate) struct Follower {
     link: Option<Link>,
     /// The id of the entry that was read last.
     last: Option<String>,
-    /// The same for others: see [`packed`].
+    /// The place from which it began, for others: see [`packed`].
     place: Arc<AtomicU64>,
     /// The inbox that was read last, and the last entry in it.
     inbox: (u32, String),
@@ -75,21 +78,21 @@ fn unpacked(place: u64) -> String {
 }
 
 impl Redis {
-    /// Tells all processes what has changed in this one, in one round trip.
+    /// Tells all processes what has changed in this one, in one round trip; this one, too, of a change with `true`.
     ///
     /// # Errors
     /// As `Redis::ask`. Some may have been written.
-    pub(crate) async fn publish(self: &Arc<Self>, node: &str, changes: &[Change]) -> Result<(), Trouble> {
+    pub(crate) async fn publish(self: &Arc<Self>, node: &str, changes: &[(Change, bool)]) -> Result<(), Trouble> {
         let key = self.key("changes", VERSION);
         let mut pipe = Pipeline::with_capacity(changes.len() + 1);
-        for change in changes {
+        for (change, loops) in changes {
             let (kind, name) = match change {
                 Change::List(kind) => ("list", kind.as_str()),
                 Change::Resource(uri) => ("resource", uri.as_str()),
                 Change::All => ("all", ""),
             };
             let add = pipe.cmd("XADD").arg(&key).arg("MAXLEN").arg("~").arg(LENGTH).arg("*");
-            add.arg("n").arg(node).arg(kind).arg(name).ignore();
+            add.arg("n").arg(if *loops { "" } else { node }).arg(kind).arg(name).ignore();
         }
         pipe.cmd("PEXPIRE").arg(&key).arg(LIVES).ignore();
         let outcome = self.ask(&pipe).await;
@@ -102,27 +105,31 @@ impl Redis {
         Follower { store: self.clone(), node, number, link: None, last: None, place, inbox }
     }
 
-    /// Returns the changes of all processes after this place, each once. [`Change::All`], if the log does not hold all of
-    /// them any more.
+    /// Returns the changes of all processes after this place, in order and each once, with their places; and the place of
+    /// the last entry. [`Change::All`], if the log does not hold all of them any more.
     ///
     /// # Errors
     /// As `Redis::ask`.
-    pub(crate) async fn changes_after(self: &Arc<Self>, place: u64) -> Result<Vec<Change>, Trouble> {
+    pub(crate) async fn changes_after(self: &Arc<Self>, place: u64) -> Result<(Vec<(u64, Change)>, u64), Trouble> {
         let (key, after) = (self.key("changes", VERSION), unpacked(place));
-        let mut pipe = Pipeline::with_capacity(2);
+        let mut pipe = Pipeline::with_capacity(3);
         pipe.cmd("XRANGE").arg(&key).arg(&after).arg(&after);
         pipe.cmd("XRANGE").arg(&key).arg(format!("({after}")).arg("+").arg("COUNT").arg(2 * LENGTH);
-        let outcome = self.ask::<(StreamRangeReply, StreamRangeReply)>(&pipe).await;
-        let (there, read) = self.done(Work::Following, outcome)?;
+        pipe.cmd("XREVRANGE").arg(&key).arg("+").arg("-").arg("COUNT").arg(1);
+        let outcome = self.ask::<(StreamRangeReply, StreamRangeReply, StreamRangeReply)>(&pipe).await;
+        let (there, read, newest) = self.done(Work::Following, outcome)?;
+        let last = |reply: &StreamRangeReply| reply.ids.last().map(|entry| packed(&entry.id));
         if place != 0 && there.ids.is_empty() {
-            return Ok(vec![Change::All]);
+            let last = last(&newest).unwrap_or(place);
+            return Ok((vec![(last, Change::All)], last));
         }
+        let mut seen = BTreeSet::new();
         let changes = read.ids.iter().filter_map(|entry| match heard(entry) {
-            Some(Heard::Change(change)) => Some(change),
+            Some(Heard::Change(change)) => seen.insert(change.clone()).then(|| (packed(&entry.id), change)),
             _ => None,
         });
-        let unique: std::collections::BTreeSet<_> = changes.collect();
-        Ok(unique.into_iter().collect())
+        let changes = changes.collect();
+        Ok((changes, last(&read).unwrap_or(place)))
     }
 
     /// Time for which nobody is to ask, because the store does not answer.
@@ -149,11 +156,11 @@ impl Follower {
         self.store.pause().unwrap_or_default()
     }
 
-    /// Waits up to 5 s for changes of other processes, and returns them in order.
+    /// Waits up to 5 s for news, and returns them in order, each with its place in the log of changes (0: none).
     ///
     /// # Errors
     /// The store does not answer. The place in the log stays.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Heard>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<(u64, Heard)>, Trouble> {
         let outcome = match tokio::time::timeout(BLOCK + super::address::CONNECTING, self.read()).await {
             Ok(outcome) => outcome.map_err(Trouble::from),
             Err(_) => Err(Trouble::slow()),
@@ -182,13 +189,9 @@ impl Follower {
             return Ok(last.clone());
         }
         let last = self.newest().await?;
-        self.at(last.clone());
-        Ok(last)
-    }
-
-    fn at(&mut self, last: String) {
         self.place.store(packed(&last), Ordering::Release);
-        self.last = Some(last);
+        self.last = Some(last.clone());
+        Ok(last)
     }
 
     /// Returns the id of the newest entry.
@@ -199,7 +202,7 @@ impl Follower {
         Ok(newest.ids.into_iter().next().map_or_else(|| BEGINNING.to_owned(), |entry| entry.id))
     }
 
-    async fn read(&mut self) -> RedisResult<Vec<Heard>> {
+    async fn read(&mut self) -> RedisResult<Vec<(u64, Heard)>> {
         let (last, key) = (self.place().await?, self.store.key("changes", VERSION));
         let mut pipe = Pipeline::with_capacity(3);
         let number = self.number.get();
@@ -227,18 +230,21 @@ impl Follower {
         if let Some(entry) = messages.last() {
             self.inbox.1.clone_from(&entry.id);
         }
-        let mut all: Vec<Heard> = Vec::with_capacity(entries.len() + messages.len());
+        let mut all = Vec::with_capacity(entries.len() + messages.len());
         if last != BEGINNING && there.ids.is_empty() {
             // Trimmed, flushed, or another store than before.
             let newest = self.newest().await?;
-            self.at(newest);
-            all.push(Heard::Change(Change::All));
+            all.push((packed(&newest), Heard::Change(Change::All)));
+            self.last = Some(newest);
         } else if let Some(entry) = entries.last() {
-            self.at(entry.id.clone());
-            let of_others = |entry: &&StreamId| entry.get::<String>("n").is_none_or(|node| *node != *self.node);
-            all.extend(entries.iter().filter(of_others).filter_map(heard));
+            self.last = Some(entry.id.clone());
+            for entry in &entries {
+                let is_own = entry.get::<String>("n").is_some_and(|node| *node == *self.node);
+                let news = heard(entry).filter(|_| !is_own).unwrap_or(Heard::Nothing);
+                all.push((packed(&entry.id), news));
+            }
         }
-        all.extend(messages.iter().filter_map(heard));
+        all.extend(messages.iter().filter_map(heard).map(|news| (0, news)));
         Ok(all)
     }
 }

@@ -18,6 +18,8 @@ const WAITING: usize = 64;
 const SUBSCRIPTION: &str = "s:";
 /// The version of a session that has ended.
 const ENDED: &str = "0";
+/// Time for which is known that a session has ended, in milliseconds: all processes have heard of it by then.
+const REMEMBERED: u64 = 3_000;
 
 /// Gives nothing, the version if it is known already, or everything; and lets it live on.
 const LOOK: &str = "local version = redis.call('HGET', KEYS[1], 'v')
@@ -57,6 +59,11 @@ return 1";
 /// A process has the standalone stream now. Gives the place up to which the client knows all changes, and what waits.
 const OPEN: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {'', {}} end
 local at = redis.call('HGET', KEYS[1], 'at')
+local other = redis.call('HGET', KEYS[1], 'n')
+if other and other ~= ARGV[1] then
+  redis.call('HINCRBY', KEYS[1], 'v', 1)
+  redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[5], '*', 'n', ARGV[3], 'session', ARGV[4])
+end
 redis.call('HSET', KEYS[1], 'n', ARGV[1], 'at', ARGV[2])
 local waiting = redis.call('LRANGE', KEYS[2], 0, -1)
 redis.call('DEL', KEYS[2])
@@ -65,7 +72,9 @@ return {at or '', waiting}";
 /// It has not any more.
 const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'n')
-  if ARGV[2] then redis.call('HSET', KEYS[1], 'at', ARGV[2]) end
+  if ARGV[5] then redis.call('HSET', KEYS[1], 'at', ARGV[5]) end
+  redis.call('HINCRBY', KEYS[1], 'v', 1)
+  redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[4], '*', 'n', ARGV[2], 'session', ARGV[3])
 end
 return 1";
 
@@ -82,6 +91,8 @@ pub(crate) struct SharedSession {
     pub(crate) level: Option<String>,
     pub(crate) initialized: bool,
     pub(crate) subscriptions: BTreeSet<Box<str>>,
+    /// Number of the process that sends what belongs to no request.
+    pub(crate) holder: Option<u32>,
     /// Grows with every change.
     pub(crate) version: u64,
 }
@@ -135,6 +146,7 @@ impl SharedSession {
                 "o" => session.owner = value,
                 "l" => session.level = Some(value),
                 "i" => session.initialized = true,
+                "n" => session.holder = value.parse().ok(),
                 "v" => session.version = value.parse().unwrap_or(0),
                 name => {
                     if let Some(uri) = name.strip_prefix(SUBSCRIPTION) {
@@ -247,10 +259,10 @@ impl Redis {
     ///
     /// # Errors
     /// As `Redis::ask`.
-    pub(crate) async fn end_session(self: &Arc<Self>, node: &str, session: &str, idle: u64) -> Result<(), Trouble> {
+    pub(crate) async fn end_session(self: &Arc<Self>, node: &str, session: &str) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
         let end = pipe.cmd("EVAL").arg(END).arg(3).arg(self.session_of(session)).arg(self.changes());
-        end.arg(self.waiting_of(session)).arg(idle).arg(node).arg(session).arg(bus::LENGTH).ignore();
+        end.arg(self.waiting_of(session)).arg(REMEMBERED).arg(node).arg(session).arg(bus::LENGTH).ignore();
         let outcome = self.ask(&pipe).await;
         self.done(Work::Sessions, outcome)
     }
@@ -262,13 +274,14 @@ impl Redis {
     /// As `Redis::ask`.
     pub(crate) async fn open_stream(
         self: &Arc<Self>,
+        node: &str,
         session: &str,
         number: u32,
         place: u64,
     ) -> Result<(Option<u64>, Vec<Bytes>), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        let open = pipe.cmd("EVAL").arg(OPEN).arg(2).arg(self.session_of(session)).arg(self.waiting_of(session));
-        open.arg(number).arg(place);
+        let open = pipe.cmd("EVAL").arg(OPEN).arg(3).arg(self.session_of(session)).arg(self.waiting_of(session));
+        open.arg(self.changes()).arg(number).arg(place).arg(node).arg(session).arg(bus::LENGTH);
         let outcome = self.ask::<((String, Vec<Vec<u8>>),)>(&pipe).await;
         let ((at, waiting),) = self.done(Work::Sessions, outcome)?;
         Ok((at.parse().ok(), waiting.into_iter().map(Bytes::from).collect()))
@@ -280,12 +293,14 @@ impl Redis {
     /// As `Redis::ask`.
     pub(crate) async fn close_stream(
         self: &Arc<Self>,
+        node: &str,
         session: &str,
         number: u32,
         place: Option<u64>,
     ) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("EVAL").arg(CLOSE).arg(1).arg(self.session_of(session)).arg(number).arg(place).ignore();
+        let close = pipe.cmd("EVAL").arg(CLOSE).arg(2).arg(self.session_of(session)).arg(self.changes());
+        close.arg(number).arg(node).arg(session).arg(bus::LENGTH).arg(place).ignore();
         let outcome = self.ask(&pipe).await;
         self.done(Work::Sessions, outcome)
     }

@@ -13,6 +13,8 @@ use crate::budget::{Charge, Owner};
 use crate::driver::Sink;
 use crate::jsonrpc::{self, Decoded, ErrorObject, Id, Limits, Message, code};
 use crate::protocol::{Outbound, Route, Sent};
+#[cfg(feature = "redis")]
+use crate::store::Change;
 use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
 
 /// The most standalone streams of one session.
@@ -46,6 +48,12 @@ pub(super) struct Lanes {
 pub(super) struct Elsewhere {
     /// Place up to which clients here know all changes.
     pub(super) place: Arc<std::sync::atomic::AtomicU64>,
+    /// Place of the change of which is being told out of turn. 0: none is.
+    pub(super) told: std::sync::atomic::AtomicU64,
+    /// Place up to which the client was told out of turn.
+    pub(super) ahead: std::sync::atomic::AtomicU64,
+    /// Another process sends what tells of changes, or a stream has not caught up yet.
+    pub(super) is_silent: std::sync::atomic::AtomicBool,
     /// Sends a message to the process that has the stream.
     pub(super) forward: Box<dyn Fn(Bytes) + Send + Sync>,
     /// The last standalone stream here has ended; `true`: everything for it was read.
@@ -64,6 +72,8 @@ struct LaneState {
     store: Option<Box<dyn EventStore>>,
     /// Numbers streams and events alike, so that an event has a greater number than its stream.
     last: u64,
+    /// The number before the first one that was used here.
+    first: u64,
     /// The revision lets streams be closed early.
     primes: bool,
     ended: bool,
@@ -203,15 +213,61 @@ impl Lanes {
     pub(super) fn share(&self, last: u64, elsewhere: Elsewhere) {
         let mut state = self.lock();
         state.last = state.last.max(last);
+        state.first = state.last;
         drop(state);
         let _ = self.elsewhere.set(elsewhere);
+    }
+
+    /// Another process sends what tells of changes, or this one does.
+    #[cfg(feature = "redis")]
+    pub(super) fn silence(&self, is_silent: bool) {
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.is_silent.store(is_silent, std::sync::atomic::Ordering::Release);
+        }
+    }
+
+    /// Tells the client of changes out of turn, up to a place: of each that `tell` is called for with its place. The caller
+    /// holds the node's turn.
+    #[cfg(feature = "redis")]
+    pub(super) fn tell_ahead(&self, changes: Vec<(u64, Change)>, until: u64, tell: impl Fn(Change)) {
+        use std::sync::atomic::Ordering::Release;
+        let Some(elsewhere) = self.elsewhere.get() else { return };
+        elsewhere.is_silent.store(false, Release);
+        for (place, change) in changes {
+            elsewhere.told.store(place, Release);
+            tell(change);
+        }
+        elsewhere.told.store(0, Release);
+        elsewhere.ahead.fetch_max(until, Release);
+    }
+
+    /// A change is told already, or by another process, or will be when the stream has caught up.
+    #[cfg(feature = "redis")]
+    fn is_told(&self, text: &Bytes) -> bool {
+        use std::sync::atomic::Ordering::Acquire;
+        let Some(elsewhere) = self.elsewhere.get() else { return false };
+        let is_told = elsewhere.is_silent.load(Acquire)
+            || (elsewhere.told.load(Acquire) == 0
+                && elsewhere.place.load(Acquire) <= elsewhere.ahead.load(Acquire)
+                && text.windows(RESOURCE.len()).any(|part| part == RESOURCE));
+        is_told && tells_of_change(text)
+    }
+
+    /// Returns true if this process has a standalone stream.
+    #[cfg(feature = "redis")]
+    pub(super) fn has_stream(&self) -> bool {
+        !self.lock().streams.is_empty()
     }
 
     /// Returns the place up to which the client knows all changes once it has read an event of this stream.
     fn place(&self, stream: Stream) -> u64 {
         #[cfg(feature = "redis")]
         if let (Some(elsewhere), Stream::Standalone(_)) = (self.elsewhere.get(), stream) {
-            return elsewhere.place.load(std::sync::atomic::Ordering::Acquire);
+            let place = |of: &std::sync::atomic::AtomicU64| of.load(std::sync::atomic::Ordering::Acquire);
+            return match place(&elsewhere.told) {
+                0 => place(&elsewhere.place).max(place(&elsewhere.ahead)),
+                told => told,
+            };
         }
         let _ = stream;
         0
@@ -368,19 +424,24 @@ impl Lanes {
     /// The stream's reader is gone; what was not sent waits for the next.
     pub(super) fn close_stream(&self, key: u64, outlet: &Arc<Outlet>) {
         let mut state = self.lock();
+        #[cfg(feature = "redis")]
+        let is_newest = state.streams.last().is_some_and(|(newest, _)| *newest == key);
         if !state.take_stream(key, outlet) {
             return;
         }
         let (unread, wake) = outlet.retire(End::Moved);
         #[cfg(feature = "redis")]
-        let unread = if let Some(elsewhere) = self.elsewhere.get().filter(|_| state.streams.is_empty()) {
-            // Changes stay with the stream: whoever takes it up here finds them, and others in the log of changes.
-            let (changes, others): (VecDeque<_>, _) =
-                unread.into_iter().partition(|event| tells_of_change(&event.text));
-            (elsewhere.closed)(changes.is_empty());
-            others
-        } else {
-            unread
+        let unread = match self.elsewhere.get() {
+            // A newer stream has caught up, or the next one will: from the log of changes, or from what is kept here.
+            Some(elsewhere) if state.streams.is_empty() || !is_newest => {
+                let is_change = |event: &Event| tells_of_change(&event.text);
+                let (changes, others): (VecDeque<_>, _) = unread.into_iter().partition(is_change);
+                if state.streams.is_empty() {
+                    (elsewhere.closed)(changes.is_empty());
+                }
+                others
+            }
+            _ => unread,
         };
         if let Some(store) = &mut state.store {
             unread.iter().filter_map(|event| event.id).for_each(|id| store.take_back(id));
@@ -403,15 +464,29 @@ impl Lanes {
         self.unrelated(text, false);
     }
 
+    /// Returns the stream that gets what belongs to no request: the first, which is read for as long as its client has it.
+    /// Where a client may go to another process and come back, it is the newest: older ones may not be known to be gone.
+    fn reader(&self, state: &LaneState) -> Option<(u64, Arc<Outlet>)> {
+        #[cfg(feature = "redis")]
+        if self.elsewhere.get().is_some() {
+            return state.streams.last().cloned();
+        }
+        state.streams.first().cloned()
+    }
+
     /// A message that belongs to no request: exactly one stream gets it. The same notification twice is sent once while
     /// it waits.
     fn unrelated(&self, text: &Bytes, droppable: bool) {
+        #[cfg(feature = "redis")]
+        if self.is_told(text) {
+            return;
+        }
         loop {
             let mut state = self.lock();
             if state.ended {
                 return;
             }
-            let Some((key, outlet)) = state.streams.first().cloned() else {
+            let Some((key, outlet)) = self.reader(&state) else {
                 #[cfg(feature = "redis")]
                 if let Some(elsewhere) = self.elsewhere.get() {
                     drop(state);
@@ -470,7 +545,7 @@ impl Lanes {
     pub(super) fn resume(&self, id: EventId) -> Result<Resumed, Refused> {
         let mut state = self.lock();
         let (Stream::Request(stream) | Stream::Standalone(stream)) = id.stream;
-        if stream == 0 || stream > id.number || id.number > state.last {
+        if stream <= state.first || stream > id.number || id.number > state.last {
             return Err(Refused::Unknown);
         }
         let (resumed, wake) = match id.stream {
@@ -556,6 +631,10 @@ impl Lanes {
         streams.iter().for_each(|(_, outlet)| outlet.end(end));
     }
 }
+
+/// In the notification that a resource has changed. Those of lists are gathered, and come after their turn.
+#[cfg(feature = "redis")]
+const RESOURCE: &[u8] = b"notifications/resources/updated";
 
 /// Returns true for a notification that every process sends by itself.
 #[cfg(feature = "redis")]

@@ -320,6 +320,9 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
         Ok(session) => session,
         Err(refusal) => return refusal.into(),
     };
+    #[cfg(feature = "redis")]
+    // Changes are told once the stream has caught up with them.
+    session.lanes().silence(true);
     let exchange = match Single::of(headers, &LAST_EVENT_ID) {
         // An empty one is what a stream without ids leaves behind.
         Single::Absent | Single::Text("") => None,

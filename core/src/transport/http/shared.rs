@@ -3,7 +3,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -33,6 +33,8 @@ use crate::store::redis::sessions::{Look, SharedSession, owner, session_key};
 
 /// Longest session id that is looked for.
 const MAX_ID: usize = 256;
+/// Attempts to have all changes that a client has missed, while others come.
+const ATTEMPTS: usize = 8;
 /// Bits of the numbers of streams and events that are counted within one process.
 const EVENT_BITS: u32 = 40;
 
@@ -96,7 +98,13 @@ impl Named {
             Does::Post => inner.tell(&self.id, None).await,
             Does::Get if response.status() == StatusCode::OK => inner.catch_up(&self.id, &self.headers).await,
             Does::Delete if response.status() == StatusCode::NO_CONTENT => inner.end_everywhere(&self.id).await,
-            Does::Get | Does::Delete => {}
+            Does::Get => {
+                // What there is goes on.
+                if let Some(session) = inner.sessions.peek(&self.id) {
+                    session.lanes().silence(false);
+                }
+            }
+            Does::Delete => {}
         }
     }
 }
@@ -263,18 +271,26 @@ impl Inner {
             }
         };
         let closed = {
-            let (store, place, own, key) =
-                (node.store.clone(), node.place.clone(), node.number.clone(), Arc::<str>::from(key));
+            let (store, id, key) = (node.store.clone(), node.id.clone(), Arc::<str>::from(key));
+            let (place, own) = (node.place.clone(), node.number.clone());
             move |is_read: bool| {
-                let (store, key) = (store.clone(), key.clone());
+                let (store, id, key) = (store.clone(), id.clone(), key.clone());
                 let place = is_read.then(|| place.load(Ordering::Acquire));
                 let number = own.get();
                 runtime::spawn(async move {
-                    let _ = store.close_stream(&key, number, place).await;
+                    let _ = store.close_stream(&id, &key, number, place).await;
                 });
             }
         };
-        let elsewhere = Elsewhere { place: node.place.clone(), forward: Box::new(forward), closed: Box::new(closed) };
+        let (place, is_silent) = (node.place.clone(), AtomicBool::new(false));
+        let elsewhere = Elsewhere {
+            place,
+            told: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
+            is_silent,
+            forward: Box::new(forward),
+            closed: Box::new(closed),
+        };
         lanes.share(u64::from(number) << EVENT_BITS, elsewhere);
         connection
     }
@@ -321,7 +337,19 @@ impl Inner {
         if let Some(sharing) = copy.shared.get()
             && shared.version > sharing.version.load(Ordering::Acquire)
         {
+            let is_new = {
+                let known = sharing.known.lock().unwrap_or_else(PoisonError::into_inner);
+                known.params != shared.params || known.revision != shared.revision
+            };
+            if is_new
+                && let (Some(revision), Ok(params)) = (Revision::parse(&shared.revision), parsed(&shared.params))
+                && copy.peer.begun_elsewhere(revision, &params).is_ok()
+            {
+                copy.lanes().primes(revision.rules().priming_event);
+            }
             copy.peer.retell(told_of(&shared));
+            let own = Node::of(&self.server).map(|node| node.number.get());
+            copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
             sharing.remember(shared, copy.peer.told_count());
         }
     }
@@ -344,17 +372,23 @@ impl Inner {
             return;
         }
         // Otherwise the next request tries again.
-        if let Ok(version) = node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis()).await
-            && version > 0
-        {
+        let edited = node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis()).await;
+        let Ok(version) = edited else { return };
+        if version == before.version + 1 {
             sharing.remember(SharedSession { version, ..shared }, count);
+        } else if version > 0 {
+            // Another process has changed it meanwhile.
+            sharing.told.store(count, Ordering::Release);
+            if let Ok(Look::Session(shared)) = node.store.session(&sharing.key, 0, self.idle_millis()).await {
+                self.update(&session, *shared);
+            }
         }
     }
 
     /// A session was ended here: it ends everywhere.
     pub(super) async fn end_everywhere(self: &Arc<Self>, id: &str) {
         if let Some(node) = self.node() {
-            let _ = node.store.end_session(&node.id, &session_key(id), self.idle_millis()).await;
+            let _ = node.store.end_session(&node.id, &session_key(id)).await;
         }
     }
 
@@ -395,26 +429,51 @@ impl Inner {
         // One that was here has what followed: only what happened since its end is missing.
         let last = Single::of(headers, &LAST_EVENT_ID).text().and_then(EventId::parse);
         let last = last.filter(|last| number_of(*last) != number);
-        let Ok((at, waiting)) = node.store.open_stream(&sharing.key, number, node.place()).await else { return };
-        for text in waiting {
-            session.lanes().pass(&text);
+        hold(&node, &session, sharing, last.map(|last| last.place).filter(|place| *place > 0)).await;
+    }
+}
+
+/// This process sends a session's client what belongs to no request, from now on: what it has missed since this place, or
+/// since the end of its last stream.
+async fn hold(node: &Arc<Node>, session: &Arc<Session>, sharing: &Sharing, place: Option<u64>) {
+    let number = node.number.get();
+    let Ok((at, waiting)) = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await else {
+        return session.lanes().silence(false);
+    };
+    for text in waiting {
+        session.lanes().pass(&text);
+    }
+    let Some(mut place) = place.or(at) else { return session.lanes().silence(false) };
+    let mut all = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let Ok((changes, last)) = node.store.changes_after(place).await else { break };
+        all.extend(changes);
+        place = last;
+        let turn = node.turn();
+        // Otherwise something was told here that is not among them.
+        if node.place() <= place {
+            session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
+            drop(turn);
+            return;
         }
-        let place = last.map(|last| last.place).filter(|place| *place > 0).or(at);
-        let Some(place) = place.filter(|place| *place < node.place()) else { return };
-        let Ok(changes) = node.store.changes_after(place).await else { return };
-        for change in changes {
-            match change {
-                Change::List(kind) => {
-                    if let Some(kind) = Kind::parse(&kind) {
-                        session.peer.handle(Input::Changed(kind));
-                    }
-                }
-                Change::Resource(uri) => session.peer.handle(Input::Updated(uri)),
-                Change::All => {
-                    Kind::ALL.into_iter().for_each(|kind| session.peer.handle(Input::Changed(kind)));
-                    session.peer.handle(Input::Missed);
-                }
+    }
+    // The client hears of some twice rather than of none.
+    let _turn = node.turn();
+    all.push((place, Change::All));
+    session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
+}
+
+fn tell(peer: &Arc<Peer>, change: Change) {
+    match change {
+        Change::List(kind) => {
+            if let Some(kind) = Kind::parse(&kind) {
+                peer.handle(Input::Changed(kind));
             }
+        }
+        Change::Resource(uri) => peer.handle(Input::Updated(uri)),
+        Change::All => {
+            Kind::ALL.into_iter().for_each(|kind| peer.handle(Input::Changed(kind)));
+            peer.handle(Input::Missed);
         }
     }
 }
@@ -435,7 +494,9 @@ fn number_of(id: EventId) -> u32 {
 
 /// Returns true for an event of a standalone stream that another process made.
 pub(super) fn is_of_another(inner: &Arc<Inner>, id: EventId) -> bool {
-    matches!(id.stream, Stream::Standalone(_)) && inner.node().is_some_and(|node| node.number.get() != number_of(id))
+    let number = number_of(id);
+    let is_named = number > 0 && matches!(id.stream, Stream::Standalone(_));
+    is_named && inner.node().is_some_and(|node| node.number.get() != number)
 }
 
 /// Passes one message on, if it is for another process.
@@ -486,12 +547,18 @@ impl Mailbox for Inner {
     fn changed<'a>(&'a self, session: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             let Some(copy) = self.sessions.of_key(session) else { return };
-            // A copy without a stream looks when it is used.
-            let (Some(sharing), true) = (copy.shared.get(), copy.lanes().is_open()) else { return };
-            let Some(node) = Node::of(&self.server) else { return };
+            let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
             let known = sharing.version.load(Ordering::Acquire);
             match node.store.session(session, known, self.idle_millis()).await {
-                Ok(Look::Session(shared)) => self.update(&copy, *shared),
+                Ok(Look::Session(shared)) => {
+                    let is_free = shared.holder.is_none();
+                    self.update(&copy, *shared);
+                    if is_free && copy.lanes().has_stream() {
+                        // The other one has gone: this stream goes on where it ended.
+                        copy.lanes().silence(true);
+                        hold(&node, &copy, sharing, None).await;
+                    }
+                }
                 Ok(Look::Ended) => {
                     self.sessions.remove(&copy.id);
                     copy.end(End::SessionEnded, "the client ended the session");
