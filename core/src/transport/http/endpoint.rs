@@ -170,6 +170,9 @@ impl Endpoint {
         if let Some(response) = self.inner.metadata(&head) {
             return response;
         }
+        if let Some(response) = self.inner.probed(&head) {
+            return response;
+        }
         let page = self.inner.page(&head.headers).cloned();
         let admitted = self.inner.admit(head, from).await;
         #[cfg(feature = "redis")]
