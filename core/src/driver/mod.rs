@@ -22,6 +22,8 @@ pub(crate) use clock::Time;
 pub(crate) use clock::now;
 #[cfg(feature = "runtime")]
 pub(crate) use lifespan::Use;
+#[cfg(all(feature = "redis", feature = "http"))]
+pub(crate) use node::{Mailbox, Node};
 pub(crate) use peer::{Peer, Sink};
 pub(crate) use pending::Waiter;
 pub(crate) use service::Service;

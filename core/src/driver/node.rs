@@ -1,9 +1,13 @@
 //! A process among others that are one server: what it does in the background with the store that they share.
 
 use std::any::Any;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::task::JoinHandle;
 
 use super::runtime;
@@ -13,20 +17,42 @@ use crate::protocol::{Input, Kind};
 use crate::random;
 use crate::server::{Server, ServerShared};
 use crate::signal::Signal;
-use crate::store::redis::{AT_ONCE, DEADLINE, Follower, Redis};
+use crate::store::redis::nodes::{BEAT, Number};
+use crate::store::redis::{AT_ONCE, DEADLINE, Follower, Heard, Redis};
 use crate::store::ring::{REFRESH, Ring};
 use crate::store::{Change, Outbox, StoreOptions, VARIABLE};
 
 /// Time between two attempts to reach a store, at least.
 const RETRY: Duration = Duration::from_millis(100);
 
+/// Sessions of this process, for what other processes say of them.
+pub(crate) trait Mailbox: Send + Sync {
+    /// The client of this session told another process something, or ended it there.
+    fn changed<'a>(&'a self, session: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
+    /// A message of the session's client came in at another process.
+    fn from_client(&self, session: &str, text: &Bytes);
+    /// Another process has a message for the session's client.
+    fn to_client(&self, session: &str, text: &Bytes);
+}
+
+type Mailboxes = Arc<Mutex<Vec<Weak<dyn Mailbox>>>>;
+
 /// The tasks of this process. They end when the last use of the server does.
 pub(crate) struct Node {
-    tasks: [JoinHandle<()>; 2],
+    pub(crate) store: Arc<Redis>,
+    /// Name of this process, unlike any other's.
+    pub(crate) id: Arc<str>,
+    pub(crate) number: Arc<Number>,
+    /// Place in the log of changes up to which its clients have been told.
+    pub(crate) place: Arc<AtomicU64>,
+    tasks: [JoinHandle<()>; 3],
     publishes: Mutex<Option<JoinHandle<()>>>,
     over: Arc<Signal>,
     outbox: Arc<Outbox>,
-    ready: Arc<[Signal; 2]>,
+    ready: Arc<[Signal; 3]>,
+    mailboxes: Mailboxes,
+    /// Held while clients here are told of a change, and its place is noted.
+    telling: Arc<Mutex<()>>,
 }
 
 impl Node {
@@ -66,18 +92,60 @@ impl Node {
         Ok(Some(node))
     }
 
+    /// The process that uses this server, if it is one among several.
+    #[cfg(feature = "http")]
+    pub(crate) fn of(server: &Server) -> Option<Arc<Self>> {
+        let node = server.shared.node.lock().unwrap_or_else(PoisonError::into_inner).upgrade();
+        node.and_then(|node| node.downcast::<Self>().ok())
+    }
+
+    /// Adds sessions that hear of other processes for as long as they are there.
+    #[cfg(feature = "http")]
+    pub(crate) fn attach(&self, mailbox: &Arc<dyn Mailbox>) {
+        let mut all = self.mailboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|other| other.strong_count() > 0);
+        let mailbox = Arc::downgrade(mailbox);
+        if !all.iter().any(|other| other.ptr_eq(&mailbox)) {
+            all.push(mailbox);
+        }
+    }
+
+    /// Clients here are told of no change for as long as this is held.
+    #[cfg(feature = "http")]
+    pub(crate) fn turn(&self) -> std::sync::MutexGuard<'_, ()> {
+        self.telling.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the place in the log of changes up to which clients here have been told.
+    #[cfg(feature = "http")]
+    pub(crate) fn place(&self) -> u64 {
+        self.place.load(Ordering::Acquire)
+    }
+
     fn begin(server: &Server, store: &Arc<Redis>) -> Result<Self> {
         let id = random::new_id()?;
+        let (number, place, mailboxes) = (Arc::new(Number::default()), Arc::default(), Mailboxes::default());
+        let telling = Arc::default();
         let (outbox, over, ready) = (server.shared.outbox.clone(), Arc::new(Signal::default()), Arc::default());
         outbox.open(true);
         // Not on a runtime of the program, which may stand still, or end.
         let runtime = runtime::own();
         let shared = Arc::downgrade(&server.shared);
         let keys = runtime.spawn(keep_keys(store.clone(), shared.clone(), Arc::clone(&ready)));
-        let hears = runtime.spawn(hear(store.follow(id.clone()), shared, Arc::clone(&ready)));
-        let publishes = runtime.spawn(publish(store.clone(), id, outbox.clone(), over.clone()));
+        let follower = store.follow(id.clone(), number.clone(), Arc::clone(&place));
+        let hears = runtime.spawn(hear(
+            follower,
+            shared.clone(),
+            Arc::clone(&ready),
+            mailboxes.clone(),
+            (Arc::clone(&place), Arc::clone(&telling)),
+        ));
+        let beats = runtime.spawn(keep_number(store.clone(), id.clone(), number.clone(), Arc::clone(&ready)));
+        let publishes =
+            runtime.spawn(publish(store.clone(), id.clone(), outbox.clone(), over.clone(), shared, Arc::clone(&ready)));
         let publishes = Mutex::new(Some(publishes));
-        Ok(Self { tasks: [keys, hears], publishes, over, outbox, ready })
+        let (tasks, store) = ([keys, hears, beats], store.clone());
+        Ok(Self { store, id, number, place, tasks, publishes, over, outbox, ready, mailboxes, telling })
     }
 
     /// One use of the server ends. With the last one the changes that wait are told, if the store takes them now.
@@ -88,6 +156,7 @@ impl Node {
         if let Some(publishes) = publishes {
             let _ = tokio::time::timeout(DEADLINE * 2, publishes).await;
         }
+        node.store.leave_number(&node.id, &node.number).await;
     }
 }
 
@@ -106,7 +175,7 @@ fn sealer(shared: &Weak<ServerShared>) -> Option<Arc<Sealer>> {
 }
 
 /// Has the keys of request states from the store, for as long as the server is there.
-async fn keep_keys(store: Arc<Redis>, shared: Weak<ServerShared>, ready: Arc<[Signal; 2]>) {
+async fn keep_keys(store: Arc<Redis>, shared: Weak<ServerShared>, ready: Arc<[Signal; 3]>) {
     let mut ring = Ring::default();
     while let Some(sealer) = sealer(&shared) {
         let Some(ttl) = sealer.shares() else {
@@ -133,8 +202,30 @@ async fn keep_keys(store: Arc<Redis>, shared: Weak<ServerShared>, ready: Arc<[Si
     }
 }
 
+/// Has a number for this process, by which others reach it.
+async fn keep_number(store: Arc<Redis>, id: Arc<str>, number: Arc<Number>, ready: Arc<[Signal; 3]>) {
+    loop {
+        let pause = match store.keep_number(&id, &number).await {
+            Ok(()) => {
+                ready[2].set();
+                Duration::from_millis(BEAT)
+            }
+            Err(_) => store.pause().unwrap_or_default().max(RETRY),
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
 /// Tells the clients of this process what has changed in others.
-async fn hear(mut follower: Follower, shared: Weak<ServerShared>, ready: Arc<[Signal; 2]>) {
+async fn hear(
+    mut follower: Follower,
+    shared: Weak<ServerShared>,
+    ready: Arc<[Signal; 3]>,
+    mailboxes: Mailboxes,
+    (place, telling): (Arc<AtomicU64>, Arc<Mutex<()>>),
+) {
+    // Its inbox is one of what it reads, from the first question on.
+    ready[2].wait().await;
     let mut missed = false;
     loop {
         let heard = match follower.begin().await {
@@ -146,12 +237,38 @@ async fn hear(mut follower: Follower, shared: Weak<ServerShared>, ready: Arc<[Si
         };
         let Some(shared) = shared.upgrade() else { return };
         match heard {
-            Ok(changes) => {
+            Ok(news) => {
                 // Until there was a place in the log, anything may have happened.
                 if std::mem::take(&mut missed) {
                     tell(&shared, &Change::All);
                 }
-                changes.iter().for_each(|change| tell(&shared, change));
+                let all: Vec<_> = mailboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
+                let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+                for (at, news) in news {
+                    let turn = telling.lock().unwrap_or_else(PoisonError::into_inner);
+                    if at > 0 {
+                        place.store(at, Ordering::Release);
+                    }
+                    if let Heard::Change(change) = &news {
+                        tell(&shared, change);
+                    }
+                    drop(turn);
+                    match news {
+                        Heard::Nothing | Heard::Change(_) => {}
+                        // What follows may depend on it.
+                        Heard::Session(session) => {
+                            for mailbox in &all {
+                                mailbox.changed(&session).await;
+                            }
+                        }
+                        Heard::FromClient { session, text } => {
+                            all.iter().for_each(|mailbox| mailbox.from_client(&session, &text));
+                        }
+                        Heard::ToClient { session, text } => {
+                            all.iter().for_each(|mailbox| mailbox.to_client(&session, &text));
+                        }
+                    }
+                }
             }
             Err(_) => {
                 missed |= !ready[1].is_set();
@@ -175,14 +292,31 @@ fn tell(shared: &ServerShared, change: &Change) {
 }
 
 /// Tells other processes what has changed in this one.
-async fn publish(store: Arc<Redis>, id: Arc<str>, outbox: Arc<Outbox>, over: Arc<Signal>) {
+async fn publish(
+    store: Arc<Redis>,
+    id: Arc<str>,
+    outbox: Arc<Outbox>,
+    over: Arc<Signal>,
+    shared: Weak<ServerShared>,
+    ready: Arc<[Signal; 3]>,
+) {
+    over.unless(ready[1].wait()).await;
+    outbox.begin_loop();
     loop {
         let is_over = over.unless(outbox.wait()).await.is_none();
         let changes = outbox.take(AT_ONCE);
         if changes.is_empty() && is_over {
             return;
         }
-        if store.publish(&id, &changes).await.is_err() {
+        if store.publish(&id, &changes).await.is_ok() {
+            outbox.begin_loop();
+        } else {
+            // Clients here do not wait for the store.
+            let waiting = outbox.end_loop();
+            let untold = changes.iter().filter(|(_, loops)| *loops).map(|(change, _)| change);
+            if let Some(shared) = shared.upgrade() {
+                untold.chain(&waiting).for_each(|change| tell(&shared, change));
+            }
             if is_over {
                 return;
             }

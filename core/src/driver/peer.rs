@@ -415,6 +415,41 @@ impl Peer {
         self.lock().connection.revision()
     }
 
+    /// Returns the number of changes of what the client has told its session.
+    #[cfg(feature = "redis")]
+    pub(crate) fn told_count(&self) -> u64 {
+        self.lock().connection.told_count()
+    }
+
+    /// Returns what the client has told its session.
+    #[cfg(feature = "redis")]
+    pub(crate) fn told(&self) -> Option<protocol::Told> {
+        self.lock().connection.told()
+    }
+
+    /// The client has begun anew in another process.
+    ///
+    /// # Errors
+    /// As for `initialize`.
+    #[cfg(feature = "redis")]
+    pub(crate) fn begun_elsewhere(&self, revision: Revision, params: &RawJson) -> Result<()> {
+        self.lock().connection.begun_elsewhere(revision, params)
+    }
+
+    /// The client has told another process this.
+    #[cfg(feature = "redis")]
+    pub(crate) fn retell(self: &Arc<Self>, told: protocol::Told) {
+        let mut state = self.lock();
+        let actions = state.connection.retell(now(), told);
+        self.act(state, actions);
+    }
+
+    /// Returns true if a request of the client with this id is being worked on.
+    #[cfg(feature = "redis")]
+    pub(crate) fn works_on(&self, id: &Id) -> bool {
+        self.lock().connection.works_on(id)
+    }
+
     // ---- doing it ---------------------------------------------------------------------------------------------
 
     pub(super) fn act<'a>(self: &'a Arc<Self>, mut state: MutexGuard<'a, State>, actions: Vec<Action>) {

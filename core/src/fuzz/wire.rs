@@ -312,7 +312,7 @@ fn streamed(input: &[u8]) -> u64 {
     assert!(messages <= with_data, "{messages} messages of {with_data}: {}", shown(input));
     let text = String::from_utf8_lossy(input).replace(['\n', '\r'], " ");
     if !text.trim().is_empty() {
-        let id = EventId { stream: Stream::Request(1), number: 2 };
+        let id = EventId { stream: Stream::Request(1), number: 2, place: 0 };
         let mut wire = comment(&text).to_vec();
         wire.extend_from_slice(&event(Some(id), Bytes::from(text.clone())).concat());
         let (read, broken) = events(&wire, wire.len());

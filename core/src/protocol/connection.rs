@@ -7,6 +7,8 @@ mod opening;
 mod outgoing;
 mod restarting;
 mod restoring;
+#[cfg(feature = "redis")]
+pub(crate) mod sharing;
 #[cfg(test)]
 mod tests;
 
@@ -104,6 +106,8 @@ pub struct Connection {
     /// Logins that requests of ours wait for.
     logins: usize,
     said: Said,
+    /// Counts the changes of what a client has told its session.
+    told: u64,
 }
 
 /// Faults of the server that are reported once.
@@ -155,6 +159,7 @@ impl Connection {
             given_up: VecDeque::new(),
             logins: 0,
             said: Said::default(),
+            told: 0,
         }
     }
 

@@ -48,6 +48,8 @@ pub(super) struct News {
     pub(super) due: Option<Duration>,
     /// The URIs subscribed to.
     pub(super) subscriptions: BTreeSet<Box<str>>,
+    /// Those of them that began in another process.
+    pub(super) theirs: BTreeSet<Box<str>>,
     /// The URL elicitations that the client was asked for and not told the end of, the oldest first.
     pub(super) visits: VecDeque<Box<str>>,
 }

@@ -19,6 +19,8 @@ pub use action::{
     Payload, Role, Sent, Structured,
 };
 pub use connection::Connection;
+#[cfg(feature = "redis")]
+pub(crate) use connection::sharing::Told;
 #[cfg(feature = "http")]
 pub(crate) use context::HeaderList;
 pub(crate) use context::States;

@@ -281,6 +281,12 @@ impl OutgoingTable {
         self.last
     }
 
+    /// The ids of the next requests follow this number.
+    #[cfg(feature = "redis")]
+    pub(super) fn number_from(&mut self, last: i64) {
+        self.last = last;
+    }
+
     /// Returns true if a request has had this id, waiting or not.
     pub(super) fn has_given(&self, id: &Id) -> bool {
         matches!(id, Id::Number(n) if (1..=self.last).contains(n))

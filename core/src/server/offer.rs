@@ -386,9 +386,11 @@ impl Server {
     /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.
     /// With a [store](crate::server::ServerOptions#structfield.store) those of all processes are told.
     pub fn resource_updated(&self, uri: &str) {
-        self.shared.links.tell(|| Input::Updated(uri.to_owned()));
         #[cfg(feature = "runtime")]
-        self.shared.outbox.add(|| crate::store::Change::Resource(uri.to_owned()));
+        if self.shared.outbox.add(|| crate::store::Change::Resource(uri.to_owned())) {
+            return;
+        }
+        self.shared.links.tell(|| Input::Updated(uri.to_owned()));
     }
 
     /// Says that the user has finished what they were sent to a page for: to the client that was asked under this
@@ -402,8 +404,10 @@ impl Server {
     /// Tells clients that a list has changed, where the server cannot know: that of a source.
     /// With a [store](crate::server::ServerOptions#structfield.store) those of all processes are told.
     pub fn list_changed(&self, kind: Kind) {
-        self.shared.links.tell(|| Input::Changed(kind));
         #[cfg(feature = "runtime")]
-        self.shared.outbox.add(|| crate::store::Change::List(kind.as_str().to_owned()));
+        if self.shared.outbox.add(|| crate::store::Change::List(kind.as_str().to_owned())) {
+            return;
+        }
+        self.shared.links.tell(|| Input::Changed(kind));
     }
 }

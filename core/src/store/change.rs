@@ -1,6 +1,6 @@
 //! Changes that one process tells all others.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Changes that wait for the store, at most.
@@ -37,7 +37,10 @@ pub(crate) struct Outbox(Mutex<Waiting>);
 struct Waiting {
     /// Somebody takes them.
     is_open: bool,
-    changes: BTreeSet<Change>,
+    /// This process hears its own changes from the store, as all others do.
+    loops: bool,
+    /// The changes; `true` for one that this process hears of from the store.
+    changes: BTreeMap<Change, bool>,
     bytes: usize,
     waker: Option<std::task::Waker>,
 }
@@ -47,18 +50,21 @@ impl Outbox {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A change is to be told, if anybody is there to tell it.
-    pub(crate) fn add(&self, change: impl FnOnce() -> Change) {
+    /// A change is to be told, if anybody is there to tell it. `true`: this process hears of it from the store, in its
+    /// place among all changes; otherwise its own clients are to be told at once.
+    pub(crate) fn add(&self, change: impl FnOnce() -> Change) -> bool {
         let mut waiting = self.lock();
-        if !waiting.is_open || waiting.changes.contains(&Change::All) {
-            return;
+        if !waiting.is_open || waiting.changes.contains_key(&Change::All) {
+            return false;
         }
-        waiting.put(change());
+        let loops = waiting.loops;
+        let loops = waiting.put(change(), loops);
         let waker = waiting.waker.take();
         drop(waiting);
         if let Some(waker) = waker {
             waker.wake();
         }
+        loops
     }
 
     /// Somebody takes changes from now on, or nobody does any more.
@@ -67,29 +73,48 @@ impl Outbox {
         let mut waiting = self.lock();
         waiting.is_open = is_open;
         if !is_open {
-            (waiting.changes, waiting.bytes) = (BTreeSet::new(), 0);
+            (waiting.changes, waiting.bytes, waiting.loops) = (BTreeMap::new(), 0, false);
         }
     }
 
-    /// Takes up to `max` of them.
+    /// The store takes changes, and gives them back in order: changes from now on come from there.
     #[cfg(feature = "redis")]
-    pub(crate) fn take(&self, max: usize) -> Vec<Change> {
+    pub(crate) fn begin_loop(&self) {
+        let mut waiting = self.lock();
+        waiting.loops = waiting.is_open;
+    }
+
+    /// The store does not take them. Returns those that wait for it and that clients here have not been told.
+    #[cfg(feature = "redis")]
+    pub(crate) fn end_loop(&self) -> Vec<Change> {
+        let mut waiting = self.lock();
+        waiting.loops = false;
+        let untold =
+            waiting.changes.iter_mut().filter_map(|(change, loops)| std::mem::take(loops).then(|| change.clone()));
+        untold.collect()
+    }
+
+    /// Takes up to `max` of them, each with `true` if this process is to hear of it from the store.
+    #[cfg(feature = "redis")]
+    pub(crate) fn take(&self, max: usize) -> Vec<(Change, bool)> {
         let mut waiting = self.lock();
         let mut taken = Vec::new();
         while taken.len() < max
-            && let Some(change) = waiting.changes.pop_first()
+            && let Some((change, loops)) = waiting.changes.pop_first()
         {
             waiting.bytes -= change.bytes();
-            taken.push(change);
+            taken.push((change, loops));
         }
         taken
     }
 
-    /// Gives back what could not be told.
+    /// Gives back what could not be told to others; clients here know it.
     #[cfg(feature = "redis")]
-    pub(crate) fn give_back(&self, changes: Vec<Change>) {
+    pub(crate) fn give_back(&self, changes: Vec<(Change, bool)>) {
         let mut waiting = self.lock();
-        changes.into_iter().for_each(|change| waiting.put(change));
+        for (change, _) in changes {
+            waiting.put(change, false);
+        }
     }
 
     /// Waits until there is something to tell.
@@ -108,14 +133,25 @@ impl Outbox {
 }
 
 impl Waiting {
-    fn put(&mut self, change: Change) {
+    /// Returns true if this process hears of it from the store.
+    fn put(&mut self, change: Change, loops: bool) -> bool {
         let bytes = change.bytes();
         if change == Change::All || self.changes.len() >= MAX_WAITING || self.bytes + bytes > MAX_BYTES {
-            self.changes = BTreeSet::from([Change::All]);
+            // Some of them may not have been told here.
+            self.changes = BTreeMap::from([(Change::All, self.loops)]);
             self.bytes = 0;
-        } else if !self.changes.contains(&Change::All) && self.changes.insert(change) {
-            self.bytes += bytes;
+            return false;
         }
+        if self.changes.contains_key(&Change::All) {
+            return false;
+        }
+        // The same change again, which waits already.
+        if let Some(before) = self.changes.get(&change) {
+            return *before && loops;
+        }
+        self.bytes += bytes;
+        self.changes.insert(change, loops);
+        loops
     }
 }
 
@@ -133,18 +169,31 @@ mod tests {
         outbox.add(|| unreachable!("nobody takes it"));
         outbox.open(true);
         for n in [1, 2, 1, 2, 1] {
-            outbox.add(|| resource(n));
+            assert!(!outbox.add(|| resource(n)));
         }
         let taken = outbox.take(1);
-        assert_eq!(taken, [resource(1)]);
+        assert_eq!(taken, [(resource(1), false)]);
         outbox.give_back(taken);
-        assert_eq!(outbox.take(9), [resource(1), resource(2)]);
-        (0..2 * MAX_WAITING).for_each(|n| outbox.add(|| resource(n)));
-        assert_eq!(outbox.take(9), [Change::All]);
+        assert_eq!(outbox.take(9), [(resource(1), false), (resource(2), false)]);
+        (0..2 * MAX_WAITING).for_each(|n| drop(outbox.add(|| resource(n))));
+        assert_eq!(outbox.take(9), [(Change::All, false)]);
         outbox.add(|| Change::Resource("x".repeat(MAX_BYTES + 1)));
-        assert_eq!(outbox.take(9), [Change::All]);
+        assert_eq!(outbox.take(9), [(Change::All, false)]);
         outbox.add(|| resource(1));
         outbox.open(false);
         assert_eq!((outbox.take(9).len(), outbox.lock().bytes), (0, 0));
+    }
+
+    #[test]
+    fn what_comes_back_from_the_store_is_told_once() {
+        let outbox = Outbox::default();
+        outbox.open(true);
+        assert!(!outbox.add(|| resource(1)), "told at once");
+        outbox.begin_loop();
+        assert!(outbox.add(|| resource(2)) && outbox.add(|| resource(2)));
+        assert!(!outbox.add(|| resource(1)), "the one that waits does not come back");
+        assert_eq!(outbox.end_loop(), [resource(2)]);
+        assert!(outbox.end_loop().is_empty());
+        assert_eq!(outbox.take(9), [(resource(1), false), (resource(2), false)]);
     }
 }

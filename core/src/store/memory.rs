@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     fn id(stream: u64, number: u64) -> EventId {
-        EventId { stream: Stream::Request(stream), number }
+        EventId { stream: Stream::Request(stream), number, place: 0 }
     }
 
     fn after(store: &MemoryEvents, id: EventId) -> Vec<u64> {
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn only_what_followed_on_the_same_stream_comes_back() {
         let mut store = MemoryEvents::new(Room { events: 9, bytes: 100 }, Owner::UNKNOWN);
-        let standalone = |number| EventId { stream: Stream::Standalone(1), number };
+        let standalone = |number| EventId { stream: Stream::Standalone(1), number, place: 0 };
         for id in [id(1, 3), id(2, 4), standalone(5), id(1, 6)] {
             store.keep(id, &Bytes::from_static(b"{}"));
         }
@@ -111,11 +111,25 @@ mod tests {
 
     #[test]
     fn ids_are_read_as_they_are_written() {
-        for id in [id(1, 2), EventId { stream: Stream::Standalone(u64::MAX), number: 0 }] {
+        let placed = EventId { stream: Stream::Standalone(u64::MAX), number: 0, place: u64::MAX };
+        for id in [id(1, 2), EventId { place: 0, ..placed }, placed] {
             assert_eq!(EventId::parse(&id.to_string()), Some(id));
         }
-        for bad in ["", "r", "r1", "r1-", "r-1", "x1-1", "r1-1-1", "r+1-1", "r1--1", "é1-1", "r99999999999999999999-1"]
-        {
+        for bad in [
+            "",
+            "r",
+            "r1",
+            "r1-",
+            "r-1",
+            "x1-1",
+            "r1-1-1-1",
+            "r1-1-0",
+            "r1-1-",
+            "r+1-1",
+            "r1--1",
+            "é1-1",
+            "r99999999999999999999-1",
+        ] {
             assert_eq!(EventId::parse(bad), None, "{bad}");
         }
     }

@@ -41,29 +41,34 @@ pub(crate) enum Stream {
 pub(crate) struct EventId {
     pub(crate) stream: Stream,
     pub(crate) number: u64,
+    /// Place in the log of changes up to which its client knows them, where several processes share one. 0: none.
+    pub(crate) place: u64,
 }
 
 impl fmt::Display for EventId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.stream {
-            Stream::Request(stream) => write!(f, "r{stream}-{}", self.number),
-            Stream::Standalone(stream) => write!(f, "s{stream}-{}", self.number),
+            Stream::Request(stream) => write!(f, "r{stream}-{}", self.number)?,
+            Stream::Standalone(stream) => write!(f, "s{stream}-{}", self.number)?,
         }
+        if self.place == 0 { Ok(()) } else { write!(f, "-{}", self.place) }
     }
 }
 
 impl EventId {
     /// Reads what [`Display`](fmt::Display) writes.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        let (stream, number) = text.get(1..)?.split_once('-')?;
+        let (stream, rest) = text.get(1..)?.split_once('-')?;
+        let (number, place) = rest.split_once('-').map_or((rest, None), |(number, place)| (number, Some(place)));
         let digits = |text: &str| text.parse().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
         let (stream, number) = (digits(stream)?, digits(number)?);
+        let place = place.map_or(Some(0), |place| digits(place).filter(|place| *place > 0))?;
         let stream = match text.as_bytes()[0] {
             b'r' => Stream::Request(stream),
             b's' => Stream::Standalone(stream),
             _ => return None,
         };
-        Some(Self { stream, number })
+        Some(Self { stream, number, place })
     }
 }
 

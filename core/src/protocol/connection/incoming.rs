@@ -283,11 +283,12 @@ impl Connection {
                     _ => None,
                 };
                 let mut session = Session::new(revision, Arc::new(peer));
-                if let Some(News { subscriptions, visits, .. }) = before {
+                if let Some(News { subscriptions, theirs, visits, .. }) = before {
                     // Subscriptions and visits that have begun go on.
-                    session.news = News { subscriptions, visits, ..News::default() };
+                    session.news = News { subscriptions, theirs, visits, ..News::default() };
                 }
                 self.phase = Phase::Legacy(Box::new(session));
+                self.told += 1;
                 self.respond(id, &result, self.way(None), out);
                 Ok(true)
             }
@@ -333,6 +334,7 @@ impl Connection {
         let level = level(params)?;
         if let Phase::Legacy(session) = &mut self.phase {
             session.log_level = Some(level);
+            self.told += 1;
         }
         Ok(Payload::Object(RawJson::empty_object()))
     }

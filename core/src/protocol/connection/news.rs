@@ -22,6 +22,7 @@ impl Connection {
 
     /// The client has heard what it needs to know.
     pub(super) fn ready(&mut self, now: Duration) {
+        self.told += 1;
         if let Some(news) = self.news() {
             news.ready = true;
             news.initialized = true;
@@ -178,7 +179,9 @@ impl Connection {
                 news.subscriptions.insert(uri.into());
             } else {
                 news.subscriptions.remove(uri);
+                news.theirs.remove(uri);
             }
+            self.told += 1;
         }
         Ok(())
     }
@@ -187,7 +190,10 @@ impl Connection {
     pub(super) fn unsubscribe_all(&mut self, out: &mut Vec<Action>) {
         let transport = self.transport.clone();
         let Phase::Legacy(session) = &mut self.phase else { return };
-        let uris = std::mem::take(&mut session.news.subscriptions);
+        let mut uris = std::mem::take(&mut session.news.subscriptions);
+        for uri in std::mem::take(&mut session.news.theirs) {
+            uris.remove(&uri);
+        }
         if uris.is_empty() {
             return;
         }
@@ -227,7 +233,7 @@ impl Connection {
 }
 
 /// The facts of what a handler is told without a request.
-fn without_request(session: &Session, transport: Arc<Transport>, method: &'static str) -> RequestContext {
+pub(super) fn without_request(session: &Session, transport: Arc<Transport>, method: &'static str) -> RequestContext {
     let mut context = RequestContext::of_own(session.revision, method, session.peer.clone(), transport.kind);
     context.transport = transport;
     context

@@ -5,6 +5,8 @@ mod listening;
 mod opening;
 mod restarting;
 mod restoring;
+#[cfg(feature = "redis")]
+mod sharing;
 
 use super::*;
 use crate::error::ErrorKind;

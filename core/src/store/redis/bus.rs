@@ -1,63 +1,135 @@
 //! The log of changes, which every process of a server writes and follows: a stream of bounded length.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
 use redis::streams::{StreamId, StreamRangeReply, StreamReadReply};
 use redis::{Pipeline, RedisResult};
 
 use super::health::Work;
 use super::link::Link;
+use super::nodes::Number;
 use super::{Redis, Trouble};
 use crate::store::Change;
 
-const VERSION: u8 = 1;
+pub(super) const VERSION: u8 = 1;
 /// Entries that the log keeps, about: what a process missed beyond these is told as "anything".
-const LENGTH: usize = 1024;
+pub(super) const LENGTH: usize = 1024;
 /// Time after the last change for which the log lives, in milliseconds.
-const LIVES: u64 = 7 * 24 * 60 * 60 * 1000;
-/// Changes that are written or read at once.
+pub(super) const LIVES: u64 = 7 * 24 * 60 * 60 * 1000;
+/// Changes that are written at once.
 pub(crate) const AT_ONCE: usize = 128;
+/// Entries of each stream that are read at once: in an inbox they may be as long as messages.
+const READ: usize = 32;
 /// Time for which one question waits for a change.
 const BLOCK: Duration = Duration::from_secs(5);
 /// The place before all entries.
 const BEGINNING: &str = "0-0";
 
-/// One process's place in the log.
+/// News from another process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// What this process knows, or a later release has written.
+    Nothing,
+    Change(Change),
+    /// The client of this session told another process something, or ended it there.
+    Session(String),
+    /// A message of a session's client for whoever works on what it names.
+    FromClient {
+        session: String,
+        text: Bytes,
+    },
+    /// A message for a session's client, whose stream this process has.
+    ToClient {
+        session: String,
+        text: Bytes,
+    },
+}
+
+/// One process's place in the log of changes and in its inbox.
 pub(crate) struct Follower {
     store: Arc<Redis>,
     /// The process, whose own changes it knows.
     node: Arc<str>,
+    /// Its number, which names its inbox.
+    number: Arc<Number>,
     link: Option<Link>,
     /// The id of the entry that was read last.
     last: Option<String>,
+    /// The place from which it began, for others: see [`packed`].
+    place: Arc<AtomicU64>,
+    /// The inbox that was read last, and the last entry in it.
+    inbox: (u32, String),
+}
+
+/// The id of an entry as one number, which is greater for later ones.
+fn packed(id: &str) -> u64 {
+    let (time, number) = id.split_once('-').unwrap_or((id, "0"));
+    let (time, number): (u64, u64) = (time.parse().unwrap_or(0), number.parse().unwrap_or(0));
+    (time << 16) | number.min(0xffff)
+}
+
+/// Reverses [`packed`].
+fn unpacked(place: u64) -> String {
+    format!("{}-{}", place >> 16, place & 0xffff)
 }
 
 impl Redis {
-    /// Tells all processes what has changed in this one, in one round trip.
+    /// Tells all processes what has changed in this one, in one round trip; this one, too, of a change with `true`.
     ///
     /// # Errors
     /// As `Redis::ask`. Some may have been written.
-    pub(crate) async fn publish(self: &Arc<Self>, node: &str, changes: &[Change]) -> Result<(), Trouble> {
+    pub(crate) async fn publish(self: &Arc<Self>, node: &str, changes: &[(Change, bool)]) -> Result<(), Trouble> {
         let key = self.key("changes", VERSION);
         let mut pipe = Pipeline::with_capacity(changes.len() + 1);
-        for change in changes {
+        for (change, loops) in changes {
             let (kind, name) = match change {
                 Change::List(kind) => ("list", kind.as_str()),
                 Change::Resource(uri) => ("resource", uri.as_str()),
                 Change::All => ("all", ""),
             };
             let add = pipe.cmd("XADD").arg(&key).arg("MAXLEN").arg("~").arg(LENGTH).arg("*");
-            add.arg("n").arg(node).arg(kind).arg(name).ignore();
+            add.arg("n").arg(if *loops { "" } else { node }).arg(kind).arg(name).ignore();
         }
         pipe.cmd("PEXPIRE").arg(&key).arg(LIVES).ignore();
         let outcome = self.ask(&pipe).await;
         self.done(Work::Publishing, outcome)
     }
 
-    /// Follows the changes of other processes, from the first question on.
-    pub(crate) fn follow(self: &Arc<Self>, node: Arc<str>) -> Follower {
-        Follower { store: self.clone(), node, link: None, last: None }
+    /// Follows the changes of other processes, from the first question on, and says in `place` how far it has come.
+    pub(crate) fn follow(self: &Arc<Self>, node: Arc<str>, number: Arc<Number>, place: Arc<AtomicU64>) -> Follower {
+        let inbox = (0, BEGINNING.to_owned());
+        Follower { store: self.clone(), node, number, link: None, last: None, place, inbox }
+    }
+
+    /// Returns the changes of all processes after this place, in order and each once, with their places; and the place of
+    /// the last entry. [`Change::All`], if the log does not hold all of them any more.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn changes_after(self: &Arc<Self>, place: u64) -> Result<(Vec<(u64, Change)>, u64), Trouble> {
+        let (key, after) = (self.key("changes", VERSION), unpacked(place));
+        let mut pipe = Pipeline::with_capacity(3);
+        pipe.cmd("XRANGE").arg(&key).arg(&after).arg(&after);
+        pipe.cmd("XRANGE").arg(&key).arg(format!("({after}")).arg("+").arg("COUNT").arg(2 * LENGTH);
+        pipe.cmd("XREVRANGE").arg(&key).arg("+").arg("-").arg("COUNT").arg(1);
+        let outcome = self.ask::<(StreamRangeReply, StreamRangeReply, StreamRangeReply)>(&pipe).await;
+        let (there, read, newest) = self.done(Work::Following, outcome)?;
+        let last = |reply: &StreamRangeReply| reply.ids.last().map(|entry| packed(&entry.id));
+        if place != 0 && there.ids.is_empty() {
+            let last = last(&newest).unwrap_or(place);
+            return Ok((vec![(last, Change::All)], last));
+        }
+        let mut seen = BTreeSet::new();
+        let changes = read.ids.iter().filter_map(|entry| match heard(entry) {
+            Some(Heard::Change(change)) => seen.insert(change.clone()).then(|| (packed(&entry.id), change)),
+            _ => None,
+        });
+        let changes = changes.collect();
+        Ok((changes, last(&read).unwrap_or(place)))
     }
 
     /// Time for which nobody is to ask, because the store does not answer.
@@ -84,11 +156,11 @@ impl Follower {
         self.store.pause().unwrap_or_default()
     }
 
-    /// Waits up to 5 s for changes of other processes, and returns them in order.
+    /// Waits up to 5 s for news, and returns them in order, each with its place in the log of changes (0: none).
     ///
     /// # Errors
     /// The store does not answer. The place in the log stays.
-    pub(crate) async fn next(&mut self) -> Result<Vec<Change>, Trouble> {
+    pub(crate) async fn next(&mut self) -> Result<Vec<(u64, Heard)>, Trouble> {
         let outcome = match tokio::time::timeout(BLOCK + super::address::CONNECTING, self.read()).await {
             Ok(outcome) => outcome.map_err(Trouble::from),
             Err(_) => Err(Trouble::slow()),
@@ -117,6 +189,7 @@ impl Follower {
             return Ok(last.clone());
         }
         let last = self.newest().await?;
+        self.place.store(packed(&last), Ordering::Release);
         self.last = Some(last.clone());
         Ok(last)
     }
@@ -129,34 +202,68 @@ impl Follower {
         Ok(newest.ids.into_iter().next().map_or_else(|| BEGINNING.to_owned(), |entry| entry.id))
     }
 
-    async fn read(&mut self) -> RedisResult<Vec<Change>> {
+    async fn read(&mut self) -> RedisResult<Vec<(u64, Heard)>> {
         let (last, key) = (self.place().await?, self.store.key("changes", VERSION));
-        let mut pipe = Pipeline::with_capacity(2);
+        let mut pipe = Pipeline::with_capacity(3);
+        let number = self.number.get();
+        if number != self.inbox.0 {
+            self.inbox = (number, BEGINNING.to_owned());
+        }
+        let inbox = (number > 0).then(|| self.store.inbox(number));
+        if let Some(inbox) = &inbox {
+            // Those that were read need no room any more.
+            pipe.cmd("XTRIM").arg(inbox).arg("MINID").arg("=").arg(&self.inbox.1).ignore();
+        }
         let block = u64::try_from(BLOCK.as_millis()).unwrap_or(u64::MAX);
-        pipe.cmd("XREAD").arg("COUNT").arg(AT_ONCE).arg("BLOCK").arg(block).arg("STREAMS").arg(&key).arg(&last);
+        let read = pipe.cmd("XREAD").arg("COUNT").arg(READ).arg("BLOCK").arg(block).arg("STREAMS").arg(&key);
+        match &inbox {
+            Some(inbox) => read.arg(inbox).arg(&last).arg(&self.inbox.1),
+            None => read.arg(&last),
+        };
         // Asked after the other: is the entry still there, then nothing behind it was dropped.
         pipe.cmd("XRANGE").arg(&key).arg(&last).arg(&last);
         let (read, there): (Option<StreamReadReply>, StreamRangeReply) = self.link().await?.ask(&pipe).await?;
-        let entries: Vec<StreamId> = read.into_iter().flat_map(|read| read.keys).flat_map(|key| key.ids).collect();
+        let (mut entries, mut messages) = (Vec::new(), Vec::new());
+        for read in read.into_iter().flat_map(|read| read.keys) {
+            if read.key == key { entries = read.ids } else { messages = read.ids }
+        }
+        if let Some(entry) = messages.last() {
+            self.inbox.1.clone_from(&entry.id);
+        }
+        let mut all = Vec::with_capacity(entries.len() + messages.len());
         if last != BEGINNING && there.ids.is_empty() {
             // Trimmed, flushed, or another store than before.
-            self.last = Some(self.newest().await?);
-            return Ok(vec![Change::All]);
-        }
-        if let Some(entry) = entries.last() {
+            let newest = self.newest().await?;
+            all.push((packed(&newest), Heard::Change(Change::All)));
+            self.last = Some(newest);
+        } else if let Some(entry) = entries.last() {
             self.last = Some(entry.id.clone());
+            for entry in &entries {
+                let is_own = entry.get::<String>("n").is_some_and(|node| *node == *self.node);
+                let news = heard(entry).filter(|_| !is_own).unwrap_or(Heard::Nothing);
+                all.push((packed(&entry.id), news));
+            }
         }
-        Ok(entries.iter().filter_map(|entry| self.change(entry)).collect())
+        all.extend(messages.iter().filter_map(heard).map(|news| (0, news)));
+        Ok(all)
     }
+}
 
-    /// Returns the change of an entry of another process. What a later release writes is skipped.
-    fn change(&self, entry: &StreamId) -> Option<Change> {
-        if entry.get::<String>("n").is_some_and(|node| *node == *self.node) {
-            return None;
+/// Returns the news in an entry. An entry that a later release writes has none.
+fn heard(entry: &StreamId) -> Option<Heard> {
+    if let Some(session) = entry.get::<String>("session") {
+        let text = |name| entry.get::<Vec<u8>>(name).map(Bytes::from);
+        if let Some(text) = text("from") {
+            return Some(Heard::FromClient { session, text });
         }
-        if let Some(uri) = entry.get("resource") {
-            return Some(Change::Resource(uri));
+        if let Some(text) = text("to") {
+            return Some(Heard::ToClient { session, text });
         }
-        entry.get("list").map(Change::List).or_else(|| entry.contains_key("all").then_some(Change::All))
+        return Some(Heard::Session(session));
     }
+    if let Some(uri) = entry.get("resource") {
+        return Some(Heard::Change(Change::Resource(uri)));
+    }
+    let change = entry.get("list").map(Change::List).or_else(|| entry.contains_key("all").then_some(Change::All));
+    change.map(Heard::Change)
 }

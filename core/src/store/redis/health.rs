@@ -36,6 +36,10 @@ impl Trouble {
         Self { ill, why: why.into() }
     }
 
+    pub(super) fn garbled(why: impl Into<String>) -> Self {
+        Self::new(Ill::Garbled, why)
+    }
+
     pub(super) fn slow() -> Self {
         let why = format!("no answer within {} ms", super::DEADLINE.as_millis());
         Self::new(Ill::Down, why)
@@ -88,6 +92,7 @@ pub(super) enum Work {
     Keys,
     Publishing,
     Following,
+    Sessions,
 }
 
 /// See the module.
@@ -101,7 +106,7 @@ struct State {
     /// It was said that it does not answer.
     is_down: bool,
     /// The last line about each work that cannot be done, though it answers.
-    said: [Option<Ill>; 3],
+    said: [Option<Ill>; 4],
 }
 
 impl Health {

@@ -7,6 +7,8 @@ mod bus;
 mod health;
 mod keys;
 mod link;
+pub(crate) mod nodes;
+pub(crate) mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -18,7 +20,7 @@ use redis::{FromRedisValue, Pipeline, RedisResult};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 pub(crate) use address::Address;
-pub(crate) use bus::{AT_ONCE, Follower};
+pub(crate) use bus::{AT_ONCE, Follower, Heard};
 pub(crate) use health::Trouble;
 use health::{Health, Ill, Work};
 use link::Link;

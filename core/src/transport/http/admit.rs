@@ -3,9 +3,11 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use http::request::Parts;
-use http::{Method, StatusCode};
+use http::{HeaderValue, Method, Response, StatusCode};
 
+use super::Body;
 use super::endpoint::Inner;
 use super::headers::{self, Accepts, SESSION_ID, Single, Version};
 use super::reply::Refusal;
@@ -147,6 +149,30 @@ impl Inner {
     /// Returns true if sessions are kept for them.
     fn keeps_sessions(&self) -> bool {
         self.has_sessions() && !self.options.stateless
+    }
+
+    /// Answers the questions of an orchestrator: whether this process works, at `/healthz`, and whether it takes requests, at
+    /// `/readyz`. Only where this crate listens, and neither path is the endpoint's own.
+    pub(super) fn probed(&self, head: &Parts) -> Option<Response<Body>> {
+        let path = head.uri.path();
+        if self.mounted || !matches!(head.method, Method::GET | Method::HEAD) || !matches!(path, "/healthz" | "/readyz")
+        {
+            return None;
+        }
+        if [&self.options.path, &self.options.sse_path].into_iter().any(|own| self.is_at(head, own)) {
+            return None;
+        }
+        let is_over = self.is_closed() || self.is_ending() || self.server.shared.stop.is_set();
+        let (status, text) = match path {
+            "/readyz" if is_over => (StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down\n"),
+            _ => (StatusCode::OK, "ok\n"),
+        };
+        let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
+        *response.status_mut() = status;
+        let headers = response.headers_mut();
+        headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+        headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        Some(response)
     }
 
     /// Returns true if a request is for this path. A mounted endpoint is reached wherever its host has put it.

@@ -82,6 +82,9 @@ pub(super) struct Inner {
     pub(super) sessionless: Mutex<Option<(Arc<Facts>, Arc<Facts>)>>,
     pub(super) closed: AtomicBool,
     kept: AtomicBool,
+    /// Held while a copy of a session of another process comes in.
+    #[cfg(feature = "redis")]
+    pub(super) adopting: Mutex<()>,
     /// A mounted endpoint uses the server from its first request on.
     pub(super) begun: Begun,
     /// Number of futures that wait for its end.
@@ -135,6 +138,8 @@ impl Endpoint {
             sessionless: Mutex::default(),
             closed: AtomicBool::new(false),
             kept: AtomicBool::new(false),
+            #[cfg(feature = "redis")]
+            adopting: Mutex::default(),
             begun: Begun::default(),
             options,
             ending: AtomicUsize::new(0),
@@ -165,8 +170,20 @@ impl Endpoint {
         if let Some(response) = self.inner.metadata(&head) {
             return response;
         }
+        if let Some(response) = self.inner.probed(&head) {
+            return response;
+        }
         let page = self.inner.page(&head.headers).cloned();
-        let mut response = match self.inner.admit(head, from).await {
+        let admitted = self.inner.admit(head, from).await;
+        #[cfg(feature = "redis")]
+        let (admitted, named) = match admitted {
+            Ok((verb, sender)) => match self.inner.found(&verb, &sender).await {
+                Ok(named) => (Ok((verb, sender)), named),
+                Err(refusal) => (Err(refusal), None),
+            },
+            Err(refusal) => (Err(refusal), None),
+        };
+        let mut response = match admitted {
             Ok((Verb::Post(accepts), sender)) => self.inner.post(sender, body, accepts).await,
             Ok((Verb::Get | Verb::OpenPair, _)) if self.inner.is_ending() => ending::refused(None),
             Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender),
@@ -176,6 +193,10 @@ impl Endpoint {
             Ok((Verb::Preflight, sender)) => cors::preflight(&sender.headers),
             Err(refusal) => refusal.into(),
         };
+        #[cfg(feature = "redis")]
+        if let Some(named) = named {
+            named.done(&self.inner, &response).await;
+        }
         if let Some(page) = page {
             cors::allow(&mut response, page);
             #[cfg(feature = "auth")]

@@ -13,6 +13,8 @@ use crate::budget::{Charge, Owner};
 use crate::driver::Sink;
 use crate::jsonrpc::{self, Decoded, ErrorObject, Id, Limits, Message, code};
 use crate::protocol::{Outbound, Route, Sent};
+#[cfg(feature = "redis")]
+use crate::store::Change;
 use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
 
 /// The most standalone streams of one session.
@@ -36,6 +38,26 @@ pub(super) struct Lanes {
     resumption: Option<Resumption>,
     /// The owner of the bytes that it keeps.
     owner: Owner,
+    /// Other processes that serve the session, too.
+    #[cfg(feature = "redis")]
+    elsewhere: std::sync::OnceLock<Elsewhere>,
+}
+
+/// Other processes that serve the session, which may have its standalone stream.
+#[cfg(feature = "redis")]
+pub(super) struct Elsewhere {
+    /// Place up to which clients here know all changes.
+    pub(super) place: Arc<std::sync::atomic::AtomicU64>,
+    /// Place of the change of which is being told out of turn. 0: none is.
+    pub(super) told: std::sync::atomic::AtomicU64,
+    /// Place up to which the client was told out of turn.
+    pub(super) ahead: std::sync::atomic::AtomicU64,
+    /// Another process sends what tells of changes, or a stream has not caught up yet.
+    pub(super) is_silent: std::sync::atomic::AtomicBool,
+    /// Sends a message to the process that has the stream.
+    pub(super) forward: Box<dyn Fn(Bytes) + Send + Sync>,
+    /// The last standalone stream here has ended; `true`: everything for it was read.
+    pub(super) closed: Box<dyn Fn(bool) + Send + Sync>,
 }
 
 #[derive(Default)]
@@ -50,6 +72,8 @@ struct LaneState {
     store: Option<Box<dyn EventStore>>,
     /// Numbers streams and events alike, so that an event has a greater number than its stream.
     last: u64,
+    /// The number before the first one that was used here.
+    first: u64,
     /// The revision lets streams be closed early.
     primes: bool,
     ended: bool,
@@ -174,7 +198,79 @@ impl LaneState {
 
 impl Lanes {
     pub(super) fn new(max_queued: usize, resumption: Option<Resumption>, owner: Owner) -> Self {
-        Self { state: Mutex::default(), max_queued, resumption, owner }
+        Self {
+            state: Mutex::default(),
+            max_queued,
+            resumption,
+            owner,
+            #[cfg(feature = "redis")]
+            elsewhere: std::sync::OnceLock::new(),
+        }
+    }
+
+    /// Several processes serve the session. Numbers here follow `last`, and those of no other process are the same.
+    #[cfg(feature = "redis")]
+    pub(super) fn share(&self, last: u64, elsewhere: Elsewhere) {
+        let mut state = self.lock();
+        state.last = state.last.max(last);
+        state.first = state.last;
+        drop(state);
+        let _ = self.elsewhere.set(elsewhere);
+    }
+
+    /// Another process sends what tells of changes, or this one does.
+    #[cfg(feature = "redis")]
+    pub(super) fn silence(&self, is_silent: bool) {
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.is_silent.store(is_silent, std::sync::atomic::Ordering::Release);
+        }
+    }
+
+    /// Tells the client of changes out of turn, up to a place: of each that `tell` is called for with its place. The caller
+    /// holds the node's turn.
+    #[cfg(feature = "redis")]
+    pub(super) fn tell_ahead(&self, changes: Vec<(u64, Change)>, until: u64, tell: impl Fn(Change)) {
+        use std::sync::atomic::Ordering::Release;
+        let Some(elsewhere) = self.elsewhere.get() else { return };
+        elsewhere.is_silent.store(false, Release);
+        for (place, change) in changes {
+            elsewhere.told.store(place, Release);
+            tell(change);
+        }
+        elsewhere.told.store(0, Release);
+        elsewhere.ahead.fetch_max(until, Release);
+    }
+
+    /// A change is told already, or by another process, or will be when the stream has caught up.
+    #[cfg(feature = "redis")]
+    fn is_told(&self, text: &Bytes) -> bool {
+        use std::sync::atomic::Ordering::Acquire;
+        let Some(elsewhere) = self.elsewhere.get() else { return false };
+        let is_told = elsewhere.is_silent.load(Acquire)
+            || (elsewhere.told.load(Acquire) == 0
+                && elsewhere.place.load(Acquire) <= elsewhere.ahead.load(Acquire)
+                && text.windows(RESOURCE.len()).any(|part| part == RESOURCE));
+        is_told && tells_of_change(text)
+    }
+
+    /// Returns true if this process has a standalone stream.
+    #[cfg(feature = "redis")]
+    pub(super) fn has_stream(&self) -> bool {
+        !self.lock().streams.is_empty()
+    }
+
+    /// Returns the place up to which the client knows all changes once it has read an event of this stream.
+    fn place(&self, stream: Stream) -> u64 {
+        #[cfg(feature = "redis")]
+        if let (Some(elsewhere), Stream::Standalone(_)) = (self.elsewhere.get(), stream) {
+            let place = |of: &std::sync::atomic::AtomicU64| of.load(std::sync::atomic::Ordering::Acquire);
+            return match place(&elsewhere.told) {
+                0 => place(&elsewhere.place).max(place(&elsewhere.ahead)),
+                told => told,
+            };
+        }
+        let _ = stream;
+        0
     }
 
     /// Forgets the events that are kept for a client that loses a stream. Says how many bytes that gives back.
@@ -205,7 +301,7 @@ impl Lanes {
     /// The name of a message, which is kept from now on.
     fn keep(&self, state: &mut LaneState, stream: Stream, text: &Bytes) -> Event {
         let id = self.resumption.map(|resumption| {
-            let id = EventId { stream, number: state.next() };
+            let id = EventId { stream, number: state.next(), place: self.place(stream) };
             state.store(resumption.room, self.owner).keep(id, text);
             id
         });
@@ -328,10 +424,25 @@ impl Lanes {
     /// The stream's reader is gone; what was not sent waits for the next.
     pub(super) fn close_stream(&self, key: u64, outlet: &Arc<Outlet>) {
         let mut state = self.lock();
+        #[cfg(feature = "redis")]
+        let is_newest = state.streams.last().is_some_and(|(newest, _)| *newest == key);
         if !state.take_stream(key, outlet) {
             return;
         }
         let (unread, wake) = outlet.retire(End::Moved);
+        #[cfg(feature = "redis")]
+        let unread = match self.elsewhere.get() {
+            // A newer stream has caught up, or the next one will: from the log of changes, or from what is kept here.
+            Some(elsewhere) if state.streams.is_empty() || !is_newest => {
+                let is_change = |event: &Event| tells_of_change(&event.text);
+                let (changes, others): (VecDeque<_>, _) = unread.into_iter().partition(is_change);
+                if state.streams.is_empty() {
+                    (elsewhere.closed)(changes.is_empty());
+                }
+                others
+            }
+            _ => unread,
+        };
         if let Some(store) = &mut state.store {
             unread.iter().filter_map(|event| event.id).for_each(|id| store.take_back(id));
         }
@@ -342,15 +453,48 @@ impl Lanes {
         }
     }
 
+    /// A message of another process that belongs to no request. Without a stream it waits here.
+    #[cfg(feature = "redis")]
+    pub(super) fn pass(&self, text: &Bytes) {
+        let mut state = self.lock();
+        if state.streams.is_empty() && !state.ended && state.queue.len() < self.max_queued {
+            return state.queue.push_back(text.clone());
+        }
+        drop(state);
+        self.unrelated(text, false);
+    }
+
+    /// Returns the stream that gets what belongs to no request: the first, which is read for as long as its client has it.
+    /// Where a client may go to another process and come back, it is the newest: older ones may not be known to be gone.
+    fn reader(&self, state: &LaneState) -> Option<(u64, Arc<Outlet>)> {
+        #[cfg(feature = "redis")]
+        if self.elsewhere.get().is_some() {
+            return state.streams.last().cloned();
+        }
+        state.streams.first().cloned()
+    }
+
     /// A message that belongs to no request: exactly one stream gets it. The same notification twice is sent once while
     /// it waits.
     fn unrelated(&self, text: &Bytes, droppable: bool) {
+        #[cfg(feature = "redis")]
+        if self.is_told(text) {
+            return;
+        }
         loop {
             let mut state = self.lock();
             if state.ended {
                 return;
             }
-            let Some((key, outlet)) = state.streams.first().cloned() else {
+            let Some((key, outlet)) = self.reader(&state) else {
+                #[cfg(feature = "redis")]
+                if let Some(elsewhere) = self.elsewhere.get() {
+                    drop(state);
+                    if !tells_of_change(text) {
+                        (elsewhere.forward)(text.clone());
+                    }
+                    return;
+                }
                 if droppable && state.queue.contains(text) {
                     return;
                 }
@@ -388,7 +532,7 @@ impl Lanes {
     pub(super) fn priming(&self, stream: Stream) -> Option<Bytes> {
         let resumption = self.resumption.filter(|_| self.lock().primes)?;
         let (Stream::Request(number) | Stream::Standalone(number)) = stream;
-        Some(sse::priming(EventId { stream, number }, resumption.retry))
+        Some(sse::priming(EventId { stream, number, place: self.place(stream) }, resumption.retry))
     }
 
     /// Returns true if streams can be resumed at all.
@@ -401,7 +545,7 @@ impl Lanes {
     pub(super) fn resume(&self, id: EventId) -> Result<Resumed, Refused> {
         let mut state = self.lock();
         let (Stream::Request(stream) | Stream::Standalone(stream)) = id.stream;
-        if stream == 0 || stream > id.number || id.number > state.last {
+        if stream <= state.first || stream > id.number || id.number > state.last {
             return Err(Refused::Unknown);
         }
         let (resumed, wake) = match id.stream {
@@ -486,6 +630,22 @@ impl Lanes {
         }
         streams.iter().for_each(|(_, outlet)| outlet.end(end));
     }
+}
+
+/// In the notification that a resource has changed. Those of lists are gathered, and come after their turn.
+#[cfg(feature = "redis")]
+const RESOURCE: &[u8] = b"notifications/resources/updated";
+
+/// Returns true for a notification that every process sends by itself.
+#[cfg(feature = "redis")]
+fn tells_of_change(text: &Bytes) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Named<'a> {
+        #[serde(borrow)]
+        method: Option<std::borrow::Cow<'a, str>>,
+    }
+    let method = serde_json::from_slice::<Named<'_>>(text).ok().and_then(|named| named.method);
+    method.is_some_and(|method| method == "notifications/resources/updated" || method.ends_with("/list_changed"))
 }
 
 /// The error instead of an answer that is too long to be kept for its client.

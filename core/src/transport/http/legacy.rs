@@ -15,6 +15,8 @@ use super::outlet::{Answer, End, Next, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::Sender;
 use super::sessions::Session;
+#[cfg(feature = "redis")]
+use super::shared;
 use super::stateless;
 use super::tickets::Ticket;
 use crate::call::Link;
@@ -68,12 +70,20 @@ pub(super) async fn post(
         Ok(session) => session,
         Err(refusal) => return refusal.with_id(id.as_ref()).into(),
     };
+    #[cfg(feature = "redis")]
+    let decoded = match inner.passed_on(&session, decoded).await {
+        Ok(Some(decoded)) => decoded,
+        Ok(None) => return reply::empty(StatusCode::ACCEPTED),
+        Err(refusal) => return refusal.into(),
+    };
     let asks = match &decoded {
         Decoded::One(message) => matches!(message, Message::Request { .. }),
         Decoded::Batch(parts) => {
             !session.peer.takes_batches() || parts.iter().any(|p| matches!(p, Ok(Message::Request { .. }) | Err(_)))
         }
     };
+    #[cfg(feature = "redis")]
+    let again = opens.then(|| params_of(&decoded)).flatten();
     let asked = Asked::of(&decoded);
     let input = match decoded {
         Decoded::One(message) => Input::Received(message),
@@ -87,7 +97,23 @@ pub(super) async fn post(
         let message = format!("more than {} requests in flight in this session (max_in_flight)", inner.max_in_flight);
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
     }
+    #[cfg(feature = "redis")]
+    if again.is_some() {
+        let id = session.id.clone();
+        let response = ask(inner, session, sender, (input, asked), head, accepts).await;
+        inner.tell(&id, again).await;
+        return response;
+    }
     ask(inner, session, sender, (input, asked), head, accepts).await
+}
+
+/// The parameters of `initialize`, for other processes.
+#[cfg(feature = "redis")]
+fn params_of(decoded: &Decoded) -> Option<String> {
+    match decoded {
+        Decoded::One(Message::Request { params: Some(params), .. }) => Some(params.get().to_owned()),
+        _ => None,
+    }
 }
 
 /// Refuses an answer to a question of the session's that is no message: the question has failed.
@@ -172,14 +198,14 @@ async fn open(
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
     };
-    let lanes = Arc::new(Lanes::new(inner.max_queued, inner.resumption, sender.holder().owner()));
+    let (lanes, at_rest) = lanes_of(inner, &id, &sender);
     let sink: Arc<dyn Sink> = lanes.clone();
-    let mut at_rest = Transport::new("http");
-    at_rest.session_id = Some(id.clone());
-    at_rest.principal.clone_from(&sender.principal);
-    at_rest.share = sender.holder().share();
-    at_rest.origin.clone_from(&inner.origin);
     let connection = Connection::new(inner.server.facts(), Arc::new(at_rest));
+    #[cfg(feature = "redis")]
+    let (connection, sharing) = match inner.opens_shared(&id, &sender, &lanes, connection, &message) {
+        Ok(shared) => shared,
+        Err(refusal) => return refusal.with_id(request_id.as_ref()).into(),
+    };
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
@@ -197,6 +223,12 @@ async fn open(
     lanes.primes(revision.rules().priming_event);
     peer.keeps(length.min(MAX_KEPT));
     let session = Arc::new(Session::new(id, revision, peer, owner, lanes));
+    #[cfg(feature = "redis")]
+    if let Some((node, sharing)) = sharing
+        && let Err(refusal) = inner.begin_shared(&node, &session, sharing).await
+    {
+        return refusal.with_id(request_id.as_ref()).into();
+    }
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;
     };
@@ -210,6 +242,17 @@ async fn open(
     inner.keep();
     response.headers_mut().insert(SESSION_ID, header);
     response
+}
+
+/// The ways out of a session, and the facts of the way in.
+pub(super) fn lanes_of(inner: &Inner, id: &Arc<str>, sender: &Sender) -> (Arc<Lanes>, Transport) {
+    let lanes = Arc::new(Lanes::new(inner.max_queued, inner.resumption, sender.holder().owner()));
+    let mut at_rest = Transport::new("http");
+    at_rest.session_id = Some(id.clone());
+    at_rest.principal.clone_from(&sender.principal);
+    at_rest.share = sender.holder().share();
+    at_rest.origin.clone_from(&inner.origin);
+    (lanes, at_rest)
 }
 
 fn missing() -> Refusal {
@@ -277,10 +320,15 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
         Ok(session) => session,
         Err(refusal) => return refusal.into(),
     };
+    #[cfg(feature = "redis")]
+    // Changes are told once the stream has caught up with them.
+    session.lanes().silence(true);
     let exchange = match Single::of(headers, &LAST_EVENT_ID) {
         // An empty one is what a stream without ids leaves behind.
         Single::Absent | Single::Text("") => None,
         _ if !session.lanes().is_resumable() => None,
+        #[cfg(feature = "redis")]
+        header if header.text().and_then(EventId::parse).is_some_and(|id| shared::is_of_another(inner, id)) => None,
         header => Some(resume(inner, sender, &session, header.text())),
     };
     let exchange = exchange.unwrap_or_else(|| {

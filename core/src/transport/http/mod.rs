@@ -40,6 +40,8 @@ mod resource;
 mod sender;
 mod serve;
 mod sessions;
+#[cfg(feature = "redis")]
+mod shared;
 mod shares;
 pub(crate) mod sse;
 mod stateless;

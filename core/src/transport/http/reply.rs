@@ -78,6 +78,13 @@ impl Refusal {
         self
     }
 
+    /// Sets the code of the JSON-RPC error.
+    #[cfg(feature = "redis")]
+    pub(super) fn with_code(mut self, code: i64) -> Self {
+        self.error.code = code;
+        self
+    }
+
     pub(super) fn with_id(mut self, id: Option<&Id>) -> Self {
         self.id = id.cloned();
         self

@@ -27,6 +27,9 @@ pub(super) struct Session {
     place: AtomicU64,
     /// Time of its last use.
     used: AtomicU64,
+    /// What all processes know of it, where there are several.
+    #[cfg(feature = "redis")]
+    pub(super) shared: std::sync::OnceLock<super::shared::Sharing>,
 }
 
 impl Session {
@@ -37,7 +40,18 @@ impl Session {
         (principal, holder): (Option<Arc<Principal>>, Holder),
         lanes: Arc<Lanes>,
     ) -> Self {
-        Self { id, revision, peer, principal, holder, lanes, place: AtomicU64::new(0), used: AtomicU64::new(0) }
+        Self {
+            id,
+            revision,
+            peer,
+            principal,
+            holder,
+            lanes,
+            place: AtomicU64::new(0),
+            used: AtomicU64::new(0),
+            #[cfg(feature = "redis")]
+            shared: std::sync::OnceLock::new(),
+        }
     }
 
     /// Returns the revision that is spoken in it since its last `initialize`.
@@ -51,6 +65,14 @@ impl Session {
 
     pub(super) fn lanes(&self) -> &Lanes {
         &self.lanes
+    }
+
+    /// Returns the name of it that all processes know.
+    fn key(&self) -> Option<&Arc<str>> {
+        #[cfg(feature = "redis")]
+        return self.shared.get().map(|shared| &shared.key);
+        #[cfg(not(feature = "redis"))]
+        None
     }
 
     /// Returns true if somebody waits for something of it. A call whose client has hung up goes on, because a broken
@@ -92,6 +114,8 @@ pub(super) struct Sessions {
 #[derive(Default)]
 struct Table {
     by_id: HashMap<Arc<str>, Arc<Session>>,
+    /// The ids of those that several processes serve, by the names that these know them by.
+    by_key: HashMap<Arc<str>, Arc<str>>,
     /// The one unused for longest comes first.
     by_use: BTreeMap<u64, Arc<Session>>,
     /// Number of sessions of each holder.
@@ -119,11 +143,17 @@ impl Table {
         session.used.store(millis(now), Ordering::Relaxed);
         self.by_use.insert(self.last, session.clone());
         *self.held.entry(session.holder.clone()).or_default() += 1;
+        if let Some(key) = session.key() {
+            self.by_key.insert(key.clone(), session.id.clone());
+        }
         self.by_id.insert(session.id.clone(), session);
     }
 
     fn remove(&mut self, id: &str) -> Option<Arc<Session>> {
         let session = self.by_id.remove(id)?;
+        if let Some(key) = session.key() {
+            self.by_key.remove(key);
+        }
         self.by_use.remove(&session.place.load(Ordering::Relaxed));
         if let Some(count) = self.held.get_mut(&session.holder) {
             *count -= 1;
@@ -135,6 +165,7 @@ impl Table {
             // Room for a crowd that has left.
             self.by_id.shrink_to(self.by_id.len() * 2);
             self.held.shrink_to(self.held.len() * 2);
+            self.by_key.shrink_to(self.by_key.len() * 2);
         }
         Some(session)
     }
@@ -190,6 +221,19 @@ impl Sessions {
     /// Returns the longest time that sessions may be idle.
     pub(super) fn idle(&self) -> Duration {
         self.idle
+    }
+
+    /// The session that all processes know by this name.
+    #[cfg(feature = "redis")]
+    pub(super) fn of_key(&self, key: &str) -> Option<Arc<Session>> {
+        let table = self.lock();
+        table.by_id.get(table.by_key.get(key)?).cloned()
+    }
+
+    /// The session called `id`, whoever asks.
+    #[cfg(feature = "redis")]
+    pub(super) fn peek(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().by_id.get(id).filter(|session| !session.lanes.has_ended()).cloned()
     }
 
     /// The session called `id`, which is in use from now on. Another's is as good as none.

@@ -62,7 +62,7 @@ mod tests {
             let message = Bytes::from(vec![b'x'; size]);
             let written = event(None, message.clone()).concat();
             assert_eq!(written, [START, &message, END].concat(), "{size}");
-            let id = EventId { stream: Stream::Request(1), number: 2 };
+            let id = EventId { stream: Stream::Request(1), number: 2, place: 0 };
             let written = event(Some(id), message.clone()).concat();
             assert_eq!(written, [b"id: r1-2\n", START, &message, END].concat(), "{size}");
         }

@@ -1,4 +1,4 @@
-//! Proxy between clients and processes: nginx with the settings of `docs/load-balancing.md`, or one of our own where
+//! Proxy between clients and processes: nginx with the settings of `docs/guides/many-machines.md`, or one of our own where
 //! there is no nginx.
 
 use super::nginx::{self, Nginx};

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const PAGE: &str = "docs/load-balancing.md";
+const PAGE: &str = "docs/guides/many-machines.md";
 
 /// Longest time until it listens.
 const START_LIMIT: Duration = Duration::from_secs(10);
@@ -155,12 +155,12 @@ mod tests {
 
     #[test]
     fn the_settings_of_the_page_are_used() {
-        let page = include_str!("../../../../docs/load-balancing.md");
+        let page = include_str!("../../../../docs/guides/many-machines.md");
         let endpoint = |port: u16| Endpoint { authority: format!("127.0.0.1:{port}"), path: "/mcp".into() };
         let (one, other) = (endpoint(1), endpoint(2));
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 3));
         let text = site(page, 7, address, &[&one, &other]).expect("settings");
-        for part in ["upstream shop7 {", "server 127.0.0.1:1;", "server 127.0.0.1:2;", "listen 127.0.0.1:3;"] {
+        for part in ["upstream shop7 {", "server 127.0.0.1:1 ", "server 127.0.0.1:2 ", "listen 127.0.0.1:3;"] {
             assert!(text.contains(part), "{part} in {text}");
         }
         assert!(!text.contains("10.0.0."), "{text}");

@@ -1,0 +1,93 @@
+//! A legacy session that several processes serve: one of them opens it, and all know what its client has told.
+
+use std::collections::BTreeSet;
+
+use super::*;
+
+/// State that a client has given its session.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Told {
+    pub(crate) level: Option<LogLevel>,
+    /// The client has said that it is initialized.
+    pub(crate) initialized: bool,
+    pub(crate) subscriptions: BTreeSet<Box<str>>,
+}
+
+impl Connection {
+    /// A server's connection of a client that another process has initialized, with these parameters.
+    ///
+    /// # Errors
+    /// As for `initialize`.
+    pub(crate) fn adopted(
+        facts: Arc<Facts>,
+        transport: Arc<Transport>,
+        revision: Revision,
+        params: &RawJson,
+    ) -> Result<Self> {
+        let (_, peer, _) = legacy::answer(&facts, Some(params))?;
+        let phase = Phase::Legacy(Box::new(Session::new(revision, Arc::new(peer))));
+        Ok(Self { phase, ..Self::new(facts, transport) })
+    }
+
+    /// The client has begun anew in another process, with these parameters.
+    ///
+    /// # Errors
+    /// As for `initialize`.
+    pub(crate) fn begun_elsewhere(&mut self, revision: Revision, params: &RawJson) -> Result<()> {
+        let (_, peer, _) = legacy::answer(&self.facts, Some(params))?;
+        if let Phase::Legacy(session) = &mut self.phase {
+            (session.revision, session.peer) = (revision, Arc::new(peer));
+        }
+        Ok(())
+    }
+
+    /// The ids of requests to the peer follow this number, so that those of no other process are the same.
+    pub(crate) fn number_from(&mut self, last: i64) {
+        self.outgoing.number_from(last);
+    }
+
+    /// Returns the number of changes of what the client has told.
+    pub(crate) fn told_count(&self) -> u64 {
+        self.told
+    }
+
+    /// Returns what the client has told, in a session.
+    pub(crate) fn told(&self) -> Option<Told> {
+        let Phase::Legacy(session) = &self.phase else { return None };
+        let News { initialized, subscriptions, .. } = &session.news;
+        Some(Told { level: session.log_level, initialized: *initialized, subscriptions: subscriptions.clone() })
+    }
+
+    /// The client has told another process this. Ends what it has ended there.
+    pub(crate) fn retell(&mut self, now: Duration, told: Told) -> Vec<Action> {
+        let mut out = Vec::new();
+        let transport = self.transport.clone();
+        let Phase::Legacy(session) = &mut self.phase else { return out };
+        session.log_level = told.level;
+        let mut ended = Vec::new();
+        let news = &mut session.news;
+        for uri in news.subscriptions.difference(&told.subscriptions) {
+            if !news.theirs.remove(uri) {
+                ended.push(uri.clone());
+            }
+        }
+        for uri in told.subscriptions.difference(&news.subscriptions) {
+            news.theirs.insert(uri.clone());
+        }
+        news.subscriptions = told.subscriptions;
+        if !ended.is_empty() {
+            let context = news::without_request(session, transport, "resources/unsubscribe");
+            out.push(Action::Unsubscribed(Box::new(context), ended));
+        }
+        if told.initialized && !session.news.initialized {
+            self.ready(now);
+            self.send_waiting(&mut out);
+        }
+        out
+    }
+
+    /// Returns true if a request of the peer with this id is being worked on.
+    pub(crate) fn works_on(&self, id: &Id) -> bool {
+        self.incoming.has(id) || self.is_listener(id)
+    }
+}

@@ -1,0 +1,51 @@
+use super::*;
+use crate::protocol::Told;
+
+fn adopted() -> Connection {
+    let params = RawJson::from_value(&json!({
+        "protocolVersion": "2025-06-18", "capabilities": {"sampling": {}}, "clientInfo": {"name": "c", "version": "1"},
+    }));
+    let (facts, transport) = (facts(Role::Server, 8), Arc::new(Transport::new("http")));
+    Connection::adopted(facts, transport, Revision::NEWEST_LEGACY, &params).expect("parameters of initialize")
+}
+
+fn told(uris: &[&str]) -> Told {
+    let subscriptions = uris.iter().map(|uri| (*uri).into()).collect();
+    Told { level: Some(LogLevel::Error), initialized: true, subscriptions }
+}
+
+fn ended(actions: &[Action]) -> Vec<&str> {
+    let mut all = Vec::new();
+    for action in actions {
+        if let Action::Unsubscribed(_, uris) = action {
+            all.extend(uris.iter().map(|uri| &**uri));
+        }
+    }
+    all
+}
+
+#[test]
+fn a_subscription_ends_where_it_began() {
+    let mut connection = adopted();
+    assert!(ended(&connection.retell(Duration::ZERO, told(&["a:/1", "a:/2"]))).is_empty());
+    connection.subscribe("a:/3", true).expect("room");
+    assert_eq!(connection.told().map(|told| told.subscriptions.len()), Some(3));
+    assert_eq!(connection.log_level(), Some(LogLevel::Error));
+    // One that began elsewhere ends there, and one that began here was ended elsewhere.
+    assert_eq!(ended(&connection.retell(Duration::ZERO, told(&["a:/1"]))), ["a:/3"]);
+    // The session is over: nothing that began here is left.
+    assert!(ended(&connection.handle(Duration::ZERO, Input::Closed("over".into()))).is_empty());
+}
+
+#[test]
+fn what_a_client_tells_is_counted() {
+    let mut connection = adopted();
+    let before = connection.told_count();
+    connection.subscribe("a:/1", true).expect("room");
+    connection.subscribe("a:/1", true).expect("room");
+    assert_eq!(connection.told_count(), before + 1);
+    let params = Some(RawJson::from_value(&json!({"level": "error"})));
+    let message = Message::Request { id: Id::Number(1), method: "logging/setLevel".into(), params };
+    connection.handle(Duration::ZERO, Input::Received(message));
+    assert_eq!(connection.told_count(), before + 2);
+}

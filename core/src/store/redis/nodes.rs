@@ -1,0 +1,133 @@
+//! Processes by number, and their inboxes: a question to a client carries the number of the process that asks.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use bytes::Bytes;
+use redis::Pipeline;
+
+use super::health::Work;
+use super::{Redis, Trouble};
+
+const VERSION: u8 = 1;
+/// Bits of a number that is counted within one process. Ids of requests stay below 2^31, which every client can read.
+pub(crate) const BITS: u32 = 20;
+/// The greatest number of a process.
+const MAX: u32 = (1 << (31 - BITS)) - 1;
+/// Time for which a process has its number after it was last heard of, in milliseconds.
+const LIVES: u64 = 30_000;
+/// Time between two signs of life, in milliseconds.
+pub(crate) const BEAT: u64 = 8_000;
+/// Messages in an inbox, about.
+const LENGTH: usize = 1024;
+/// Time after the last message for which an inbox lives, in milliseconds.
+const INBOX_LIVES: u64 = 60_000;
+
+/// Takes the number if nobody else has it.
+const TAKE: &str = "local owner = redis.call('GET', KEYS[1])
+if owner and owner ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1";
+
+/// Gives it back.
+const LEAVE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
+return 0";
+
+/// Number of this process. 0: it has none.
+#[derive(Debug, Default)]
+pub(crate) struct Number(AtomicU32);
+
+impl Number {
+    pub(crate) fn get(&self) -> u32 {
+        self.0.load(Ordering::Acquire)
+    }
+
+    /// Returns the number of the process that gave a request this id. 0: none.
+    pub(crate) fn of(id: i64) -> u32 {
+        u32::try_from(id >> BITS).unwrap_or(0)
+    }
+}
+
+impl Redis {
+    pub(super) fn inbox(&self, number: u32) -> String {
+        self.key(&format!("inbox:{number}"), VERSION)
+    }
+
+    fn node(&self, number: u32) -> String {
+        self.key(&format!("node:{number}"), VERSION)
+    }
+
+    /// Keeps the number of the process `id`, or finds it another that nobody has.
+    ///
+    /// # Errors
+    /// As `Redis::ask`; no randomness.
+    pub(crate) async fn keep_number(self: &Arc<Self>, id: &str, number: &Number) -> Result<(), Trouble> {
+        let outcome = self.numbered(id, number).await;
+        self.done(Work::Sessions, outcome)
+    }
+
+    async fn numbered(self: &Arc<Self>, id: &str, number: &Number) -> Result<(), Trouble> {
+        let mut wanted = number.get();
+        loop {
+            if wanted == 0 {
+                let mut bytes = [0; 4];
+                crate::random::fill(&mut bytes).map_err(|e| Trouble::garbled(e.message()))?;
+                wanted = 1 + u32::from_le_bytes(bytes) % MAX;
+            }
+            let mut pipe = Pipeline::with_capacity(1);
+            pipe.cmd("EVAL").arg(TAKE).arg(1).arg(self.node(wanted)).arg(id).arg(LIVES);
+            let (taken,): (bool,) = self.ask(&pipe).await?;
+            if taken {
+                number.0.store(wanted, Ordering::Release);
+                return Ok(());
+            }
+            wanted = 0;
+        }
+    }
+
+    /// The process ends: its number is free.
+    pub(crate) async fn leave_number(self: &Arc<Self>, id: &str, number: &Number) {
+        let number = number.0.swap(0, Ordering::AcqRel);
+        if number > 0 {
+            let mut pipe = Pipeline::with_capacity(1);
+            pipe.cmd("EVAL").arg(LEAVE).arg(2).arg(self.node(number)).arg(self.inbox(number)).arg(id).ignore();
+            // It is free after half a minute anyway.
+            let _: Result<(), Trouble> = self.ask(&pipe).await;
+        }
+    }
+
+    /// Returns true if a process has this number.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn is_there(self: &Arc<Self>, number: u32) -> Result<bool, Trouble> {
+        let mut pipe = Pipeline::with_capacity(1);
+        pipe.cmd("EXISTS").arg(self.node(number));
+        let outcome = self.ask::<(bool,)>(&pipe).await;
+        self.done(Work::Sessions, outcome).map(|(there,)| there)
+    }
+
+    /// Sends a message of a session's client to the process with this number.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn post(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<(), Trouble> {
+        self.send(number, session, "from", text).await
+    }
+
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        number: u32,
+        session: &str,
+        kind: &str,
+        text: &Bytes,
+    ) -> Result<(), Trouble> {
+        let key = self.inbox(number);
+        let mut pipe = Pipeline::with_capacity(2);
+        let add = pipe.cmd("XADD").arg(&key).arg("MAXLEN").arg("~").arg(LENGTH).arg("*");
+        add.arg("session").arg(session).arg(kind).arg(&text[..]).ignore();
+        pipe.cmd("PEXPIRE").arg(&key).arg(INBOX_LIVES).ignore();
+        let outcome = self.ask(&pipe).await;
+        self.done(Work::Sessions, outcome)
+    }
+}

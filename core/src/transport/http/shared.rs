@@ -1,0 +1,585 @@
+//! Sessions that several processes serve: each keeps a copy of those that it was asked in, and the store has what their
+//! clients have told. A request asks the store once, before anything else.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+
+use super::Body;
+use super::admit::Verb;
+use super::endpoint::Inner;
+use super::headers::{LAST_EVENT_ID, SESSION_ID, Single};
+use super::lanes::{Elsewhere, Lanes};
+use super::legacy::lanes_of;
+use super::outlet::End;
+use super::reply::Refusal;
+use super::sender::Sender;
+use super::sessions::{Session, millis};
+use crate::call::Link;
+use crate::driver::{Mailbox, Node, Peer, Sink, now, runtime};
+use crate::jsonrpc::{self, Decoded, Id, Message, RawJson, code};
+use crate::model::Principal;
+use crate::protocol::revision::{Era, Revision};
+use crate::protocol::{Connection, Input, Kind, LogLevel, Told};
+use crate::store::Change;
+use crate::store::EventId;
+use crate::store::Stream;
+use crate::store::redis::nodes::{BITS, Number};
+use crate::store::redis::sessions::{Look, SharedSession, owner, session_key};
+
+/// Longest session id that is looked for.
+const MAX_ID: usize = 256;
+/// Attempts to have all changes that a client has missed, while others come.
+const ATTEMPTS: usize = 8;
+/// Bits of the numbers of streams and events that are counted within one process.
+const EVENT_BITS: u32 = 40;
+
+/// What a process knows that all know of a session.
+pub(super) struct Sharing {
+    pub(super) key: Arc<str>,
+    known: Mutex<SharedSession>,
+    version: AtomicU64,
+    /// Count of what the client has told, as far as the store has it.
+    told: AtomicU64,
+}
+
+impl Sharing {
+    pub(super) fn new(key: &str, known: SharedSession, told: u64) -> Self {
+        let version = AtomicU64::new(known.version);
+        Self { key: key.into(), known: Mutex::new(known), version, told: AtomicU64::new(told) }
+    }
+}
+
+fn away() -> Refusal {
+    let message = "the store that this server's processes share does not answer: try again later";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code(code::UNAVAILABLE)
+}
+
+fn owner_of(principal: Option<&Arc<Principal>>) -> String {
+    owner(principal.map(|principal| principal.key()))
+}
+
+fn parsed(text: &str) -> Result<RawJson, serde_json::Error> {
+    serde_json::from_str::<serde::de::IgnoredAny>(text).map(|_| RawJson::written(text.to_owned()))
+}
+
+fn told_of(shared: &SharedSession) -> Told {
+    let level = shared.level.as_deref().and_then(|level| level.parse::<LogLevel>().ok());
+    Told { level, initialized: shared.initialized, subscriptions: shared.subscriptions.clone() }
+}
+
+/// The id of a session in the headers, if it may be one.
+pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
+    Single::of(headers, &SESSION_ID).text().filter(|id| !id.is_empty() && id.len() <= MAX_ID)
+}
+
+/// A request that names a session of several processes.
+pub(super) struct Named {
+    id: String,
+    headers: HeaderMap,
+    does: Does,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Does {
+    Post,
+    Get,
+    Delete,
+}
+
+impl Named {
+    /// It has its answer: the other processes learn what they have to know.
+    pub(super) async fn done(self, inner: &Arc<Inner>, response: &Response<Body>) {
+        match self.does {
+            Does::Post => inner.tell(&self.id, None).await,
+            Does::Get if response.status() == StatusCode::OK => inner.catch_up(&self.id, &self.headers).await,
+            Does::Delete if response.status() == StatusCode::NO_CONTENT => inner.end_everywhere(&self.id).await,
+            Does::Get => {
+                // What there is goes on.
+                if let Some(session) = inner.sessions.peek(&self.id) {
+                    session.lanes().silence(false);
+                }
+            }
+            Does::Delete => {}
+        }
+    }
+}
+
+impl Inner {
+    /// Has a copy of the session that a request names, if all processes know it.
+    ///
+    /// # Errors
+    /// As [`look_up`](Self::look_up).
+    pub(super) async fn found(self: &Arc<Self>, verb: &Verb, sender: &Sender) -> Result<Option<Named>, Refusal> {
+        let does = match verb {
+            Verb::Post(_) => Does::Post,
+            Verb::Get => Does::Get,
+            Verb::Delete => Does::Delete,
+            _ => return Ok(None),
+        };
+        let Some(id) = session_id(&sender.headers) else { return Ok(None) };
+        if !self.look_up(id, sender).await? {
+            return Ok(None);
+        }
+        let headers = if does == Does::Get { sender.headers.clone() } else { HeaderMap::new() };
+        Ok(Some(Named { id: id.to_owned(), headers, does }))
+    }
+
+    /// The process among others that this endpoint belongs to, if sessions are shared.
+    pub(super) fn node(self: &Arc<Self>) -> Option<Arc<Node>> {
+        if self.options.stateless {
+            return None;
+        }
+        let node = Node::of(&self.server)?;
+        let mailbox: Arc<dyn Mailbox> = self.clone();
+        node.attach(&mailbox);
+        Some(node)
+    }
+
+    fn idle_millis(&self) -> u64 {
+        millis(self.sessions.idle()).max(1000)
+    }
+
+    /// Has a copy of the session as all processes know it, if there is such a session. `false`: nothing is shared.
+    ///
+    /// # Errors
+    /// 503 when the store does not answer and this process has no copy.
+    async fn look_up(self: &Arc<Self>, id: &str, sender: &Sender) -> Result<bool, Refusal> {
+        let Some(node) = self.node() else { return Ok(false) };
+        let key = session_key(id);
+        let copy = self.sessions.peek(id);
+        let sharing = copy.as_ref().and_then(|copy| copy.shared.get());
+        let known = sharing.map_or(0, |sharing| sharing.version.load(Ordering::Acquire));
+        let Ok(look) = node.store.session(&key, known, self.idle_millis()).await else {
+            // With a copy it goes on.
+            return if copy.is_some() { Ok(true) } else { Err(away()) };
+        };
+        match (look, copy) {
+            (Look::Same, _) | (Look::Unknown | Look::Ended, None) => {}
+            (Look::Ended, Some(copy)) => {
+                self.sessions.remove(&copy.id);
+                copy.end(End::SessionEnded, "the client ended the session");
+            }
+            (Look::Unknown, Some(copy)) => {
+                // The store has lost it.
+                self.put(&node, &copy).await;
+            }
+            (Look::Session(shared), Some(copy)) => self.update(&copy, *shared),
+            (Look::Session(shared), None) => self.adopt(&node, id, &key, *shared, sender)?,
+        }
+        Ok(true)
+    }
+
+    /// Makes a copy here of a session of another process.
+    fn adopt(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        id: &str,
+        key: &str,
+        shared: SharedSession,
+        sender: &Sender,
+    ) -> Result<(), Refusal> {
+        if shared.owner != owner_of(sender.principal.as_ref()) {
+            // Another's is as good as none.
+            return Ok(());
+        }
+        let revision = Revision::parse(&shared.revision).filter(|revision| revision.era() == Era::Legacy);
+        let (Some(revision), Ok(params)) = (revision, parsed(&shared.params)) else {
+            return Ok(());
+        };
+        if node.number.get() == 0 {
+            return Err(away());
+        }
+        let id: Arc<str> = id.into();
+        let (lanes, at_rest) = lanes_of(self, &id, sender);
+        let Ok(connection) = Connection::adopted(self.server.facts(), Arc::new(at_rest), revision, &params) else {
+            return Ok(());
+        };
+        let connection = self.share_out(node, key, &lanes, connection);
+        let sink: Arc<dyn Sink> = lanes.clone();
+        let peer = Peer::new(connection, self.limits, self.server.shared.router.clone(), |_| sink);
+        let link: Arc<dyn Link> = peer.clone();
+        self.server.shared.join(&link);
+        lanes.primes(revision.rules().priming_event);
+        peer.keeps(shared.params.len());
+        peer.retell(told_of(&shared));
+        let owner = (sender.principal.clone(), sender.holder());
+        let session = Arc::new(Session::new(id.clone(), revision, peer.clone(), owner, lanes));
+        let _ = session.shared.set(Sharing::new(key, shared, peer.told_count()));
+        let adopting = self.adopting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.sessions.peek(&id).is_some() {
+            // Another request was quicker.
+            return Ok(());
+        }
+        let is_in = self.room_for_session(&session) && self.sessions.insert(session, self.pairs.len(), now()).is_ok();
+        drop(adopting);
+        if !is_in {
+            let message = "no session that could make room for this one is idle (max_sessions)";
+            return Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message));
+        }
+        self.keep();
+        Ok(())
+    }
+
+    /// A session is about to be opened here that all processes will serve, if there are several.
+    ///
+    /// # Errors
+    /// 503 in a process that has not reached the store yet.
+    pub(super) fn opens_shared(
+        self: &Arc<Self>,
+        id: &str,
+        sender: &Sender,
+        lanes: &Arc<Lanes>,
+        connection: Connection,
+        message: &Message,
+    ) -> Result<(Connection, Option<(Arc<Node>, Sharing)>), Refusal> {
+        let Some(node) = self.node() else { return Ok((connection, None)) };
+        if node.number.get() == 0 {
+            return Err(away());
+        }
+        let Message::Request { params: Some(params), .. } = message else { return Ok((connection, None)) };
+        let key = session_key(id);
+        let connection = self.share_out(&node, &key, lanes, connection);
+        let owner = owner_of(sender.principal.as_ref());
+        let known = SharedSession { params: params.get().to_owned(), owner, ..SharedSession::default() };
+        Ok((connection, Some((node, Sharing::new(&key, known, 0)))))
+    }
+
+    /// Other processes have what this connection and its ways out have not.
+    pub(super) fn share_out(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        key: &str,
+        lanes: &Arc<Lanes>,
+        mut connection: Connection,
+    ) -> Connection {
+        let number = node.number.get();
+        connection.number_from(i64::from(number) << BITS);
+        let idle = self.idle_millis();
+        let forward = {
+            let (store, key) = (node.store.clone(), Arc::<str>::from(key));
+            move |text: Bytes| {
+                let (store, key) = (store.clone(), key.clone());
+                runtime::spawn(async move {
+                    // Trouble has been said; the message is lost with it.
+                    let _ = store.to_client(&key, &text, idle).await;
+                });
+            }
+        };
+        let closed = {
+            let (store, id, key) = (node.store.clone(), node.id.clone(), Arc::<str>::from(key));
+            let (place, own) = (node.place.clone(), node.number.clone());
+            move |is_read: bool| {
+                let (store, id, key) = (store.clone(), id.clone(), key.clone());
+                let place = is_read.then(|| place.load(Ordering::Acquire));
+                let number = own.get();
+                runtime::spawn(async move {
+                    let _ = store.close_stream(&id, &key, number, place).await;
+                });
+            }
+        };
+        let (place, is_silent) = (node.place.clone(), AtomicBool::new(false));
+        let elsewhere = Elsewhere {
+            place,
+            told: AtomicU64::new(0),
+            ahead: AtomicU64::new(0),
+            is_silent,
+            forward: Box::new(forward),
+            closed: Box::new(closed),
+        };
+        lanes.share(u64::from(number) << EVENT_BITS, elsewhere);
+        connection
+    }
+
+    /// A session was opened here: puts it into the store.
+    ///
+    /// # Errors
+    /// 503 when the store does not answer.
+    pub(super) async fn begin_shared(
+        self: &Arc<Self>,
+        node: &Arc<Node>,
+        session: &Arc<Session>,
+        sharing: Sharing,
+    ) -> Result<(), Refusal> {
+        let _ = session.shared.set(sharing);
+        if self.put(node, session).await { Ok(()) } else { Err(away()) }
+    }
+
+    /// `false`: the store did not answer.
+    async fn put(self: &Arc<Self>, node: &Arc<Node>, session: &Arc<Session>) -> bool {
+        let Some(sharing) = session.shared.get() else { return true };
+        let count = session.peer.told_count();
+        let shared = self.shared_of(session, sharing);
+        let idle = self.idle_millis();
+        let Ok(version) = node.store.begin_session(&node.id, &sharing.key, &shared, node.place(), idle).await else {
+            return false;
+        };
+        sharing.remember(SharedSession { version, ..shared }, count);
+        true
+    }
+
+    fn shared_of(&self, session: &Session, sharing: &Sharing) -> SharedSession {
+        let mut shared = sharing.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(told) = session.peer.told() {
+            shared.level = told.level.map(|level| level.as_str().to_owned());
+            shared.initialized = told.initialized;
+            shared.subscriptions = told.subscriptions;
+        }
+        shared.revision = session.revision().as_str().to_owned();
+        shared
+    }
+
+    fn update(&self, copy: &Session, shared: SharedSession) {
+        if let Some(sharing) = copy.shared.get()
+            && shared.version > sharing.version.load(Ordering::Acquire)
+        {
+            let is_new = {
+                let known = sharing.known.lock().unwrap_or_else(PoisonError::into_inner);
+                known.params != shared.params || known.revision != shared.revision
+            };
+            if is_new
+                && let (Some(revision), Ok(params)) = (Revision::parse(&shared.revision), parsed(&shared.params))
+                && copy.peer.begun_elsewhere(revision, &params).is_ok()
+            {
+                copy.lanes().primes(revision.rules().priming_event);
+            }
+            copy.peer.retell(told_of(&shared));
+            let own = Node::of(&self.server).map(|node| node.number.get());
+            copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
+            sharing.remember(shared, copy.peer.told_count());
+        }
+    }
+
+    /// A request was answered: the store learns what its client has told with it. `params`: those of another `initialize`.
+    pub(super) async fn tell(self: &Arc<Self>, id: &str, params: Option<String>) {
+        let Some(session) = self.sessions.peek(id) else { return };
+        let Some(sharing) = session.shared.get() else { return };
+        let count = session.peer.told_count();
+        if count == sharing.told.load(Ordering::Acquire) && params.is_none() {
+            return;
+        }
+        let Some(node) = self.node() else { return };
+        let before = sharing.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut shared = self.shared_of(&session, sharing);
+        shared.params = params.unwrap_or(shared.params);
+        let edits = before.edits(&shared);
+        if edits.is_empty() {
+            sharing.told.store(count, Ordering::Release);
+            return;
+        }
+        // Otherwise the next request tries again.
+        let edited = node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis()).await;
+        let Ok(version) = edited else { return };
+        if version == before.version + 1 {
+            sharing.remember(SharedSession { version, ..shared }, count);
+        } else if version > 0 {
+            // Another process has changed it meanwhile.
+            sharing.told.store(count, Ordering::Release);
+            if let Ok(Look::Session(shared)) = node.store.session(&sharing.key, 0, self.idle_millis()).await {
+                self.update(&session, *shared);
+            }
+        }
+    }
+
+    /// A session was ended here: it ends everywhere.
+    pub(super) async fn end_everywhere(self: &Arc<Self>, id: &str) {
+        if let Some(node) = self.node() {
+            let _ = node.store.end_session(&node.id, &session_key(id)).await;
+        }
+    }
+
+    /// Passes messages on that are for another process: an answer to its question, or the cancellation of a request that
+    /// it works on. Returns those that are for this one; `None`: there is nothing else in it.
+    ///
+    /// # Errors
+    /// 503 when the store does not answer.
+    pub(super) async fn passed_on(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        decoded: Decoded,
+    ) -> Result<Option<Decoded>, Refusal> {
+        let (Some(sharing), Some(node)) = (session.shared.get(), self.node()) else { return Ok(Some(decoded)) };
+        match decoded {
+            Decoded::One(message) => {
+                let is_passed = pass_on(&node, sharing, session, &message).await?;
+                Ok((!is_passed).then_some(Decoded::One(message)))
+            }
+            Decoded::Batch(parts) => {
+                let mut own = Vec::with_capacity(parts.len());
+                for part in parts {
+                    match part {
+                        Ok(message) if pass_on(&node, sharing, session, &message).await? => {}
+                        part => own.push(part),
+                    }
+                }
+                Ok((!own.is_empty()).then_some(Decoded::Batch(own)))
+            }
+        }
+    }
+
+    /// A standalone stream of a session was opened here: sends what the client has missed since its last one.
+    pub(super) async fn catch_up(self: &Arc<Self>, id: &str, headers: &HeaderMap) {
+        let Some(session) = self.sessions.peek(id) else { return };
+        let (Some(sharing), Some(node)) = (session.shared.get(), self.node()) else { return };
+        let number = node.number.get();
+        // One that was here has what followed: only what happened since its end is missing.
+        let last = Single::of(headers, &LAST_EVENT_ID).text().and_then(EventId::parse);
+        let last = last.filter(|last| number_of(*last) != number);
+        hold(&node, &session, sharing, last.map(|last| last.place).filter(|place| *place > 0)).await;
+    }
+}
+
+/// This process sends a session's client what belongs to no request, from now on: what it has missed since this place, or
+/// since the end of its last stream.
+async fn hold(node: &Arc<Node>, session: &Arc<Session>, sharing: &Sharing, place: Option<u64>) {
+    let number = node.number.get();
+    let Ok((at, waiting)) = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await else {
+        return session.lanes().silence(false);
+    };
+    for text in waiting {
+        session.lanes().pass(&text);
+    }
+    let Some(mut place) = place.or(at) else { return session.lanes().silence(false) };
+    let mut all = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let Ok((changes, last)) = node.store.changes_after(place).await else { break };
+        all.extend(changes);
+        place = last;
+        let turn = node.turn();
+        // Otherwise something was told here that is not among them.
+        if node.place() <= place {
+            session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
+            drop(turn);
+            return;
+        }
+    }
+    // The client hears of some twice rather than of none.
+    let _turn = node.turn();
+    all.push((place, Change::All));
+    session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
+}
+
+fn tell(peer: &Arc<Peer>, change: Change) {
+    match change {
+        Change::List(kind) => {
+            if let Some(kind) = Kind::parse(&kind) {
+                peer.handle(Input::Changed(kind));
+            }
+        }
+        Change::Resource(uri) => peer.handle(Input::Updated(uri)),
+        Change::All => {
+            Kind::ALL.into_iter().for_each(|kind| peer.handle(Input::Changed(kind)));
+            peer.handle(Input::Missed);
+        }
+    }
+}
+
+impl Sharing {
+    fn remember(&self, shared: SharedSession, told: u64) {
+        self.version.store(shared.version, Ordering::Release);
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = shared;
+        self.told.store(told, Ordering::Release);
+    }
+}
+
+/// The number of the process that made an event.
+fn number_of(id: EventId) -> u32 {
+    let (Stream::Request(stream) | Stream::Standalone(stream)) = id.stream;
+    u32::try_from(stream >> EVENT_BITS).unwrap_or(0)
+}
+
+/// Returns true for an event of a standalone stream that another process made.
+pub(super) fn is_of_another(inner: &Arc<Inner>, id: EventId) -> bool {
+    let number = number_of(id);
+    let is_named = number > 0 && matches!(id.stream, Stream::Standalone(_));
+    is_named && inner.node().is_some_and(|node| node.number.get() != number)
+}
+
+/// Passes one message on, if it is for another process.
+async fn pass_on(node: &Arc<Node>, sharing: &Sharing, session: &Session, message: &Message) -> Result<bool, Refusal> {
+    let own = node.number.get();
+    let text = || message.encode().into_bytes();
+    match message {
+        Message::Response { id, .. } | Message::Error { id: Some(id), .. } => {
+            let Id::Number(id) = id.clone().counted() else { return Ok(false) };
+            post(node, own, Number::of(id), &sharing.key, &text()).await
+        }
+        Message::Notification { method, params: Some(params) } if method == "notifications/progress" => {
+            let Ok(Token { progress_token: Some(token) }) = params.to() else { return Ok(false) };
+            let Id::Number(id) = token.counted() else { return Ok(false) };
+            post(node, own, Number::of(id), &sharing.key, &text()).await
+        }
+        Message::Notification { method, params: Some(params) } if method == "notifications/cancelled" => {
+            let Ok(Cancelled { request_id: Some(id) }) = params.to() else { return Ok(false) };
+            if session.peer.works_on(&id) {
+                return Ok(false);
+            }
+            node.store.to_all(&node.id, &sharing.key, &text()).await.map(|()| true).map_err(|_| away())
+        }
+        _ => Ok(false),
+    }
+}
+
+async fn post(node: &Arc<Node>, own: u32, number: u32, key: &str, text: &Bytes) -> Result<bool, Refusal> {
+    if number == 0 || number == own {
+        return Ok(false);
+    }
+    node.store.post(number, key, text).await.map(|()| true).map_err(|_| away())
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Token {
+    progress_token: Option<Id>,
+}
+
+#[derive(serde::Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Cancelled {
+    request_id: Option<Id>,
+}
+
+impl Mailbox for Inner {
+    fn changed<'a>(&'a self, session: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(async move {
+            let Some(copy) = self.sessions.of_key(session) else { return };
+            let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
+            let known = sharing.version.load(Ordering::Acquire);
+            match node.store.session(session, known, self.idle_millis()).await {
+                Ok(Look::Session(shared)) => {
+                    let is_free = shared.holder.is_none();
+                    self.update(&copy, *shared);
+                    if is_free && copy.lanes().has_stream() {
+                        // The other one has gone: this stream goes on where it ended.
+                        copy.lanes().silence(true);
+                        hold(&node, &copy, sharing, None).await;
+                    }
+                }
+                Ok(Look::Ended) => {
+                    self.sessions.remove(&copy.id);
+                    copy.end(End::SessionEnded, "the client ended the session");
+                }
+                _ => {}
+            }
+        })
+    }
+
+    fn from_client(&self, session: &str, text: &Bytes) {
+        let Some(copy) = self.sessions.of_key(session) else { return };
+        if let Ok(Decoded::One(message)) = jsonrpc::decode(text, &self.limits)
+            && !matches!(message, Message::Request { .. })
+        {
+            copy.peer.handle(Input::Received(message));
+        }
+    }
+
+    fn to_client(&self, session: &str, text: &Bytes) {
+        if let Some(copy) = self.sessions.of_key(session) {
+            copy.lanes().pass(text);
+        }
+    }
+}
