@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
@@ -33,8 +34,10 @@ use crate::store::redis::sessions::{Look, SharedSession, owner, session_key};
 
 /// Longest session id that is looked for.
 const MAX_ID: usize = 256;
-/// Attempts to have all changes that a client has missed, while others come.
+/// Attempts to read what others have changed.
 const ATTEMPTS: usize = 8;
+/// Time between two attempts after a failure, at least: a connection that was lost is made again by then.
+const PAUSE: Duration = Duration::from_millis(120);
 /// Bits of the numbers of streams and events that are counted within one process.
 const EVENT_BITS: u32 = 40;
 
@@ -372,7 +375,12 @@ impl Inner {
             return;
         }
         // Otherwise the next request tries again.
-        let edited = node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis()).await;
+        let edit = || node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis());
+        let mut edited = edit().await;
+        if edited.is_err() {
+            tokio::time::sleep(PAUSE).await;
+            edited = edit().await;
+        }
         let Ok(version) = edited else { return };
         if version == before.version + 1 {
             sharing.remember(SharedSession { version, ..shared }, count);
@@ -382,6 +390,15 @@ impl Inner {
             if let Ok(Look::Session(shared)) = node.store.session(&sharing.key, 0, self.idle_millis()).await {
                 self.update(&session, *shared);
             }
+        }
+    }
+
+    /// Sessions that are in use here live on everywhere.
+    pub(super) async fn keep_busy(self: &Arc<Self>) {
+        let keys = self.sessions.busy_keys();
+        if let Some(node) = self.node().filter(|_| !keys.is_empty()) {
+            // Otherwise the next round does it.
+            let _ = node.store.touch(&keys, self.idle_millis()).await;
         }
     }
 
@@ -549,7 +566,16 @@ impl Mailbox for Inner {
             let Some(copy) = self.sessions.of_key(session) else { return };
             let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
             let known = sharing.version.load(Ordering::Acquire);
-            match node.store.session(session, known, self.idle_millis()).await {
+            // What follows in the log may depend on it, and the log came from the store a moment ago.
+            let mut look = node.store.session(session, known, self.idle_millis()).await;
+            for _ in 0..ATTEMPTS {
+                if look.is_ok() {
+                    break;
+                }
+                tokio::time::sleep(node.store.pause().unwrap_or(PAUSE).max(PAUSE)).await;
+                look = node.store.session(session, known, self.idle_millis()).await;
+            }
+            match look {
                 Ok(Look::Session(shared)) => {
                     let is_free = shared.holder.is_none();
                     self.update(&copy, *shared);
