@@ -80,6 +80,9 @@ pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
     Single::of(headers, &SESSION_ID).text().filter(|id| !id.is_empty() && id.len() <= MAX_ID)
 }
 
+/// The facts that a session which is about to begin will share, and the process that shares them.
+type Begins = Option<(Arc<Node>, Sharing)>;
+
 /// A request that names a session of several processes.
 pub(super) struct Named {
     id: String,
@@ -239,7 +242,7 @@ impl Inner {
         lanes: &Arc<Lanes>,
         connection: Connection,
         message: &Message,
-    ) -> Result<(Connection, Option<(Arc<Node>, Sharing)>), Refusal> {
+    ) -> Result<(Connection, Begins), Refusal> {
         let Some(node) = self.node() else { return Ok((connection, None)) };
         if node.number.get() == 0 {
             return Err(away());
@@ -594,7 +597,7 @@ impl Mailbox for Inner {
         })
     }
 
-    fn from_client(&self, session: &str, text: &Bytes) {
+    fn heard_from_client(&self, session: &str, text: &Bytes) {
         let Some(copy) = self.sessions.of_key(session) else { return };
         if let Ok(Decoded::One(message)) = jsonrpc::decode(text, &self.limits)
             && !matches!(message, Message::Request { .. })
@@ -603,7 +606,7 @@ impl Mailbox for Inner {
         }
     }
 
-    fn to_client(&self, session: &str, text: &Bytes) {
+    fn pass_to_client(&self, session: &str, text: &Bytes) {
         if let Some(copy) = self.sessions.of_key(session) {
             copy.lanes().pass(text);
         }
