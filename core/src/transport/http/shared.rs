@@ -353,10 +353,11 @@ impl Inner {
             {
                 copy.lanes().primes(revision.rules().priming_event);
             }
-            copy.peer.retell(told_of(&shared));
+            let told = sharing.merged(copy, &shared);
+            copy.peer.retell(told);
             let own = Node::of(&self.server).map(|node| node.number.get());
             copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
-            sharing.remember(shared, copy.peer.told_count());
+            sharing.learn(shared);
         }
     }
 
@@ -499,10 +500,36 @@ fn tell(peer: &Arc<Peer>, change: Change) {
 }
 
 impl Sharing {
+    /// The store has what the client has told here, up to this count.
     fn remember(&self, shared: SharedSession, told: u64) {
-        self.version.store(shared.version, Ordering::Release);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = shared;
+        self.learn(shared);
         self.told.store(told, Ordering::Release);
+    }
+
+    /// All processes know this.
+    fn learn(&self, shared: SharedSession) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.version >= known.version {
+            self.version.store(shared.version, Ordering::Release);
+            *known = shared;
+        }
+    }
+
+    /// Returns what all processes know, with what the client has told this one and the store does not have yet.
+    fn merged(&self, copy: &Session, shared: &SharedSession) -> Told {
+        let mut told = told_of(shared);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = copy.peer.told() {
+            told.subscriptions.extend(own.subscriptions.difference(&known.subscriptions).cloned());
+            known.subscriptions.difference(&own.subscriptions).for_each(|uri| {
+                told.subscriptions.remove(uri);
+            });
+            if own.level.map(LogLevel::as_str) != known.level.as_deref() {
+                told.level = own.level;
+            }
+            told.initialized |= own.initialized;
+        }
+        told
     }
 }
 
