@@ -60,11 +60,12 @@ async def test_sessions_that_nobody_ends_go_from_the_store_and_from_all_processe
     streams = [await client.stream(n % 2).open() for n, client in enumerate(clients)]
     for stream in streams:
         await stream.close()
+    opened = {key for key in set(await world.store.keys()) - before if ":session:" in key}
+    assert len(opened) == 20
 
     async def gone() -> bool:
         counts = [await sessions(world, at) for at in (0, 1)]
-        left = set(await world.store.keys()) - before
-        return counts == [0, 0] and len(left) < 10
+        return counts == [0, 0] and not opened & set(await world.store.keys())
 
     await until("sessions without DELETE are gone", gone)
 

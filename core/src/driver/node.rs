@@ -30,9 +30,9 @@ pub(crate) trait Mailbox: Send + Sync {
     /// The client of this session told another process something, or ended it there.
     fn changed<'a>(&'a self, session: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
     /// A message of the session's client came in at another process.
-    fn from_client(&self, session: &str, text: &Bytes);
+    fn heard_from_client(&self, session: &str, text: &Bytes);
     /// Another process has a message for the session's client.
-    fn to_client(&self, session: &str, text: &Bytes);
+    fn pass_to_client(&self, session: &str, text: &Bytes);
 }
 
 type Mailboxes = Arc<Mutex<Vec<Weak<dyn Mailbox>>>>;
@@ -262,10 +262,10 @@ async fn hear(
                             }
                         }
                         Heard::FromClient { session, text } => {
-                            all.iter().for_each(|mailbox| mailbox.from_client(&session, &text));
+                            all.iter().for_each(|mailbox| mailbox.heard_from_client(&session, &text));
                         }
                         Heard::ToClient { session, text } => {
-                            all.iter().for_each(|mailbox| mailbox.to_client(&session, &text));
+                            all.iter().for_each(|mailbox| mailbox.pass_to_client(&session, &text));
                         }
                     }
                 }

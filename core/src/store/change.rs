@@ -175,7 +175,9 @@ mod tests {
         assert_eq!(taken, [(resource(1), false)]);
         outbox.give_back(taken);
         assert_eq!(outbox.take(9), [(resource(1), false), (resource(2), false)]);
-        (0..2 * MAX_WAITING).for_each(|n| drop(outbox.add(|| resource(n))));
+        for n in 0..2 * MAX_WAITING {
+            outbox.add(|| resource(n));
+        }
         assert_eq!(outbox.take(9), [(Change::All, false)]);
         outbox.add(|| Change::Resource("x".repeat(MAX_BYTES + 1)));
         assert_eq!(outbox.take(9), [(Change::All, false)]);

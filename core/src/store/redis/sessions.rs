@@ -203,6 +203,22 @@ impl Redis {
         self.done(Work::Sessions, outcome)
     }
 
+    /// These sessions are in use: they live on for `idle` milliseconds.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn touch(self: &Arc<Self>, sessions: &[Arc<str>], idle: u64) -> Result<(), Trouble> {
+        for some in sessions.chunks(256) {
+            let mut pipe = Pipeline::with_capacity(some.len());
+            for session in some {
+                pipe.cmd("PEXPIRE").arg(self.session_of(session)).arg(idle).ignore();
+            }
+            let outcome = self.ask::<()>(&pipe).await;
+            self.done(Work::Sessions, outcome)?;
+        }
+        Ok(())
+    }
+
     /// Puts a session into the store, and returns its version.
     ///
     /// # Errors

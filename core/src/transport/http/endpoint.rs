@@ -454,6 +454,8 @@ async fn keep(inner: Weak<Inner>, gone: Arc<Signal>, server: Server) {
             }
             () = tokio::time::sleep(pause) => {
                 let Some(inner) = inner.upgrade() else { return };
+                #[cfg(feature = "redis")]
+                inner.keep_busy().await;
                 inner.sessions.sweep(now());
             }
         }

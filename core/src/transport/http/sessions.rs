@@ -230,6 +230,15 @@ impl Sessions {
         table.by_id.get(table.by_key.get(key)?).cloned()
     }
 
+    /// The sessions that somebody waits for something of, by the names that all processes know.
+    #[cfg(feature = "redis")]
+    pub(super) fn busy_keys(&self) -> Vec<Arc<str>> {
+        let table = self.lock();
+        let all: Vec<_> = table.by_key.values().filter_map(|id| table.by_id.get(id)).cloned().collect();
+        drop(table);
+        all.iter().filter(|session| session.is_busy()).filter_map(|session| session.key().cloned()).collect()
+    }
+
     /// The session called `id`, whoever asks.
     #[cfg(feature = "redis")]
     pub(super) fn peek(&self, id: &str) -> Option<Arc<Session>> {

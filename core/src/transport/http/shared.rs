@@ -5,6 +5,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Response, StatusCode};
@@ -33,8 +34,10 @@ use crate::store::redis::sessions::{Look, SharedSession, owner, session_key};
 
 /// Longest session id that is looked for.
 const MAX_ID: usize = 256;
-/// Attempts to have all changes that a client has missed, while others come.
+/// Attempts to read what others have changed.
 const ATTEMPTS: usize = 8;
+/// Time between two attempts after a failure, at least: a connection that was lost is made again by then.
+const PAUSE: Duration = Duration::from_millis(120);
 /// Bits of the numbers of streams and events that are counted within one process.
 const EVENT_BITS: u32 = 40;
 
@@ -76,6 +79,9 @@ fn told_of(shared: &SharedSession) -> Told {
 pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
     Single::of(headers, &SESSION_ID).text().filter(|id| !id.is_empty() && id.len() <= MAX_ID)
 }
+
+/// The facts that a session which is about to begin will share, and the process that shares them.
+type Begins = Option<(Arc<Node>, Sharing)>;
 
 /// A request that names a session of several processes.
 pub(super) struct Named {
@@ -236,7 +242,7 @@ impl Inner {
         lanes: &Arc<Lanes>,
         connection: Connection,
         message: &Message,
-    ) -> Result<(Connection, Option<(Arc<Node>, Sharing)>), Refusal> {
+    ) -> Result<(Connection, Begins), Refusal> {
         let Some(node) = self.node() else { return Ok((connection, None)) };
         if node.number.get() == 0 {
             return Err(away());
@@ -347,10 +353,11 @@ impl Inner {
             {
                 copy.lanes().primes(revision.rules().priming_event);
             }
-            copy.peer.retell(told_of(&shared));
+            let told = sharing.merged(copy, &shared);
+            copy.peer.retell(told);
             let own = Node::of(&self.server).map(|node| node.number.get());
             copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
-            sharing.remember(shared, copy.peer.told_count());
+            sharing.learn(shared);
         }
     }
 
@@ -372,7 +379,12 @@ impl Inner {
             return;
         }
         // Otherwise the next request tries again.
-        let edited = node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis()).await;
+        let edit = || node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis());
+        let mut edited = edit().await;
+        if edited.is_err() {
+            tokio::time::sleep(PAUSE).await;
+            edited = edit().await;
+        }
         let Ok(version) = edited else { return };
         if version == before.version + 1 {
             sharing.remember(SharedSession { version, ..shared }, count);
@@ -382,6 +394,15 @@ impl Inner {
             if let Ok(Look::Session(shared)) = node.store.session(&sharing.key, 0, self.idle_millis()).await {
                 self.update(&session, *shared);
             }
+        }
+    }
+
+    /// Sessions that are in use here live on everywhere.
+    pub(super) async fn keep_busy(self: &Arc<Self>) {
+        let keys = self.sessions.busy_keys();
+        if let Some(node) = self.node().filter(|_| !keys.is_empty()) {
+            // Otherwise the next round does it.
+            let _ = node.store.touch(&keys, self.idle_millis()).await;
         }
     }
 
@@ -479,10 +500,36 @@ fn tell(peer: &Arc<Peer>, change: Change) {
 }
 
 impl Sharing {
+    /// The store has what the client has told here, up to this count.
     fn remember(&self, shared: SharedSession, told: u64) {
-        self.version.store(shared.version, Ordering::Release);
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = shared;
+        self.learn(shared);
         self.told.store(told, Ordering::Release);
+    }
+
+    /// All processes know this.
+    fn learn(&self, shared: SharedSession) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.version >= known.version {
+            self.version.store(shared.version, Ordering::Release);
+            *known = shared;
+        }
+    }
+
+    /// Returns what all processes know, with what the client has told this one and the store does not have yet.
+    fn merged(&self, copy: &Session, shared: &SharedSession) -> Told {
+        let mut told = told_of(shared);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(own) = copy.peer.told() {
+            told.subscriptions.extend(own.subscriptions.difference(&known.subscriptions).cloned());
+            known.subscriptions.difference(&own.subscriptions).for_each(|uri| {
+                told.subscriptions.remove(uri);
+            });
+            if own.level.map(LogLevel::as_str) != known.level.as_deref() {
+                told.level = own.level;
+            }
+            told.initialized |= own.initialized;
+        }
+        told
     }
 }
 
@@ -549,7 +596,16 @@ impl Mailbox for Inner {
             let Some(copy) = self.sessions.of_key(session) else { return };
             let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
             let known = sharing.version.load(Ordering::Acquire);
-            match node.store.session(session, known, self.idle_millis()).await {
+            // What follows in the log may depend on it, and the log came from the store a moment ago.
+            let mut look = node.store.session(session, known, self.idle_millis()).await;
+            for _ in 0..ATTEMPTS {
+                if look.is_ok() {
+                    break;
+                }
+                tokio::time::sleep(node.store.pause().unwrap_or(PAUSE).max(PAUSE)).await;
+                look = node.store.session(session, known, self.idle_millis()).await;
+            }
+            match look {
                 Ok(Look::Session(shared)) => {
                     let is_free = shared.holder.is_none();
                     self.update(&copy, *shared);
@@ -568,7 +624,7 @@ impl Mailbox for Inner {
         })
     }
 
-    fn from_client(&self, session: &str, text: &Bytes) {
+    fn heard_from_client(&self, session: &str, text: &Bytes) {
         let Some(copy) = self.sessions.of_key(session) else { return };
         if let Ok(Decoded::One(message)) = jsonrpc::decode(text, &self.limits)
             && !matches!(message, Message::Request { .. })
@@ -577,7 +633,7 @@ impl Mailbox for Inner {
         }
     }
 
-    fn to_client(&self, session: &str, text: &Bytes) {
+    fn pass_to_client(&self, session: &str, text: &Bytes) {
         if let Some(copy) = self.sessions.of_key(session) {
             copy.lanes().pass(text);
         }

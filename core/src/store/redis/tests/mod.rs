@@ -6,6 +6,8 @@ mod running;
 
 use std::time::Instant;
 
+use super::nodes::Number;
+use super::sessions::{Edit, Look, SharedSession};
 use super::*;
 use crate::store::Change;
 use crate::store::ring::Ring;
@@ -48,6 +50,23 @@ async fn recovered(store: &Arc<Redis>) -> (Ring, u64) {
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Changes that their process does not hear of from the store.
+fn of_others(changes: &[Change]) -> Vec<(Change, bool)> {
+    changes.iter().map(|change| (change.clone(), false)).collect()
+}
+
+fn follow(store: &Arc<Redis>) -> Follower {
+    store.follow("a".into(), Arc::default(), Arc::default())
+}
+
+async fn changes(follower: &mut Follower) -> Result<Vec<Change>, Trouble> {
+    let of = |(_, news)| match news {
+        Heard::Change(change) => Some(change),
+        _ => None,
+    };
+    follower.next().await.map(|news| news.into_iter().filter_map(of).collect())
 }
 
 #[tokio::test]
@@ -169,11 +188,11 @@ async fn a_full_store_is_read_and_written_once_it_has_room() {
     let before = secrets(&ring(&store).await.unwrap());
     let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "1"]).await;
     let changes = [Change::Resource("a:/1".into())];
-    let trouble = store.publish("n", &changes).await.unwrap_err();
+    let trouble = store.publish("n", &of_others(&changes)).await.unwrap_err();
     assert!(trouble.ill == Ill::Full && trouble.why.contains("maxmemory"), "{trouble:?}");
     assert_eq!(secrets(&ring(&store).await.unwrap()), before);
     let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "0"]).await;
-    store.publish("n", &changes).await.unwrap();
+    store.publish("n", &of_others(&changes)).await.unwrap();
 }
 
 #[tokio::test]
@@ -204,11 +223,11 @@ async fn a_cluster_and_a_sentinel_are_stores_too() {
         let (a, b) = (at(&url), at(&url));
         let keys = secrets(&recovered(&a).await);
         assert_eq!(secrets(&recovered(&b).await), keys, "{url}");
-        let mut follower = a.follow("a".into());
+        let mut follower = follow(&a);
         follower.begin().await.unwrap();
         let change = Change::Resource("a:/1".into());
-        b.publish("b", std::slice::from_ref(&change)).await.unwrap();
-        assert_eq!(follower.next().await.unwrap(), [change], "{url}");
+        b.publish("b", &of_others(std::slice::from_ref(&change))).await.unwrap();
+        assert_eq!(changes(&mut follower).await.unwrap(), [change], "{url}");
     }
 }
 
@@ -216,58 +235,58 @@ async fn a_cluster_and_a_sentinel_are_stores_too() {
 async fn changes_reach_the_others_once_each_and_in_order() {
     let running = Running::on_socket();
     let (a, b) = (at(&running.url()), at(&running.url()));
-    b.publish("b", &[Change::Resource("before".into())]).await.unwrap();
-    let mut follower = a.follow("a".into());
+    b.publish("b", &of_others(&[Change::Resource("before".into())])).await.unwrap();
+    let mut follower = follow(&a);
     follower.begin().await.unwrap();
-    let changes: Vec<_> =
+    let all: Vec<_> =
         [Change::List("tool".into())].into_iter().chain((0..300).map(|n| Change::Resource(n.to_string()))).collect();
-    a.publish("a", &changes).await.unwrap();
-    b.publish("b", &changes).await.unwrap();
+    a.publish("a", &of_others(&all)).await.unwrap();
+    b.publish("b", &of_others(&all)).await.unwrap();
     let mut heard = Vec::new();
-    while heard.len() < changes.len() {
-        heard.extend(follower.next().await.unwrap());
+    while heard.len() < all.len() {
+        heard.extend(changes(&mut follower).await.unwrap());
     }
-    assert_eq!(heard, changes);
-    assert_eq!(by_hand::<usize>(&running.url(), &["XLEN", &a.key("changes", 1)]).await, 1 + 2 * changes.len());
+    assert_eq!(heard, all);
+    assert_eq!(by_hand::<usize>(&running.url(), &["XLEN", &a.key("changes", 1)]).await, 1 + 2 * all.len());
 }
 
 #[tokio::test]
 async fn what_was_missed_is_read_later_or_told_as_anything() {
     let mut running = Running::on_port(&[]);
     let (a, b) = (at(&running.url()), at(&running.url()));
-    let mut follower = a.follow("a".into());
+    let mut follower = follow(&a);
     let change = |n: usize| Change::Resource(n.to_string());
     follower.begin().await.unwrap();
-    b.publish("b", &[change(1)]).await.unwrap();
-    assert_eq!(follower.next().await.unwrap(), [change(1)]);
+    b.publish("b", &of_others(&[change(1)])).await.unwrap();
+    assert_eq!(changes(&mut follower).await.unwrap(), [change(1)]);
     // Its connection breaks, and the log goes on.
     let _: usize = by_hand(&running.url(), &["CLIENT", "KILL", "SKIPME", "yes", "TYPE", "normal"]).await;
-    let _ = b.publish("b", &[change(2)]).await;
-    while b.publish("b", &[change(3)]).await.is_err() {
+    let _ = b.publish("b", &of_others(&[change(2)])).await;
+    while b.publish("b", &of_others(&[change(3)])).await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let mut heard = Vec::new();
     while !heard.contains(&change(3)) {
-        heard.extend(follower.next().await.unwrap_or_default());
+        heard.extend(changes(&mut follower).await.unwrap_or_default());
     }
     assert!(!heard.contains(&Change::All), "{heard:?}");
     // The log goes on for longer than it is.
     for batch in 0..30 {
-        let changes: Vec<_> = (0..100).map(|n| change(batch * 100 + n)).collect();
-        b.publish("b", &changes).await.unwrap();
+        let some: Vec<_> = (0..100).map(|n| change(batch * 100 + n)).collect();
+        b.publish("b", &of_others(&some)).await.unwrap();
     }
-    assert_eq!(follower.next().await.unwrap(), [Change::All]);
-    b.publish("b", &[change(4)]).await.unwrap();
-    assert_eq!(follower.next().await.unwrap(), [change(4)]);
+    assert_eq!(changes(&mut follower).await.unwrap(), [Change::All]);
+    b.publish("b", &of_others(&[change(4)])).await.unwrap();
+    assert_eq!(changes(&mut follower).await.unwrap(), [change(4)]);
     // It is gone, with a change that comes after.
     running.kill();
     running.again();
-    while b.publish("b", &[change(5)]).await.is_err() {
+    while b.publish("b", &of_others(&[change(5)])).await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let mut heard = Vec::new();
     while heard.is_empty() {
-        heard = follower.next().await.unwrap_or_default();
+        heard = changes(&mut follower).await.unwrap_or_default();
     }
     assert_eq!(heard, [Change::All]);
 }
@@ -276,7 +295,7 @@ async fn what_was_missed_is_read_later_or_told_as_anything() {
 async fn what_a_later_release_or_somebody_else_writes_is_skipped() {
     let running = Running::on_socket();
     let a = at(&running.url());
-    let mut follower = a.follow("a".into());
+    let mut follower = follow(&a);
     follower.begin().await.unwrap();
     let key = a.key("changes", 1);
     for entry in [["n", "b", "news", "x"], ["x", "y", "n", "z"], ["n", "b", "resource", "seen"]] {
@@ -284,9 +303,84 @@ async fn what_a_later_release_or_somebody_else_writes_is_skipped() {
     }
     let mut heard = Vec::new();
     while heard.is_empty() {
-        heard = follower.next().await.unwrap();
+        heard = changes(&mut follower).await.unwrap();
     }
     assert_eq!(heard, [Change::Resource("seen".into())]);
     let _: () = by_hand(&running.url(), &["SET", &key, "garbage"]).await;
-    assert_eq!(follower.next().await.unwrap_err().ill, Ill::Garbled);
+    assert_eq!(changes(&mut follower).await.unwrap_err().ill, Ill::Garbled);
+}
+
+#[tokio::test]
+async fn a_change_that_loops_is_heard_in_its_place() {
+    let running = Running::on_socket();
+    let (a, b) = (at(&running.url()), at(&running.url()));
+    let mut follower = follow(&a);
+    follower.begin().await.unwrap();
+    let change = |n: usize| Change::Resource(n.to_string());
+    a.publish("a", &[(change(1), true), (change(2), false)]).await.unwrap();
+    b.publish("b", &[(change(3), true)]).await.unwrap();
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        heard.extend(changes(&mut follower).await.unwrap());
+    }
+    assert_eq!(heard, [change(1), change(3)]);
+    let (all, last) = a.changes_after(0).await.unwrap();
+    assert_eq!(all.iter().map(|(_, change)| change.clone()).collect::<Vec<_>>(), [change(1), change(2), change(3)]);
+    assert_eq!(a.changes_after(all[1].0).await.unwrap(), (vec![all[2].clone()], last));
+    assert_eq!(a.changes_after(last).await.unwrap(), (vec![], last));
+    assert_eq!(a.changes_after(last + 1).await.unwrap().0, [(last, Change::All)], "an entry that is not there");
+}
+
+#[tokio::test]
+async fn a_process_has_its_number_alone_and_reads_its_inbox_once() {
+    let running = Running::on_socket();
+    let (a, b) = (at(&running.url()), at(&running.url()));
+    let (of_a, of_b) = (Arc::new(Number::default()), Number::default());
+    a.keep_number("a", &of_a).await.unwrap();
+    b.keep_number("b", &of_b).await.unwrap();
+    let number = of_a.get();
+    assert!(number > 0 && number != of_b.get());
+    a.keep_number("a", &of_a).await.unwrap();
+    assert_eq!(of_a.get(), number);
+    let mut follower = a.follow("a".into(), of_a.clone(), Arc::default());
+    follower.begin().await.unwrap();
+    b.post(number, "s", &"one".into()).await.unwrap();
+    b.post(number, "s", &"two".into()).await.unwrap();
+    let text = |text: &'static str| (0, Heard::FromClient { session: "s".into(), text: text.into() });
+    let mut heard = follower.next().await.unwrap();
+    while heard.len() < 2 {
+        heard.extend(follower.next().await.unwrap());
+    }
+    assert_eq!(heard, [text("one"), text("two")]);
+    b.post(number, "s", &"three".into()).await.unwrap();
+    assert_eq!(follower.next().await.unwrap(), [text("three")]);
+    a.leave_number("a", &of_a).await;
+    assert!(!b.is_there(number).await.unwrap() && of_a.get() == 0);
+}
+
+#[tokio::test]
+async fn a_session_is_what_its_client_told_until_it_ends() {
+    let running = Running::on_socket();
+    let (a, b) = (at(&running.url()), at(&running.url()));
+    let mut follower = follow(&a);
+    follower.begin().await.unwrap();
+    assert_eq!(a.session("s", 0, 60_000).await.unwrap(), Look::Unknown);
+    let mut session = SharedSession { revision: "2025-06-18".into(), params: "{}".into(), ..SharedSession::default() };
+    session.version = a.begin_session("a", "s", &session, 0, 60_000).await.unwrap();
+    assert_eq!(b.session("s", session.version, 60_000).await.unwrap(), Look::Same);
+    assert_eq!(b.session("s", 0, 60_000).await.unwrap(), Look::Session(Box::new(session.clone())));
+    let mut told = SharedSession { level: Some("error".into()), ..session.clone() };
+    told.subscriptions.insert("a:/é".into());
+    told.version = b.edit_session("b", "s", &session.edits(&told), 60_000).await.unwrap();
+    assert_eq!(a.session("s", session.version, 60_000).await.unwrap(), Look::Session(Box::new(told)));
+    b.end_session("b", "s").await.unwrap();
+    assert_eq!(a.session("s", 0, 60_000).await.unwrap(), Look::Ended);
+    assert_eq!(b.edit_session("b", "s", &[Edit::Remove("l".into())], 60_000).await.unwrap(), 0);
+    let mut heard = Vec::new();
+    while heard.len() < 2 {
+        heard.extend(follower.next().await.unwrap().into_iter().map(|(_, news)| news));
+    }
+    assert_eq!(heard, [Heard::Session("s".into()), Heard::Session("s".into())]);
+    let ends: i64 = by_hand(&running.url(), &["PTTL", &a.key("session:s", 1)]).await;
+    assert!((1..=3_000).contains(&ends), "{ends}");
 }
