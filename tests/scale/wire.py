@@ -357,7 +357,7 @@ class Client:
         fences = set()
         for place in at if at is not None else range(len(self.world.processes)):
             uri = f"test://template/fence-{next(self.fences)}/data"
-            await self.subscribe(uri)
+            await self.subscribe(uri, at=place)
             await self.touch(uri, place)
             fences.add(uri)
         missing, seen = set(fences), []

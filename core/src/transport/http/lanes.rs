@@ -52,7 +52,11 @@ pub(super) struct Elsewhere {
     pub(super) told: std::sync::atomic::AtomicU64,
     /// Place up to which the client was told out of turn.
     pub(super) ahead: std::sync::atomic::AtomicU64,
-    /// Another process sends what tells of changes, or a stream has not caught up yet.
+    /// A stream has not caught up with the changes yet.
+    pub(super) is_behind: std::sync::atomic::AtomicBool,
+    /// Place up to which its client knows them. 0: the present one.
+    pub(super) since: std::sync::atomic::AtomicU64,
+    /// Another process sends what tells of changes.
     pub(super) is_silent: std::sync::atomic::AtomicBool,
     /// Sends a message to the process that has the stream.
     pub(super) forward: Box<dyn Fn(Bytes) + Send + Sync>,
@@ -218,6 +222,25 @@ impl Lanes {
         let _ = self.elsewhere.set(elsewhere);
     }
 
+    /// A stream begins, whose client knows all changes up to a place (0: the present one): none is told before it has caught
+    /// up.
+    #[cfg(feature = "redis")]
+    pub(super) fn falls_behind(&self, since: u64) {
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.since.store(since, std::sync::atomic::Ordering::Release);
+            elsewhere.is_behind.store(true, std::sync::atomic::Ordering::Release);
+        }
+    }
+
+    /// The stream has nothing to catch up with.
+    #[cfg(feature = "redis")]
+    pub(super) fn catches_up(&self) {
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.is_silent.store(false, std::sync::atomic::Ordering::Release);
+            elsewhere.is_behind.store(false, std::sync::atomic::Ordering::Release);
+        }
+    }
+
     /// Another process sends what tells of changes, or this one does.
     #[cfg(feature = "redis")]
     pub(super) fn silence(&self, is_silent: bool) {
@@ -233,6 +256,7 @@ impl Lanes {
         use std::sync::atomic::Ordering::Release;
         let Some(elsewhere) = self.elsewhere.get() else { return };
         elsewhere.is_silent.store(false, Release);
+        elsewhere.is_behind.store(false, Release);
         for (place, change) in changes {
             elsewhere.told.store(place, Release);
             tell(change);
@@ -247,6 +271,7 @@ impl Lanes {
         use std::sync::atomic::Ordering::Acquire;
         let Some(elsewhere) = self.elsewhere.get() else { return false };
         let is_told = elsewhere.is_silent.load(Acquire)
+            || elsewhere.is_behind.load(Acquire)
             || (elsewhere.told.load(Acquire) == 0
                 && elsewhere.place.load(Acquire) <= elsewhere.ahead.load(Acquire)
                 && text.windows(RESOURCE.len()).any(|part| part == RESOURCE));
@@ -264,6 +289,9 @@ impl Lanes {
         #[cfg(feature = "redis")]
         if let (Some(elsewhere), Stream::Standalone(_)) = (self.elsewhere.get(), stream) {
             let place = |of: &std::sync::atomic::AtomicU64| of.load(std::sync::atomic::Ordering::Acquire);
+            if elsewhere.is_behind.load(std::sync::atomic::Ordering::Acquire) && place(&elsewhere.since) > 0 {
+                return place(&elsewhere.since).max(place(&elsewhere.told));
+            }
             return match place(&elsewhere.told) {
                 0 => place(&elsewhere.place).max(place(&elsewhere.ahead)),
                 told => told,

@@ -322,7 +322,7 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
     };
     #[cfg(feature = "redis")]
     // Changes are told once the stream has caught up with them.
-    session.lanes().silence(true);
+    session.lanes().falls_behind(shared::last_place(inner, headers));
     let exchange = match Single::of(headers, &LAST_EVENT_ID) {
         // An empty one is what a stream without ids leaves behind.
         Single::Absent | Single::Text("") => None,

@@ -107,7 +107,7 @@ impl Named {
             Does::Get => {
                 // What there is goes on.
                 if let Some(session) = inner.sessions.peek(&self.id) {
-                    session.lanes().silence(false);
+                    session.lanes().catches_up();
                 }
             }
             Does::Delete => {}
@@ -293,6 +293,8 @@ impl Inner {
             place,
             told: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
+            is_behind: AtomicBool::new(false),
+            since: AtomicU64::new(0),
             is_silent,
             forward: Box::new(forward),
             closed: Box::new(closed),
@@ -459,12 +461,12 @@ impl Inner {
 async fn hold(node: &Arc<Node>, session: &Arc<Session>, sharing: &Sharing, place: Option<u64>) {
     let number = node.number.get();
     let Ok((at, waiting)) = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await else {
-        return session.lanes().silence(false);
+        return session.lanes().catches_up();
     };
     for text in waiting {
         session.lanes().pass(&text);
     }
-    let Some(mut place) = place.or(at) else { return session.lanes().silence(false) };
+    let Some(mut place) = place.or(at) else { return session.lanes().catches_up() };
     let mut all = Vec::new();
     for _ in 0..ATTEMPTS {
         let Ok((changes, last)) = node.store.changes_after(place).await else { break };
@@ -546,6 +548,12 @@ pub(super) fn is_of_another(inner: &Arc<Inner>, id: EventId) -> bool {
     is_named && inner.node().is_some_and(|node| node.number.get() != number)
 }
 
+/// Returns the place up to which a client knows all changes that comes from another process. 0: it says nothing of that.
+pub(super) fn last_place(inner: &Arc<Inner>, headers: &HeaderMap) -> u64 {
+    let last = Single::of(headers, &LAST_EVENT_ID).text().and_then(EventId::parse);
+    last.filter(|last| is_of_another(inner, *last)).map_or(0, |last| last.place)
+}
+
 /// Passes one message on, if it is for another process.
 async fn pass_on(node: &Arc<Node>, sharing: &Sharing, session: &Session, message: &Message) -> Result<bool, Refusal> {
     let own = node.number.get();
@@ -611,7 +619,7 @@ impl Mailbox for Inner {
                     self.update(&copy, *shared);
                     if is_free && copy.lanes().has_stream() {
                         // The other one has gone: this stream goes on where it ended.
-                        copy.lanes().silence(true);
+                        copy.lanes().falls_behind(0);
                         hold(&node, &copy, sharing, None).await;
                     }
                 }
