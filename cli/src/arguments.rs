@@ -320,7 +320,7 @@ pub(crate) struct Listen {
     #[arg(long, value_name = "URI")]
     pub(crate) uri: Vec<String>,
     /// Tells of this task, too
-    #[arg(long, value_name = "ID")]
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) task: Vec<String>,
     /// Ends after so many changes
     #[arg(long, value_name = "N")]
@@ -352,7 +352,7 @@ pub(crate) struct Tasks {
     #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
     pub(crate) target: String,
     /// A task's id; without one all are listed
-    #[arg(value_name = "ID")]
+    #[arg(value_name = "ID", allow_hyphen_values = true)]
     pub(crate) id: Option<String>,
     /// Waits for the task and prints its result
     #[arg(long, requires = "id", conflicts_with = "cancel")]

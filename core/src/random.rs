@@ -15,6 +15,8 @@ pub(crate) fn new_id() -> Result<Arc<str>> {
 
     let mut random = [0u8; 18];
     getrandom::fill(&mut random).map_err(|e| Error::new(ErrorKind::Transport, format!("random numbers: {e}")))?;
+    // A letter comes first: what begins with a hyphen is an option to programs that are given it.
+    random[0] &= 0x7f;
     Ok(URL_SAFE_NO_PAD.encode(random).into())
 }
 
@@ -42,5 +44,6 @@ mod tests {
         let ids: std::collections::HashSet<_> = (0..1000).map(|_| new_id().expect("randomness")).collect();
         assert_eq!(ids.len(), 1000);
         assert!(ids.iter().all(|id| id.len() == 24 && id.bytes().all(|b| (0x21..0x7f).contains(&b))));
+        assert!(ids.iter().all(|id| id.starts_with(|first: char| first.is_ascii_alphabetic())));
     }
 }
