@@ -57,7 +57,7 @@ redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[4], '*', 'n', ARGV[2], 'session'
 return 1";
 
 /// A process has the standalone stream now. Gives the place up to which the client knows all changes, and what waits.
-const OPEN: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {'', {}} end
+const OPEN: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {'', {}, 0} end
 local at = redis.call('HGET', KEYS[1], 'at')
 local other = redis.call('HGET', KEYS[1], 'n')
 if other and other ~= ARGV[1] then
@@ -67,10 +67,10 @@ end
 redis.call('HSET', KEYS[1], 'n', ARGV[1], 'at', ARGV[2])
 local waiting = redis.call('LRANGE', KEYS[2], 0, -1)
 redis.call('DEL', KEYS[2])
-return {at or '', waiting}";
+return {at or '', waiting, redis.call('HINCRBY', KEYS[1], 'g', 1)}";
 
 /// It has not any more.
-const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'n') == ARGV[1] then
+const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'g') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'n')
   if ARGV[5] then redis.call('HSET', KEYS[1], 'at', ARGV[5]) end
   redis.call('HINCRBY', KEYS[1], 'v', 1)
@@ -284,7 +284,7 @@ impl Redis {
     }
 
     /// The process with this number has the session's standalone stream now, and knows all changes up to `place`. Returns
-    /// the place up to which the client knows them, and the messages that wait for it.
+    /// the place up to which the client knows them, the messages that wait for it, and the number of the stream.
     ///
     /// # Errors
     /// As `Redis::ask`.
@@ -294,16 +294,16 @@ impl Redis {
         session: &str,
         number: u32,
         place: u64,
-    ) -> Result<(Option<u64>, Vec<Bytes>), Trouble> {
+    ) -> Result<(Option<u64>, Vec<Bytes>, u64), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
         let open = pipe.cmd("EVAL").arg(OPEN).arg(3).arg(self.session_of(session)).arg(self.waiting_of(session));
         open.arg(self.changes()).arg(number).arg(place).arg(node).arg(session).arg(bus::LENGTH);
-        let outcome = self.ask::<((String, Vec<Vec<u8>>),)>(&pipe).await;
-        let ((at, waiting),) = self.done(Work::Sessions, outcome)?;
-        Ok((at.parse().ok(), waiting.into_iter().map(Bytes::from).collect()))
+        let outcome = self.ask::<((String, Vec<Vec<u8>>, u64),)>(&pipe).await;
+        let ((at, waiting, generation),) = self.done(Work::Sessions, outcome)?;
+        Ok((at.parse().ok(), waiting.into_iter().map(Bytes::from).collect(), generation))
     }
 
-    /// It has it no longer. `place`: the client knows all changes up to there, if that is known.
+    /// The stream with this number has ended. Nothing changes if there is a newer one. `place`: the client knows all changes up to there, if that is known.
     ///
     /// # Errors
     /// As `Redis::ask`.
@@ -311,12 +311,12 @@ impl Redis {
         self: &Arc<Self>,
         node: &str,
         session: &str,
-        number: u32,
+        generation: u64,
         place: Option<u64>,
     ) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
         let close = pipe.cmd("EVAL").arg(CLOSE).arg(2).arg(self.session_of(session)).arg(self.changes());
-        close.arg(number).arg(node).arg(session).arg(bus::LENGTH).arg(place).ignore();
+        close.arg(generation).arg(node).arg(session).arg(bus::LENGTH).arg(place).ignore();
         let outcome = self.ask(&pipe).await;
         self.done(Work::Sessions, outcome)
     }

@@ -52,6 +52,8 @@ pub(super) struct Elsewhere {
     pub(super) told: std::sync::atomic::AtomicU64,
     /// Place up to which the client was told out of turn.
     pub(super) ahead: std::sync::atomic::AtomicU64,
+    /// Number of the newest stream here among those of all processes.
+    pub(super) generation: Arc<std::sync::atomic::AtomicU64>,
     /// A stream has not caught up with the changes yet.
     pub(super) is_behind: std::sync::atomic::AtomicBool,
     /// Place up to which its client knows them. 0: the present one.
@@ -229,6 +231,14 @@ impl Lanes {
         if let Some(elsewhere) = self.elsewhere.get() {
             elsewhere.since.store(since, std::sync::atomic::Ordering::Release);
             elsewhere.is_behind.store(true, std::sync::atomic::Ordering::Release);
+        }
+    }
+
+    /// The newest stream here has this number.
+    #[cfg(feature = "redis")]
+    pub(super) fn is_numbered(&self, generation: u64) {
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.generation.store(generation, std::sync::atomic::Ordering::Release);
         }
     }
 

@@ -276,15 +276,16 @@ impl Inner {
                 });
             }
         };
+        let generation = Arc::new(AtomicU64::new(0));
         let closed = {
             let (store, id, key) = (node.store.clone(), node.id.clone(), Arc::<str>::from(key));
-            let (place, own) = (node.place.clone(), node.number.clone());
+            let (place, generation) = (node.place.clone(), Arc::clone(&generation));
             move |is_read: bool| {
                 let (store, id, key) = (store.clone(), id.clone(), key.clone());
                 let place = is_read.then(|| place.load(Ordering::Acquire));
-                let number = own.get();
+                let generation = generation.load(Ordering::Acquire);
                 runtime::spawn(async move {
-                    let _ = store.close_stream(&id, &key, number, place).await;
+                    let _ = store.close_stream(&id, &key, generation, place).await;
                 });
             }
         };
@@ -293,6 +294,7 @@ impl Inner {
             place,
             told: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
+            generation: Arc::clone(&generation),
             is_behind: AtomicBool::new(false),
             since: AtomicU64::new(0),
             is_silent,
@@ -460,9 +462,11 @@ impl Inner {
 /// since the end of its last stream.
 async fn hold(node: &Arc<Node>, session: &Arc<Session>, sharing: &Sharing, place: Option<u64>) {
     let number = node.number.get();
-    let Ok((at, waiting)) = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await else {
+    let Ok((at, waiting, generation)) = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await
+    else {
         return session.lanes().catches_up();
     };
+    session.lanes().is_numbered(generation);
     for text in waiting {
         session.lanes().pass(&text);
     }
