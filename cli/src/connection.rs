@@ -146,7 +146,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         Err(error) => {
             if is_heard {
                 let mut lines = heard.failed().await;
-                // What runs Python files has said what is wrong with the target.
+                // The runner of Python files has said why the target does not start.
                 let said = lines.back().and_then(|line| line.strip_prefix(&file_name(&name)?)).map(str::to_owned);
                 if let Some(said) = said.filter(|_| is_file && error.message().contains("(exit status: 2)")) {
                     lines.pop_back();

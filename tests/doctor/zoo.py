@@ -1117,7 +1117,7 @@ class Session(Peer):
 
 sessions: OrderedDict[str, Session] = OrderedDict()
 kept: list[bytes] = []
-"""What the fault `sessions-leak` keeps."""
+"""Bytes that the fault `sessions-leak` keeps."""
 
 
 def new_session() -> tuple[str, Session]:

@@ -30,7 +30,7 @@ UNSURE = 1.0
 
 @dataclass
 class Count:
-    """What was done of one kind."""
+    """Requests of one kind, and their ends."""
 
     calls: int = 0
     good: int = 0
@@ -224,7 +224,7 @@ class Chaos:
                         break
                     heard += 1
                     await asyncio.sleep(self.given.pause)
-                # What came twice is more than what was made.
+                # A change that came twice is more than what was made.
                 with contextlib.suppress(AssertionError):
                     while (event := await stream.next(0.5)) is not None:
                         heard += "method" in event.message

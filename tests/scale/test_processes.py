@@ -121,7 +121,7 @@ async def test_a_process_that_stood_still_doubles_nothing(world: World) -> None:
     seen = [told(await second.message()) for _ in uris[1:]]
     assert sorted(seen) == sorted(uris[1:])
     world.processes[0].signal(signal.SIGCONT)
-    # What the first stream still gets is what its client has not asked for elsewhere: nothing.
+    # The first stream still gets what its client has not asked for elsewhere: nothing.
     assert await client.settled(first, second) == []
 
 

@@ -110,7 +110,7 @@ async def test_a_stream_that_moves_ten_times_loses_and_doubles_nothing(world: Wo
     for move in range(10):
         seen += [told(event.message) for event in await taken(stream, 5)]
         await stream.close()
-        # What arrived with the cut was not taken by anybody, so it counts as not seen.
+        # Events that arrived with the cut were not taken by anybody, so they count as not seen.
         assert stream.read
         stream = await client.stream((move + 1) % 2, last=stream.read).open()
     await changing

@@ -39,7 +39,7 @@ class Reply:
     message: Any = None
     """The JSON-RPC answer."""
     before: list[Json] = field(default_factory=list)
-    """What came before it on the stream."""
+    """Messages before it on the stream."""
 
     def __str__(self) -> str:
         return f"{self.who} answered {self.status} {self.text[:300]!r}"
@@ -323,7 +323,7 @@ class Client:
         assert reply.result["protocolVersion"] == self.revision
         assert self.session, f"no Mcp-Session-Id: {reply}"
         self.turn = at if isinstance(at, int) else 0
-        # Where nothing is shared, the tests fail at what they are about, and not here.
+        # If nothing is shared, the tests fail at what they are about, and not here.
         await self.notify("notifications/initialized", at=at if self.world.sharing == NOTHING else None)
         return self
 
@@ -350,7 +350,7 @@ class Client:
         assert (await self.call("touch", {"uri": uri}, at)).tool == f"touched {uri}"
 
     async def settled(self, *streams: Events, at: tuple[Place, ...] | None = None) -> list[str]:
-        """What has arrived on these streams until changes that are made now at each process have, without those.
+        """Changes that have arrived on these streams until those that are made now at each process have, without those.
 
         A change that is missing or doubled is seen without waiting for nothing to come.
         """

@@ -137,7 +137,7 @@ fn rejected(project: Option<&Path>, places: &Places) -> Option<Value> {
     whole.get("projects")?.get(project?.to_str()?)?.get("disabledMcpjsonServers").cloned()
 }
 
-/// Whose file it is, for people.
+/// Owner of the file, for people.
 pub(super) fn title(host: Option<Host>) -> &'static str {
     host.map_or("This folder", Host::title)
 }

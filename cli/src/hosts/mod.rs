@@ -84,7 +84,7 @@ pub struct Install {
     /// Sends an HTTP header, "NAME: VALUE", with every request; the host's file has it as it stands
     #[arg(long, short = 'H', value_name = "HEADER", value_parser = header)]
     pub header: Vec<(String, String)>,
-    /// Whose file it is
+    /// Owner of the file
     #[arg(long, value_enum, default_value_t = Scope::User)]
     pub scope: Scope,
     /// Prints the difference, and changes nothing
@@ -119,7 +119,7 @@ pub struct Uninstall {
     /// The name of the server in the host
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// Whose file it is
+    /// Owner of the file
     #[arg(long, value_enum, default_value_t = Scope::User)]
     pub scope: Scope,
     /// Prints the difference, and changes nothing

@@ -14,7 +14,7 @@ const DEPTH: usize = 16;
 /// Says which value was expected.
 pub(crate) fn coerce(schema: Schema<'_>, texts: &[String]) -> Result<Value, String> {
     let schema = schema.resolved();
-    // What has a meaning of its own, such as a text or a number, comes first.
+    // A value with a meaning of its own, such as a text or a number, comes first.
     let one = |schema: Schema<'_>, text: &str, depth| {
         let lenient = || one(schema, text, depth, &Steps { lenient: true, ..Steps::new() });
         one(schema, text, depth, &Steps::new()).or_else(lenient)

@@ -255,7 +255,7 @@ async fn hear(
                     drop(turn);
                     match news {
                         Heard::Nothing | Heard::Change(_) => {}
-                        // What follows may depend on it.
+                        // Later news may depend on it.
                         Heard::Session(session) => {
                             for mailbox in &all {
                                 mailbox.changed(&session).await;

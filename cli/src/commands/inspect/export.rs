@@ -70,7 +70,7 @@ pub(super) fn cassette(
     let mut out = format!("{}\n", Value::Object(head));
     for record in log.iter().filter(|record| record.connection == connection) {
         let line = match &record.what {
-            // What passes between a group and its servers has been seen before it, or is going to be.
+            // Messages between a group and its servers have been seen before it, or are going to be.
             What::Message { server: Some(_), .. } => continue,
             What::Message { by_client, on, text, .. } => message_line(record.time, *by_client, on, text, redaction),
             What::Event { name, text } => event_line(record.time, name, text, redaction),

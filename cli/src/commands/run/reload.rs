@@ -197,7 +197,7 @@ impl Code {
     fn forget_gone(&mut self) {
         let gone: Vec<_> = self.folders.iter().filter(|folder| !folder.is_dir()).cloned().collect();
         for folder in gone {
-            // Where it has not: an error says that it had.
+            // Not there: an error says that it had.
             let _ = self.watcher.unwatch(&folder);
             self.folders.remove(&folder);
         }

@@ -32,7 +32,7 @@ const BEGINNING: &str = "0-0";
 /// News from another process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Heard {
-    /// What this process knows, or a later release has written.
+    /// News that this process knows, or that a later release has written.
     Nothing,
     Change(Change),
     /// The client of this session told another process something, or ended it there.

@@ -18,8 +18,12 @@ const MAX: u32 = (1 << (31 - BITS)) - 1;
 const LIVES: u64 = 30_000;
 /// Time between two signs of life, in milliseconds.
 pub(crate) const BEAT: u64 = 8_000;
-/// Messages in an inbox, about.
+/// Messages in an inbox, at most.
 const LENGTH: usize = 1024;
+/// Bytes of them, about: long ones are fewer.
+const BYTES: usize = 64 << 20;
+/// Messages in an inbox, however long they are.
+const LEAST: usize = 16;
 /// Time after the last message for which an inbox lives, in milliseconds.
 const INBOX_LIVES: u64 = 60_000;
 
@@ -32,6 +36,12 @@ return 1";
 /// Gives it back.
 const LEAVE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
 return 0";
+
+/// Puts a message into the inbox of a process that is there.
+const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+redis.call('XADD', KEYS[2], 'MAXLEN', '=', ARGV[1], '*', 'session', ARGV[3], ARGV[4], ARGV[5])
+redis.call('PEXPIRE', KEYS[2], ARGV[2])
+return 1";
 
 /// Number of this process. 0: it has none.
 #[derive(Debug, Default)]
@@ -96,22 +106,11 @@ impl Redis {
         }
     }
 
-    /// Returns true if a process has this number.
+    /// Sends a message of a session's client to the process with this number. `false`: there is none.
     ///
     /// # Errors
     /// As `Redis::ask`.
-    pub(crate) async fn is_there(self: &Arc<Self>, number: u32) -> Result<bool, Trouble> {
-        let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("EXISTS").arg(self.node(number));
-        let outcome = self.ask::<(bool,)>(&pipe).await;
-        self.done(Work::Sessions, outcome).map(|(there,)| there)
-    }
-
-    /// Sends a message of a session's client to the process with this number.
-    ///
-    /// # Errors
-    /// As `Redis::ask`.
-    pub(crate) async fn post(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<(), Trouble> {
+    pub(crate) async fn post(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<bool, Trouble> {
         self.send(number, session, "from", text).await
     }
 
@@ -121,13 +120,12 @@ impl Redis {
         session: &str,
         kind: &str,
         text: &Bytes,
-    ) -> Result<(), Trouble> {
-        let key = self.inbox(number);
-        let mut pipe = Pipeline::with_capacity(2);
-        let add = pipe.cmd("XADD").arg(&key).arg("MAXLEN").arg("~").arg(LENGTH).arg("*");
-        add.arg("session").arg(session).arg(kind).arg(&text[..]).ignore();
-        pipe.cmd("PEXPIRE").arg(&key).arg(INBOX_LIVES).ignore();
-        let outcome = self.ask(&pipe).await;
-        self.done(Work::Sessions, outcome)
+    ) -> Result<bool, Trouble> {
+        let length = (BYTES / text.len().max(1)).clamp(LEAST, LENGTH);
+        let mut pipe = Pipeline::with_capacity(1);
+        let send = pipe.cmd("EVAL").arg(SEND).arg(2).arg(self.node(number)).arg(self.inbox(number));
+        send.arg(length).arg(INBOX_LIVES).arg(session).arg(kind).arg(&text[..]);
+        let outcome = self.ask::<(bool,)>(&pipe).await;
+        self.done(Work::Sessions, outcome).map(|(is_there,)| is_there)
     }
 }

@@ -78,7 +78,7 @@ const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'g') == ARGV[1] then
 end
 return 1";
 
-/// What all processes know of a session.
+/// Facts of a session that all processes know.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SharedSession {
     /// The revision that was negotiated.
@@ -330,9 +330,9 @@ impl Redis {
         pipe.cmd("HGET").arg(self.session_of(session)).arg("n");
         let (number,): (Option<u32>,) = self.ask(&pipe).await?;
         if let Some(number) = number
-            && self.is_there(number).await?
+            && self.send(number, session, "to", text).await?
         {
-            return self.send(number, session, "to", text).await;
+            return Ok(());
         }
         let key = self.waiting_of(session);
         let mut pipe = Pipeline::with_capacity(3);

@@ -495,21 +495,35 @@ impl Lanes {
     #[cfg(feature = "redis")]
     pub(super) fn pass(&self, text: &Bytes) {
         let mut state = self.lock();
-        if state.streams.is_empty() && !state.ended && state.queue.len() < self.max_queued {
-            return state.queue.push_back(text.clone());
+        if state.streams.is_empty() && !state.ended {
+            return self.wait(&mut state, text);
         }
         drop(state);
         self.unrelated(text, false);
     }
 
     /// Returns the stream that gets what belongs to no request: the first, which is read for as long as its client has it.
-    /// Where a client may go to another process and come back, it is the newest: older ones may not be known to be gone.
+    /// If a client may go to another process and come back, it is the newest: older ones may not be known to be gone.
     fn reader(&self, state: &LaneState) -> Option<(u64, Arc<Outlet>)> {
         #[cfg(feature = "redis")]
         if self.elsewhere.get().is_some() {
             return state.streams.last().cloned();
         }
         state.streams.first().cloned()
+    }
+
+    /// A message waits for the next stream, at the cost of the oldest ones.
+    fn wait(&self, state: &mut LaneState, text: &Bytes) {
+        let mut waiting = text.len() + state.queue.iter().map(Bytes::len).sum::<usize>();
+        let mut charge = state.charge.take().unwrap_or_else(|| Charge::new(self.owner));
+        while state.queue.len() >= self.max_queued || waiting > MAX_WAITING || !charge.fit(waiting) {
+            let Some(oldest) = state.queue.pop_front() else { break };
+            waiting -= oldest.len();
+        }
+        if charge.fit(waiting) {
+            state.queue.push_back(text.clone());
+        }
+        state.charge = Some(charge);
     }
 
     /// A message that belongs to no request: exactly one stream gets it. The same notification twice is sent once while
@@ -536,17 +550,7 @@ impl Lanes {
                 if droppable && state.queue.contains(text) {
                     return;
                 }
-                let mut waiting = text.len() + state.queue.iter().map(Bytes::len).sum::<usize>();
-                let mut charge = state.charge.take().unwrap_or_else(|| Charge::new(self.owner));
-                while state.queue.len() >= self.max_queued || waiting > MAX_WAITING || !charge.fit(waiting) {
-                    let Some(oldest) = state.queue.pop_front() else { break };
-                    waiting -= oldest.len();
-                }
-                if charge.fit(waiting) {
-                    state.queue.push_back(text.clone());
-                }
-                state.charge = Some(charge);
-                return;
+                return self.wait(&mut state, text);
             };
             if droppable && outlet.contains(text) {
                 return;

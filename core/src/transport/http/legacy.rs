@@ -224,11 +224,10 @@ async fn open(
     peer.keeps(length.min(MAX_KEPT));
     let session = Arc::new(Session::new(id, revision, peer, owner, lanes));
     #[cfg(feature = "redis")]
-    if let Some((node, sharing)) = sharing
-        && let Err(refusal) = inner.begin_shared(&node, &session, sharing).await
-    {
-        return refusal.with_id(request_id.as_ref()).into();
-    }
+    let node = sharing.map(|(node, sharing)| {
+        let _ = session.shared.set(sharing);
+        (node, session.clone())
+    });
     let Ok(header) = HeaderValue::from_str(&session.id) else {
         return response;
     };
@@ -238,6 +237,13 @@ async fn open(
             inner.options.max_sessions
         );
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(request_id.as_ref()).into();
+    }
+    // Last, so that a session without room here leaves nothing in the store.
+    #[cfg(feature = "redis")]
+    if let Some((node, session)) = node
+        && let Err(refusal) = inner.begin_shared(&node, &session).await
+    {
+        return refusal.with_id(request_id.as_ref()).into();
     }
     inner.keep();
     response.headers_mut().insert(SESSION_ID, header);

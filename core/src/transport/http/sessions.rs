@@ -27,7 +27,7 @@ pub(super) struct Session {
     place: AtomicU64,
     /// Time of its last use.
     used: AtomicU64,
-    /// What all processes know of it, where there are several.
+    /// Facts of it that all processes know, if there are several.
     #[cfg(feature = "redis")]
     pub(super) shared: std::sync::OnceLock<super::shared::Sharing>,
 }

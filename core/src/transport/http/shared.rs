@@ -22,6 +22,7 @@ use super::sender::Sender;
 use super::sessions::{Session, millis};
 use crate::call::Link;
 use crate::driver::{Mailbox, Node, Peer, Sink, now, runtime};
+use crate::error::shortened;
 use crate::jsonrpc::{self, Decoded, Id, Message, RawJson, code};
 use crate::model::Principal;
 use crate::protocol::revision::{Era, Revision};
@@ -38,10 +39,12 @@ const MAX_ID: usize = 256;
 const ATTEMPTS: usize = 8;
 /// Time between two attempts after a failure, at least: a connection that was lost is made again by then.
 const PAUSE: Duration = Duration::from_millis(120);
+/// Longest reason of a cancellation that is passed on, in characters.
+const MAX_REASON: usize = 200;
 /// Bits of the numbers of streams and events that are counted within one process.
 const EVENT_BITS: u32 = 40;
 
-/// What a process knows that all know of a session.
+/// Facts of a session that this process knows all others to know.
 pub(super) struct Sharing {
     pub(super) key: Arc<str>,
     known: Mutex<SharedSession>,
@@ -105,7 +108,7 @@ impl Named {
             Does::Get if response.status() == StatusCode::OK => inner.catch_up(&self.id, &self.headers).await,
             Does::Delete if response.status() == StatusCode::NO_CONTENT => inner.end_everywhere(&self.id).await,
             Does::Get => {
-                // What there is goes on.
+                // Streams that there are go on.
                 if let Some(session) = inner.sessions.peek(&self.id) {
                     session.lanes().catches_up();
                 }
@@ -305,7 +308,7 @@ impl Inner {
         connection
     }
 
-    /// A session was opened here: puts it into the store.
+    /// A session was opened here: puts it into the store, or ends it.
     ///
     /// # Errors
     /// 503 when the store does not answer.
@@ -313,10 +316,13 @@ impl Inner {
         self: &Arc<Self>,
         node: &Arc<Node>,
         session: &Arc<Session>,
-        sharing: Sharing,
     ) -> Result<(), Refusal> {
-        let _ = session.shared.set(sharing);
-        if self.put(node, session).await { Ok(()) } else { Err(away()) }
+        if self.put(node, session).await {
+            return Ok(());
+        }
+        self.sessions.remove(&session.id);
+        session.end(End::SessionEnded, "the store did not answer");
+        Err(away())
     }
 
     /// `false`: the store did not answer.
@@ -413,7 +419,12 @@ impl Inner {
     /// A session was ended here: it ends everywhere.
     pub(super) async fn end_everywhere(self: &Arc<Self>, id: &str) {
         if let Some(node) = self.node() {
-            let _ = node.store.end_session(&node.id, &session_key(id)).await;
+            let end = || async { node.store.end_session(&node.id, &session_key(id)).await };
+            if end().await.is_err() {
+                tokio::time::sleep(PAUSE).await;
+                // Otherwise it ends when it has been idle for long enough.
+                let _ = end().await;
+            }
         }
     }
 
@@ -573,11 +584,15 @@ async fn pass_on(node: &Arc<Node>, sharing: &Sharing, session: &Session, message
             post(node, own, Number::of(id), &sharing.key, &text()).await
         }
         Message::Notification { method, params: Some(params) } if method == "notifications/cancelled" => {
-            let Ok(Cancelled { request_id: Some(id) }) = params.to() else { return Ok(false) };
+            let Ok(Cancelled { request_id: Some(id), reason }) = params.to() else { return Ok(false) };
             if session.peer.works_on(&id) {
                 return Ok(false);
             }
-            node.store.to_all(&node.id, &sharing.key, &text()).await.map(|()| true).map_err(|_| away())
+            // All processes read it, so it is short.
+            let reason = reason.map(|reason| shortened(&reason, MAX_REASON).into_owned());
+            let params = RawJson::from_value(&Cancelled { request_id: Some(id), reason });
+            let text = jsonrpc::encode_notification(method, Some(&params));
+            node.store.to_all(&node.id, &sharing.key, &text).await.map(|()| true).map_err(|_| away())
         }
         _ => Ok(false),
     }
@@ -587,7 +602,8 @@ async fn post(node: &Arc<Node>, own: u32, number: u32, key: &str, text: &Bytes) 
     if number == 0 || number == own {
         return Ok(false);
     }
-    node.store.post(number, key, text).await.map(|()| true).map_err(|_| away())
+    // The question of a process that is gone needs no answer.
+    node.store.post(number, key, text).await.map(|_| true).map_err(|_| away())
 }
 
 #[derive(serde::Deserialize)]
@@ -596,10 +612,12 @@ struct Token {
     progress_token: Option<Id>,
 }
 
-#[derive(serde::Deserialize)]
+#[derive(serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Cancelled {
     request_id: Option<Id>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
 }
 
 impl Mailbox for Inner {
@@ -608,7 +626,7 @@ impl Mailbox for Inner {
             let Some(copy) = self.sessions.of_key(session) else { return };
             let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
             let known = sharing.version.load(Ordering::Acquire);
-            // What follows in the log may depend on it, and the log came from the store a moment ago.
+            // Later entries of the log may depend on it, and the log came from the store a moment ago.
             let mut look = node.store.session(session, known, self.idle_millis()).await;
             for _ in 0..ATTEMPTS {
                 if look.is_ok() {

@@ -94,6 +94,16 @@ async fn requests_come_over_one_connection_until_the_server_closes() {
         let answer = read_until(&mut socket, "}").await;
         assert!(answer.starts_with("HTTP/1.1 404") && answer.contains("path is /mcp"), "{path}: {answer}");
     }
+    // An orchestrator asks at any name, and is told nothing else.
+    for (path, verb) in [("/healthz", "GET"), ("/readyz", "GET"), ("/readyz", "HEAD")] {
+        let ask = format!("{verb} {path} HTTP/1.1\r\nHost: pod-7.internal\r\n\r\n");
+        within("writing", socket.write_all(ask.as_bytes())).await.unwrap();
+        let answer = read_until(&mut socket, if verb == "GET" { "ok\n" } else { "\r\n\r\n" }).await;
+        assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.contains("no-store"), "{path}: {answer}");
+    }
+    let post = "POST /healthz HTTP/1.1\r\nHost: pod-7.internal\r\nContent-Length: 0\r\n\r\n";
+    within("writing", socket.write_all(post.as_bytes())).await.unwrap();
+    assert!(!read_until(&mut socket, "}").await.starts_with("HTTP/1.1 200"), "only questions are answered");
     assert_eq!((it.server.usage().connections, it.server.usage().sessions), (1, 1));
     let address = serving.local_addr().unwrap();
     it.server.close();

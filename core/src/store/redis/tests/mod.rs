@@ -354,8 +354,14 @@ async fn a_process_has_its_number_alone_and_reads_its_inbox_once() {
     assert_eq!(heard, [text("one"), text("two")]);
     b.post(number, "s", &"three".into()).await.unwrap();
     assert_eq!(follower.next().await.unwrap(), [text("three")]);
+    let long = bytes::Bytes::from(vec![b'x'; 4 << 20]);
+    for _ in 0..20 {
+        assert!(b.post(number, "s", &long).await.unwrap());
+    }
+    let kept: usize = by_hand(&running.url(), &["XLEN", &a.inbox(number)]).await;
+    assert_eq!(kept, 16, "long ones are fewer");
     a.leave_number("a", &of_a).await;
-    assert!(!b.is_there(number).await.unwrap() && of_a.get() == 0);
+    assert!(!b.post(number, "s", &"four".into()).await.unwrap() && of_a.get() == 0);
 }
 
 #[tokio::test]
