@@ -121,7 +121,7 @@ async def test_many_first_requests_at_once_at_a_process(world: World) -> None:
     await asyncio.gather(*(ask(client, n) for client in clients for n in range(25)))
 
 
-@pytest.mark.xfail(reason="the stream of an answer is resumed in its own process only")
+@pytest.mark.xfail(strict=True, reason="the stream of an answer is resumed in its own process only")
 async def test_the_rest_of_a_call_has_nothing_of_another(world: World) -> None:
     """mcp-lite#74: the replay of one stream had events of others in between."""
     client = await Client(world).start(at=0)
@@ -150,7 +150,7 @@ async def test_progress_arrives_in_order_at_every_process(world: World) -> None:
         assert [message["params"]["progress"] for message in reply.before] == list(range(1, 21)), reply.who
 
 
-@pytest.mark.xfail(reason="SIGTERM ends calls that run")
+@pytest.mark.xfail(strict=True, reason="SIGTERM ends calls that run")
 async def test_new_sessions_go_elsewhere_while_a_process_drains(several: World) -> None:
     """fastmcp#4791: a process that drains takes no new sessions, and clients are served by the others."""
     world = several

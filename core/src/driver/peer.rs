@@ -421,26 +421,17 @@ impl Peer {
         self.lock().connection.told_count()
     }
 
-    /// Returns what the client has told its session.
+    /// Looks at the connection, which does not change meanwhile.
     #[cfg(feature = "redis")]
-    pub(crate) fn told(&self) -> Option<protocol::Told> {
-        self.lock().connection.told()
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Connection) -> T) -> T {
+        look(&self.lock().connection)
     }
 
-    /// The client has begun anew in another process.
-    ///
-    /// # Errors
-    /// As for `initialize`.
+    /// Other processes know something else of the connection. Does what it says.
     #[cfg(feature = "redis")]
-    pub(crate) fn begun_elsewhere(&self, revision: Revision, params: &RawJson) -> Result<()> {
-        self.lock().connection.begun_elsewhere(revision, params)
-    }
-
-    /// The client has told another process this.
-    #[cfg(feature = "redis")]
-    pub(crate) fn retell(self: &Arc<Self>, told: protocol::Told) {
+    pub(crate) fn learn(self: &Arc<Self>, learn: impl FnOnce(&mut Connection) -> Vec<Action>) {
         let mut state = self.lock();
-        let actions = state.connection.retell(now(), told);
+        let actions = learn(&mut state.connection);
         self.act(state, actions);
     }
 

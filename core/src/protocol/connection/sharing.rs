@@ -58,14 +58,19 @@ impl Connection {
         Some(Told { level: session.log_level, initialized: *initialized, subscriptions: subscriptions.clone() })
     }
 
-    /// The client has told another process this. Ends what it has ended there.
-    pub(crate) fn retell(&mut self, now: Duration, told: Told) -> Vec<Action> {
+    /// All processes knew `known`, and know `told` now. The client has told this process something else meanwhile: that
+    /// stays. Ends what it has ended elsewhere.
+    pub(crate) fn retell(&mut self, now: Duration, known: &Told, mut told: Told) -> Vec<Action> {
         let mut out = Vec::new();
         let transport = self.transport.clone();
         let Phase::Legacy(session) = &mut self.phase else { return out };
-        session.log_level = told.level;
+        if session.log_level == known.level {
+            session.log_level = told.level;
+        }
         let mut ended = Vec::new();
         let news = &mut session.news;
+        told.subscriptions.extend(news.subscriptions.difference(&known.subscriptions).cloned());
+        told.subscriptions.retain(|uri| news.subscriptions.contains(uri) || !known.subscriptions.contains(uri));
         for uri in news.subscriptions.difference(&told.subscriptions) {
             if !news.theirs.remove(uri) {
                 ended.push(uri.clone());

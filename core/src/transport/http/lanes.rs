@@ -288,10 +288,12 @@ impl Lanes {
         is_told && tells_of_change(text)
     }
 
-    /// Returns true if this process has a standalone stream.
+    /// Returns the number of the newest stream here that has caught up, if there is a stream and none that has not.
     #[cfg(feature = "redis")]
-    pub(super) fn has_stream(&self) -> bool {
-        !self.lock().streams.is_empty()
+    pub(super) fn settled(&self) -> Option<u64> {
+        use std::sync::atomic::Ordering::Acquire;
+        let elsewhere = self.elsewhere.get().filter(|_| !self.lock().streams.is_empty())?;
+        (!elsewhere.is_behind.load(Acquire)).then(|| elsewhere.generation.load(Acquire))
     }
 
     /// Returns the place up to which the client knows all changes once it has read an event of this stream.

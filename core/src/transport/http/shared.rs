@@ -4,7 +4,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -215,7 +215,7 @@ impl Inner {
         self.server.shared.join(&link);
         lanes.primes(revision.rules().priming_event);
         peer.keeps(shared.params.len());
-        peer.retell(told_of(&shared));
+        peer.learn(|connection| connection.retell(now(), &Told::default(), told_of(&shared)));
         let owner = (sender.principal.clone(), sender.holder());
         let session = Arc::new(Session::new(id.clone(), revision, peer.clone(), owner, lanes));
         let _ = session.shared.set(Sharing::new(key, shared, peer.told_count()));
@@ -328,8 +328,7 @@ impl Inner {
     /// `false`: the store did not answer.
     async fn put(self: &Arc<Self>, node: &Arc<Node>, session: &Arc<Session>) -> bool {
         let Some(sharing) = session.shared.get() else { return true };
-        let count = session.peer.told_count();
-        let shared = self.shared_of(session, sharing);
+        let (_, shared, count) = sharing.compared(session);
         let idle = self.idle_millis();
         let Ok(version) = node.store.begin_session(&node.id, &sharing.key, &shared, node.place(), idle).await else {
             return false;
@@ -338,36 +337,29 @@ impl Inner {
         true
     }
 
-    fn shared_of(&self, session: &Session, sharing: &Sharing) -> SharedSession {
-        let mut shared = sharing.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(told) = session.peer.told() {
-            shared.level = told.level.map(|level| level.as_str().to_owned());
-            shared.initialized = told.initialized;
-            shared.subscriptions = told.subscriptions;
-        }
-        shared.revision = session.revision().as_str().to_owned();
-        shared
-    }
-
+    /// Other processes know more of the session than this one did.
     fn update(&self, copy: &Session, shared: SharedSession) {
-        if let Some(sharing) = copy.shared.get()
-            && shared.version > sharing.version.load(Ordering::Acquire)
-        {
-            let is_new = {
-                let known = sharing.known.lock().unwrap_or_else(PoisonError::into_inner);
-                known.params != shared.params || known.revision != shared.revision
-            };
-            if is_new
-                && let (Some(revision), Ok(params)) = (Revision::parse(&shared.revision), parsed(&shared.params))
-                && copy.peer.begun_elsewhere(revision, &params).is_ok()
-            {
-                copy.lanes().primes(revision.rules().priming_event);
+        let Some(sharing) = copy.shared.get() else { return };
+        let own = Node::of(&self.server).map(|node| node.number.get());
+        let mut primes = None;
+        copy.peer.learn(|connection| {
+            let mut known = sharing.lock();
+            if shared.version <= known.version {
+                return Vec::new();
             }
-            let told = sharing.merged(copy, &shared);
-            copy.peer.retell(told);
-            let own = Node::of(&self.server).map(|node| node.number.get());
+            if (&known.params, &known.revision) != (&shared.params, &shared.revision)
+                && let (Some(revision), Ok(params)) = (Revision::parse(&shared.revision), parsed(&shared.params))
+                && connection.begun_elsewhere(revision, &params).is_ok()
+            {
+                primes = Some(revision.rules().priming_event);
+            }
             copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
-            sharing.learn(shared);
+            let actions = connection.retell(now(), &told_of(&known), told_of(&shared));
+            sharing.learn(&mut known, shared);
+            actions
+        });
+        if let Some(primes) = primes {
+            copy.lanes().primes(primes);
         }
     }
 
@@ -375,13 +367,11 @@ impl Inner {
     pub(super) async fn tell(self: &Arc<Self>, id: &str, params: Option<String>) {
         let Some(session) = self.sessions.peek(id) else { return };
         let Some(sharing) = session.shared.get() else { return };
-        let count = session.peer.told_count();
-        if count == sharing.told.load(Ordering::Acquire) && params.is_none() {
+        if session.peer.told_count() == sharing.told.load(Ordering::Acquire) && params.is_none() {
             return;
         }
         let Some(node) = self.node() else { return };
-        let before = sharing.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let mut shared = self.shared_of(&session, sharing);
+        let (before, mut shared, count) = sharing.compared(&session);
         shared.params = params.unwrap_or(shared.params);
         let edits = before.edits(&shared);
         if edits.is_empty() {
@@ -517,36 +507,41 @@ fn tell(peer: &Arc<Peer>, change: Change) {
 }
 
 impl Sharing {
+    fn lock(&self) -> MutexGuard<'_, SharedSession> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns what all processes know, what they are to know, and the count of what the client has told here.
+    fn compared(&self, session: &Session) -> (SharedSession, SharedSession, u64) {
+        session.peer.look(|connection| {
+            let before = self.lock().clone();
+            let mut shared = before.clone();
+            if let Some(told) = connection.told() {
+                shared.level = told.level.map(|level| level.as_str().to_owned());
+                shared.initialized = told.initialized;
+                shared.subscriptions = told.subscriptions;
+            }
+            if let Some(revision) = connection.revision() {
+                shared.revision = revision.as_str().to_owned();
+            }
+            (before, shared, connection.told_count())
+        })
+    }
+
     /// The store has what the client has told here, up to this count.
     fn remember(&self, shared: SharedSession, told: u64) {
-        self.learn(shared);
+        let mut known = self.lock();
+        if shared.version >= known.version {
+            self.learn(&mut known, shared);
+        }
+        drop(known);
         self.told.store(told, Ordering::Release);
     }
 
     /// All processes know this.
-    fn learn(&self, shared: SharedSession) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if shared.version >= known.version {
-            self.version.store(shared.version, Ordering::Release);
-            *known = shared;
-        }
-    }
-
-    /// Returns what all processes know, with what the client has told this one and the store does not have yet.
-    fn merged(&self, copy: &Session, shared: &SharedSession) -> Told {
-        let mut told = told_of(shared);
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(own) = copy.peer.told() {
-            told.subscriptions.extend(own.subscriptions.difference(&known.subscriptions).cloned());
-            known.subscriptions.difference(&own.subscriptions).for_each(|uri| {
-                told.subscriptions.remove(uri);
-            });
-            if own.level.map(LogLevel::as_str) != known.level.as_deref() {
-                told.level = own.level;
-            }
-            told.initialized |= own.initialized;
-        }
-        told
+    fn learn(&self, known: &mut SharedSession, shared: SharedSession) {
+        self.version.store(shared.version, Ordering::Release);
+        *known = shared;
     }
 }
 
@@ -626,6 +621,7 @@ impl Mailbox for Inner {
             let Some(copy) = self.sessions.of_key(session) else { return };
             let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
             let known = sharing.version.load(Ordering::Acquire);
+            let before = copy.lanes().settled();
             // Later entries of the log may depend on it, and the log came from the store a moment ago.
             let mut look = node.store.session(session, known, self.idle_millis()).await;
             for _ in 0..ATTEMPTS {
@@ -639,8 +635,8 @@ impl Mailbox for Inner {
                 Ok(Look::Session(shared)) => {
                     let is_free = shared.holder.is_none();
                     self.update(&copy, *shared);
-                    if is_free && copy.lanes().has_stream() {
-                        // The other one has gone: this stream goes on where it ended.
+                    if is_free && before.is_some() && copy.lanes().settled() == before {
+                        // The other one has gone: this stream goes on where it ended. A newer one sees to that itself.
                         copy.lanes().falls_behind(0);
                         hold(&node, &copy, sharing, None).await;
                     }
