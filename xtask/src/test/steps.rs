@@ -106,7 +106,37 @@ fn rust() -> Vec<Step> {
     let mut tests = cargo_tests();
     // A minute of fuzzing for all its targets, the same inputs each time.
     tests.env("TRICORN_FUZZ_SECONDS", "4");
-    vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
+    let mut steps = vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()];
+    steps.extend(store());
+    steps
+}
+
+/// The store that several processes share, and many processes with it. A build of its own: the packages have no store.
+fn store() -> Vec<Step> {
+    let folder = place::target("store");
+    let cargo = |words: &[&str]| {
+        let mut command = tool::cargo(words);
+        command.args(["--package", "tricorn", "--features", "tricorn/redis", "--target-dir"]).arg(&folder);
+        command
+    };
+    setup::valkey();
+    let mut tests = cargo(&["test", "--lib"]);
+    tests.args(["--", "store::", "sharing"]);
+    let mut steps = vec![
+        step("rust store", tests, 20, Reader::Cargo),
+        step("rust store compiled", cargo(&["build", "--package", "example-everything"]), 20, Reader::Status),
+    ];
+    const NAME: &str = "rust many processes";
+    if let Err(error) = setup::python_tools() {
+        steps.push(skip(NAME, format!("there is no Python environment: {error:#}")));
+        return steps;
+    }
+    setup::nginx();
+    let mut many = program(tool::venv("python"), &PYTEST);
+    many.args(["tests/scale", "--ignore=tests/scale/test_stateless.py"]);
+    many.env("TRICORN_EVERYTHING_PROGRAM", folder.join("debug/example-everything"));
+    steps.push(step(NAME, many, 10, Reader::Pytest));
+    steps
 }
 
 /// The page of `tricorn inspect`, in a browser without a screen.
@@ -204,10 +234,19 @@ fn python() -> Vec<Step> {
             Err(why) => skip("python surface", why.to_string()),
         },
         step("python wrong uses", program(at("python"), &["tests/cases/misuse_check.py"]), 5, Reader::Status),
+        stateless(),
         package("python", "pytest"),
         // Tests run against the package that a user installs.
         step("python pytest", program(place::target("package/python/venv/bin/python"), &PYTEST), 10, Reader::Pytest),
     ]
+}
+
+/// Processes that share nothing, with the option `stateless`.
+fn stateless() -> Step {
+    setup::nginx();
+    let mut tests = program(tool::venv("python"), &PYTEST);
+    tests.args(["tests/scale/test_stateless.py", "--lang", "python", "--sharing", "nothing"]);
+    step("python many processes", tests, 5, Reader::Pytest)
 }
 
 fn node() -> Vec<Step> {
