@@ -40,6 +40,10 @@ impl Elsewhere {
 
     /// Waits until a server has answered at one of them, for ever if none does.
     pub(crate) async fn serves(&self, found: &Found) -> Failure {
+        // A URL that is connected to prints nothing of its own.
+        if matches!(found.reach, super::Reach::One(Target::Url { .. })) {
+            return std::future::pending().await;
+        }
         self.told.notified().await;
         tokio::time::sleep(GRACE).await;
         for _ in 0..ATTEMPTS {
@@ -68,9 +72,10 @@ impl Found {
 
 /// Says whether the program was told of this URL: one that passes messages on names where to.
 fn is_given(found: &Found, url: &str) -> bool {
-    let super::Reach::One(Target::Command { args, .. }) = &found.reach else { return false };
+    let super::Reach::One(Target::Command { args, env, .. }) = &found.reach else { return false };
     let host = url.split("://").nth(1).and_then(|rest| rest.split('/').next()).unwrap_or_default();
-    args.iter().any(|word| word.contains("://") && word.contains(host))
+    let names = |word: &str| word.contains("://") && word.contains(host);
+    args.iter().any(|word| names(word)) || env.values().flatten().any(|value| names(value))
 }
 
 /// The URL itself, or the usual ones below it.
@@ -117,7 +122,10 @@ pub(crate) fn own_url(line: &str) -> Option<String> {
 /// The URL of a port that a line names, `listening on port 3000`.
 fn own_port(line: &str) -> Option<String> {
     let lower = line.to_ascii_lowercase();
-    let after = lower.split("port").nth(1)?.trim_start_matches([' ', ':', '=', '#']);
+    // A word of its own: no report, and no support.
+    let starts = |at: &usize| !lower[..*at].ends_with(|letter: char| letter.is_ascii_alphanumeric());
+    let at = lower.match_indices("port").map(|(at, _)| at).find(starts)?;
+    let after = lower[at + 4..].trim_start_matches([' ', ':', '=', '#']);
     let digits = after.split(|letter: char| !letter.is_ascii_digit()).next()?;
     let port: u16 = digits.parse().ok().filter(|port| *port > 0)?;
     Some(format!("http://127.0.0.1:{port}"))
@@ -160,7 +168,9 @@ mod tests {
         for (line, port) in [
             ("MCP server listening on port 3000", Some(3000)),
             ("Port: 8080.", Some(8080)),
-            ("report 12", Some(12)),
+            ("report 12", None),
+            ("support: 443", None),
+            ("report of port 12", Some(12)),
             ("exported 5 tools", None),
             ("port 0", None),
             ("port 99999", None),

@@ -31,6 +31,8 @@ pub(crate) trait Mailbox: Send + Sync {
     fn changed<'a>(&'a self, session: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>>;
     /// A message of the session's client came in at another process.
     fn heard_from_client(&self, session: &str, text: &Bytes);
+    /// News of sessions were missed.
+    fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Another process has a message for the session's client.
     fn pass_to_client(&self, session: &str, text: &Bytes);
 }
@@ -45,6 +47,8 @@ pub(crate) struct Node {
     pub(crate) number: Arc<Number>,
     /// Place in the log of changes up to which its clients have been told.
     pub(crate) place: Arc<AtomicU64>,
+    /// Place of the change that its clients are being told of from the log. 0: none.
+    pub(crate) hearing: Arc<AtomicU64>,
     tasks: [JoinHandle<()>; 3],
     publishes: Mutex<Option<JoinHandle<()>>>,
     over: Arc<Signal>,
@@ -125,7 +129,7 @@ impl Node {
     fn begin(server: &Server, store: &Arc<Redis>) -> Result<Self> {
         let id = random::new_id()?;
         let (number, place, mailboxes) = (Arc::new(Number::default()), Arc::default(), Mailboxes::default());
-        let telling = Arc::default();
+        let (telling, hearing) = (Arc::default(), Arc::<AtomicU64>::default());
         let (outbox, over, ready) = (server.shared.outbox.clone(), Arc::new(Signal::default()), Arc::default());
         outbox.open(true);
         // Not on a runtime of the program, which may stand still, or end.
@@ -138,14 +142,15 @@ impl Node {
             shared.clone(),
             Arc::clone(&ready),
             mailboxes.clone(),
-            (Arc::clone(&place), Arc::clone(&telling)),
+            (Arc::clone(&place), Arc::clone(&hearing), Arc::clone(&telling)),
+            outbox.clone(),
         ));
         let beats = runtime.spawn(keep_number(store.clone(), id.clone(), number.clone(), Arc::clone(&ready)));
         let publishes =
             runtime.spawn(publish(store.clone(), id.clone(), outbox.clone(), over.clone(), shared, Arc::clone(&ready)));
         let publishes = Mutex::new(Some(publishes));
         let (tasks, store) = ([keys, hears, beats], store.clone());
-        Ok(Self { store, id, number, place, tasks, publishes, over, outbox, ready, mailboxes, telling })
+        Ok(Self { store, id, number, place, hearing, tasks, publishes, over, outbox, ready, mailboxes, telling })
     }
 
     /// One use of the server ends. With the last one the changes that wait are told, if the store takes them now.
@@ -222,7 +227,8 @@ async fn hear(
     shared: Weak<ServerShared>,
     ready: Arc<[Signal; 3]>,
     mailboxes: Mailboxes,
-    (place, telling): (Arc<AtomicU64>, Arc<Mutex<()>>),
+    (place, hearing, telling): (Arc<AtomicU64>, Arc<AtomicU64>, Arc<Mutex<()>>),
+    outbox: Arc<Outbox>,
 ) {
     // Its inbox is one of what it reads, from the first question on.
     ready[2].wait().await;
@@ -230,7 +236,10 @@ async fn hear(
     loop {
         let heard = match follower.begin().await {
             Ok(()) => {
-                ready[1].set();
+                if !ready[1].is_set() {
+                    outbox.begin_loop();
+                    ready[1].set();
+                }
                 follower.next().await
             }
             Err(trouble) => Err(trouble),
@@ -238,6 +247,8 @@ async fn hear(
         let Some(shared) = shared.upgrade() else { return };
         match heard {
             Ok(news) => {
+                // Own changes come from there, from now on.
+                outbox.begin_loop();
                 // Until there was a place in the log, anything may have happened.
                 if std::mem::take(&mut missed) {
                     tell(&shared, &Change::All);
@@ -249,12 +260,21 @@ async fn hear(
                     if at > 0 {
                         place.store(at, Ordering::Release);
                     }
-                    if let Heard::Change(change) = &news {
-                        tell(&shared, change);
+                    hearing.store(at, Ordering::Release);
+                    match &news {
+                        Heard::Change(change) => tell(&shared, change),
+                        Heard::Missed => tell(&shared, &Change::All),
+                        _ => {}
                     }
+                    hearing.store(0, Ordering::Release);
                     drop(turn);
                     match news {
                         Heard::Nothing | Heard::Change(_) => {}
+                        Heard::Missed => {
+                            for mailbox in &all {
+                                mailbox.missed().await;
+                            }
+                        }
                         // Later news may depend on it.
                         Heard::Session(session) => {
                             for mailbox in &all {
@@ -272,6 +292,8 @@ async fn hear(
             }
             Err(_) => {
                 missed |= !ready[1].is_set();
+                // Nor do changes of this process: its clients hear of them at once.
+                outbox.end_loop().iter().for_each(|change| tell(&shared, change));
                 drop(shared);
                 tokio::time::sleep(follower.pause().max(RETRY)).await;
             }
@@ -301,16 +323,13 @@ async fn publish(
     ready: Arc<[Signal; 3]>,
 ) {
     over.unless(ready[1].wait()).await;
-    outbox.begin_loop();
     loop {
         let is_over = over.unless(outbox.wait()).await.is_none();
         let changes = outbox.take(AT_ONCE);
         if changes.is_empty() && is_over {
             return;
         }
-        if store.publish(&id, &changes).await.is_ok() {
-            outbox.begin_loop();
-        } else {
+        if store.publish(&id, &changes).await.is_err() {
             // Clients here do not wait for the store.
             let waiting = outbox.end_loop();
             let untold = changes.iter().filter(|(_, loops)| *loops).map(|(change, _)| change);

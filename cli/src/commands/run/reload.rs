@@ -79,6 +79,8 @@ async fn renew(code: &mut Code, bridge: &mut Bridge, find: impl Fn() -> Outcome<
             Ok(differences) if differences.is_empty() => screen.line(&format!("reloaded: {files}")),
             Ok(differences) => screen.line(&format!("reloaded: {files}: {}", differences.join(", "))),
             Err(failure) => {
+                // Saved once more it may start: the reason may be elsewhere, such as a package that is missing.
+                code.contents.clear();
                 screen.error(&failure.message);
                 screen.line(&format!("not reloaded: {files}: the server before the change goes on"));
             }

@@ -29,6 +29,22 @@ impl Connection {
         Ok(Self { phase, ..Self::new(facts, transport) })
     }
 
+    /// Returns the parameters of `initialize` that a session keeps, as far as other processes need them.
+    pub(crate) fn kept(params: &RawJson) -> String {
+        #[derive(Default, serde::Deserialize, serde::Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Kept {
+            // The revision was negotiated from it, and is kept apart.
+            #[serde(skip_deserializing)]
+            protocol_version: String,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            capabilities: Option<RawJson>,
+            #[serde(default, skip_serializing_if = "Option::is_none")]
+            client_info: Option<RawJson>,
+        }
+        RawJson::from_value(&params.to::<Kept>().unwrap_or_default()).get().to_owned()
+    }
+
     /// The client has begun anew in another process, with these parameters.
     ///
     /// # Errors

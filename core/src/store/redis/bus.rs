@@ -35,6 +35,8 @@ pub(crate) enum Heard {
     /// News that this process knows, or that a later release has written.
     Nothing,
     Change(Change),
+    /// Some of it was missed.
+    Missed,
     /// The client of this session told another process something, or ended it there.
     Session(String),
     /// A message of a session's client for whoever works on what it names.
@@ -234,7 +236,7 @@ impl Follower {
         if last != BEGINNING && there.ids.is_empty() {
             // Trimmed, flushed, or another store than before.
             let newest = self.newest().await?;
-            all.push((packed(&newest), Heard::Change(Change::All)));
+            all.push((packed(&newest), Heard::Missed));
             self.last = Some(newest);
         } else if let Some(entry) = entries.last() {
             self.last = Some(entry.id.clone());

@@ -25,11 +25,13 @@ const BYTES: usize = 64 << 20;
 /// Messages in an inbox, however long they are.
 const LEAST: usize = 16;
 /// Time after the last message for which an inbox lives, in milliseconds.
-const INBOX_LIVES: u64 = 60_000;
+pub(super) const INBOX_LIVES: u64 = 60_000;
 
 /// Takes the number if nobody else has it.
 const TAKE: &str = "local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return 0 end
+-- A full store lets a key live on, and takes none.
+if owner then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1";
 
@@ -37,9 +39,10 @@ return 1";
 const LEAVE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
 return 0";
 
-/// Puts a message into the inbox of a process that is there.
+/// Puts a message into the inbox of a process. 0: it is not there. 2: there is no room.
 const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
-redis.call('XADD', KEYS[2], 'MAXLEN', '=', ARGV[1], '*', 'session', ARGV[3], ARGV[4], ARGV[5])
+if redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[1]) then return 2 end
+redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], 'from', ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1";
 
@@ -63,7 +66,7 @@ impl Redis {
         self.key(&format!("inbox:{number}"), VERSION)
     }
 
-    fn node(&self, number: u32) -> String {
+    pub(super) fn node(&self, number: u32) -> String {
         self.key(&format!("node:{number}"), VERSION)
     }
 
@@ -106,26 +109,35 @@ impl Redis {
         }
     }
 
-    /// Sends a message of a session's client to the process with this number. `false`: there is none.
+    /// Sends a message of a session's client to the process with this number.
     ///
     /// # Errors
     /// As `Redis::ask`.
-    pub(crate) async fn post(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<bool, Trouble> {
-        self.send(number, session, "from", text).await
-    }
-
-    pub(super) async fn send(
-        self: &Arc<Self>,
-        number: u32,
-        session: &str,
-        kind: &str,
-        text: &Bytes,
-    ) -> Result<bool, Trouble> {
-        let length = (BYTES / text.len().max(1)).clamp(LEAST, LENGTH);
+    pub(crate) async fn post(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<Posted, Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
         let send = pipe.cmd("EVAL").arg(SEND).arg(2).arg(self.node(number)).arg(self.inbox(number));
-        send.arg(length).arg(INBOX_LIVES).arg(session).arg(kind).arg(&text[..]);
-        let outcome = self.ask::<(bool,)>(&pipe).await;
-        self.done(Work::Sessions, outcome).map(|(is_there,)| is_there)
+        send.arg(room(text)).arg(INBOX_LIVES).arg(session).arg(&text[..]);
+        let outcome = self.ask::<(u8,)>(&pipe).await;
+        let (sent,) = self.done(Work::Sessions, outcome)?;
+        Ok(match sent {
+            0 => Posted::Nobody,
+            1 => Posted::Sent,
+            _ => Posted::Full,
+        })
     }
+}
+
+/// Fate of a message to another process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Posted {
+    Sent,
+    /// The process is not there.
+    Nobody,
+    /// It does not read what it has.
+    Full,
+}
+
+/// The most messages that may be in an inbox when this one comes.
+pub(super) fn room(text: &Bytes) -> usize {
+    (BYTES / text.len().max(1)).clamp(LEAST, LENGTH)
 }

@@ -9,11 +9,14 @@ use sha2::{Digest, Sha256};
 
 use super::bus;
 use super::health::Work;
+use super::nodes;
 use super::{Redis, Trouble};
 
 const VERSION: u8 = 1;
 /// Messages that wait for a session's stream, at most.
-const WAITING: usize = 64;
+const WAITING: i64 = 64;
+/// Attempts to find the process that has a stream.
+const ATTEMPTS: usize = 4;
 /// Begins the field of a subscription.
 const SUBSCRIPTION: &str = "s:";
 /// The version of a session that has ended.
@@ -29,7 +32,8 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 if version == ARGV[2] then return version end
 return redis.call('HGETALL', KEYS[1])";
 
-/// Sets and removes fields of a session that is there, and tells the other processes.
+/// Sets and removes fields of a session that is there, and tells the other processes. The version of a new one is the
+/// store's time, so that it is greater than that of one that was lost.
 const TELL: &str = "local version = redis.call('HGET', KEYS[1], 'v')
 if (version or '0') == '0' and ARGV[4] ~= 'new' then return 0 end
 local i = 6
@@ -42,18 +46,44 @@ while ARGV[i] do
     i = i + 2
   end
 end
-version = redis.call('HINCRBY', KEYS[1], 'v', 1)
-redis.call('PEXPIRE', KEYS[1], ARGV[1])
-if ARGV[4] ~= 'new' then
+if ARGV[4] == 'new' then
+  local time = redis.call('TIME')
+  local now = time[1] * 1000 + math.floor(time[2] / 1000)
+  redis.call('HSET', KEYS[1], 'v', string.format('%.0f', math.max(now, tonumber(version or '0'))))
+else
   redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[5], '*', 'n', ARGV[2], 'session', ARGV[3])
+  redis.call('PEXPIRE', KEYS[2], 604800000)
 end
-return version";
+redis.call('PEXPIRE', KEYS[1], ARGV[1])
+return redis.call('HINCRBY', KEYS[1], 'v', 1)";
 
 /// Ends a session, and tells the other processes.
 const END: &str = "redis.call('DEL', KEYS[1], KEYS[3])
 redis.call('HSET', KEYS[1], 'v', '0')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[4], '*', 'n', ARGV[2], 'session', ARGV[3])
+redis.call('PEXPIRE', KEYS[2], 604800000)
+return 1";
+
+/// Says whether nobody has used a session for so long, of the time that it lives.
+const UNUSED: &str = "local left = redis.call('PTTL', KEYS[1])
+if left < 0 or ARGV[2] - left + 1000 < tonumber(ARGV[1]) then return 0 end
+return 1";
+
+/// Puts a message into the inbox of the process that has a session's stream, if that is the one that is named, else among
+/// those that wait. 0: it is another now. 2: there is no room.
+const PASS: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return 1 end
+local holder = redis.call('HGET', KEYS[1], 'n') or '0'
+if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
+if holder == ARGV[1] and redis.call('EXISTS', KEYS[3]) == 1 then
+  if redis.call('XLEN', KEYS[4]) >= tonumber(ARGV[3]) then return 2 end
+  redis.call('XADD', KEYS[4], '*', 'session', ARGV[5], 'to', ARGV[6])
+  redis.call('PEXPIRE', KEYS[4], ARGV[4])
+  return 1
+end
+redis.call('RPUSH', KEYS[2], ARGV[6])
+redis.call('LTRIM', KEYS[2], ARGV[8], -1)
+redis.call('PEXPIRE', KEYS[2], ARGV[7])
 return 1";
 
 /// A process has the standalone stream now. Gives the place up to which the client knows all changes, and what waits.
@@ -63,6 +93,7 @@ local other = redis.call('HGET', KEYS[1], 'n')
 if other and other ~= ARGV[1] then
   redis.call('HINCRBY', KEYS[1], 'v', 1)
   redis.call('XADD', KEYS[3], 'MAXLEN', '~', ARGV[5], '*', 'n', ARGV[3], 'session', ARGV[4])
+  redis.call('PEXPIRE', KEYS[3], 604800000)
 end
 redis.call('HSET', KEYS[1], 'n', ARGV[1], 'at', ARGV[2])
 local waiting = redis.call('LRANGE', KEYS[2], 0, -1)
@@ -75,6 +106,7 @@ const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'g') == ARGV[1] then
   if ARGV[5] then redis.call('HSET', KEYS[1], 'at', ARGV[5]) end
   redis.call('HINCRBY', KEYS[1], 'v', 1)
   redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[4], '*', 'n', ARGV[2], 'session', ARGV[3])
+  redis.call('PEXPIRE', KEYS[2], 604800000)
 end
 return 1";
 
@@ -321,26 +353,53 @@ impl Redis {
         self.done(Work::Sessions, outcome)
     }
 
-    /// Tells the process that has the session's stream a message for its client. Without one it waits for the next.
+    /// Ends a session that nobody has used for `age` milliseconds, of the `idle` that it lives.
     ///
     /// # Errors
     /// As `Redis::ask`.
-    pub(crate) async fn to_client(self: &Arc<Self>, session: &str, text: &Bytes, idle: u64) -> Result<(), Trouble> {
+    pub(crate) async fn end_unused(
+        self: &Arc<Self>,
+        node: &str,
+        session: &str,
+        age: u64,
+        idle: u64,
+    ) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("HGET").arg(self.session_of(session)).arg("n");
-        let (number,): (Option<u32>,) = self.ask(&pipe).await?;
-        if let Some(number) = number
-            && self.send(number, session, "to", text).await?
-        {
-            return Ok(());
+        pipe.cmd("EVAL").arg(UNUSED).arg(1).arg(self.session_of(session)).arg(age).arg(idle);
+        let outcome = self.ask::<(bool,)>(&pipe).await;
+        let (is_unused,) = self.done(Work::Sessions, outcome)?;
+        if is_unused { self.end_session(node, session).await } else { Ok(()) }
+    }
+
+    /// Tells the process that has the session's stream a message for its client. Without one it waits for the next. `own`:
+    /// the number of this process, which has none.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn to_client(
+        self: &Arc<Self>,
+        session: &str,
+        text: &Bytes,
+        own: u32,
+        idle: u64,
+    ) -> Result<(), Trouble> {
+        for _ in 0..ATTEMPTS {
+            let mut pipe = Pipeline::with_capacity(1);
+            pipe.cmd("HGET").arg(self.session_of(session)).arg("n");
+            let (holder,): (Option<u32>,) = self.ask(&pipe).await?;
+            let holder = holder.filter(|holder| *holder != own).unwrap_or(0);
+            let mut pipe = Pipeline::with_capacity(1);
+            let pass = pipe.cmd("EVAL").arg(PASS).arg(4).arg(self.session_of(session)).arg(self.waiting_of(session));
+            pass.arg(self.node(holder)).arg(self.inbox(holder)).arg(holder).arg(own).arg(nodes::room(text));
+            pass.arg(nodes::INBOX_LIVES).arg(session).arg(&text[..]).arg(idle).arg(-WAITING);
+            let outcome = self.ask::<(u8,)>(&pipe).await;
+            match self.done(Work::Sessions, outcome)? {
+                (0,) => {}
+                (1,) => return Ok(()),
+                _ => return Err(Trouble::garbled("the inbox of a process is full")),
+            }
         }
-        let key = self.waiting_of(session);
-        let mut pipe = Pipeline::with_capacity(3);
-        pipe.cmd("RPUSH").arg(&key).arg(&text[..]).ignore();
-        pipe.cmd("LTRIM").arg(&key).arg(-i64::try_from(WAITING).unwrap_or(1)).arg(-1).ignore();
-        pipe.cmd("PEXPIRE").arg(&key).arg(idle).ignore();
-        let outcome = self.ask(&pipe).await;
-        self.done(Work::Sessions, outcome)
+        Err(Trouble::garbled("a session's stream changes its place all the time"))
     }
 
     /// Tells all processes a message of the session's client.

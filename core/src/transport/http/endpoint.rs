@@ -195,7 +195,7 @@ impl Endpoint {
         };
         #[cfg(feature = "redis")]
         if let Some(named) = named {
-            named.done(&self.inner, &response).await;
+            named.done(&self.inner, response.status()).await;
         }
         if let Some(page) = page {
             cors::allow(&mut response, page);

@@ -97,6 +97,8 @@ impl Drop for Exchange {
             Owner::Request { session, route } => {
                 session.left(now());
                 session.lanes().leave(*route, &self.outlet);
+                #[cfg(feature = "redis")]
+                super::shared::is_over(session);
             }
             Owner::Stream { session, key, .. } => {
                 session.left(now());

@@ -48,6 +48,8 @@ pub(super) struct Lanes {
 pub(super) struct Elsewhere {
     /// Place up to which clients here know all changes.
     pub(super) place: Arc<std::sync::atomic::AtomicU64>,
+    /// Place of the change that is being told from the log. 0: none is.
+    pub(super) hearing: Arc<std::sync::atomic::AtomicU64>,
     /// Place of the change of which is being told out of turn. 0: none is.
     pub(super) told: std::sync::atomic::AtomicU64,
     /// Place up to which the client was told out of turn.
@@ -242,6 +244,14 @@ impl Lanes {
         }
     }
 
+    /// A stream was not opened after all: those that there are go on.
+    #[cfg(feature = "redis")]
+    pub(super) fn stays(&self) {
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.is_behind.store(false, std::sync::atomic::Ordering::Release);
+        }
+    }
+
     /// The stream has nothing to catch up with.
     #[cfg(feature = "redis")]
     pub(super) fn catches_up(&self) {
@@ -283,7 +293,7 @@ impl Lanes {
         let is_told = elsewhere.is_silent.load(Acquire)
             || elsewhere.is_behind.load(Acquire)
             || (elsewhere.told.load(Acquire) == 0
-                && elsewhere.place.load(Acquire) <= elsewhere.ahead.load(Acquire)
+                && (1..=elsewhere.ahead.load(Acquire)).contains(&elsewhere.hearing.load(Acquire))
                 && text.windows(RESOURCE.len()).any(|part| part == RESOURCE));
         is_told && tells_of_change(text)
     }
@@ -493,15 +503,18 @@ impl Lanes {
         }
     }
 
-    /// A message of another process that belongs to no request. Without a stream it waits here.
+    /// A message of another process that belongs to no request. Without a stream it goes to the store once more.
     #[cfg(feature = "redis")]
     pub(super) fn pass(&self, text: &Bytes) {
-        let mut state = self.lock();
-        if state.streams.is_empty() && !state.ended {
-            return self.wait(&mut state, text);
-        }
-        drop(state);
         self.unrelated(text, false);
+    }
+
+    /// Returns true for an event that the session had here, in this copy of it.
+    #[cfg(feature = "redis")]
+    pub(super) fn knows(&self, id: EventId) -> bool {
+        let state = self.lock();
+        let (Stream::Request(stream) | Stream::Standalone(stream)) = id.stream;
+        state.first < stream && id.number <= state.last
     }
 
     /// Returns the stream that gets what belongs to no request: the first, which is read for as long as its client has it.
@@ -651,9 +664,19 @@ impl Lanes {
 
     // ---- the end ----------------------------------------------------------------------------------------------
 
+    /// Another process may have the standalone stream from now on, if this one had one. Its reader gets what is on its way.
+    #[cfg(feature = "redis")]
+    fn gives_up(&self, had_stream: bool) {
+        if let Some(elsewhere) = self.elsewhere.get().filter(|_| had_stream) {
+            (elsewhere.closed)(true);
+        }
+    }
+
     /// Ends the standalone streams; what runs goes on.
     pub(super) fn end_streams(&self, end: End) {
         let streams = std::mem::take(&mut self.lock().streams);
+        #[cfg(feature = "redis")]
+        self.gives_up(!streams.is_empty());
         streams.iter().for_each(|(_, outlet)| outlet.end(end));
     }
 
@@ -665,6 +688,8 @@ impl Lanes {
         state.store = None;
         let (posts, streams) = (std::mem::take(&mut state.posts), std::mem::take(&mut state.streams));
         drop(state);
+        #[cfg(feature = "redis")]
+        self.gives_up(!streams.is_empty());
         for post in &posts {
             let Some(outlet) = &post.outlet else { continue };
             match post.asked.ended(end.reason()) {

@@ -111,7 +111,7 @@ pub(super) async fn post(
 #[cfg(feature = "redis")]
 fn params_of(decoded: &Decoded) -> Option<String> {
     match decoded {
-        Decoded::One(Message::Request { params: Some(params), .. }) => Some(params.get().to_owned()),
+        Decoded::One(Message::Request { params: Some(params), .. }) => Some(Connection::kept(params)),
         _ => None,
     }
 }
@@ -238,6 +238,7 @@ async fn open(
         );
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(request_id.as_ref()).into();
     }
+    inner.keep();
     // Last, so that a session without room here leaves nothing in the store.
     #[cfg(feature = "redis")]
     if let Some((node, session)) = node
@@ -245,7 +246,6 @@ async fn open(
     {
         return refusal.with_id(request_id.as_ref()).into();
     }
-    inner.keep();
     response.headers_mut().insert(SESSION_ID, header);
     response
 }
@@ -328,13 +328,15 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
     };
     #[cfg(feature = "redis")]
     // Changes are told once the stream has caught up with them.
-    session.lanes().falls_behind(shared::last_place(inner, headers));
+    session.lanes().falls_behind(shared::last_place(&session, headers));
+    #[cfg(feature = "redis")]
+    let of = session.clone();
     let exchange = match Single::of(headers, &LAST_EVENT_ID) {
         // An empty one is what a stream without ids leaves behind.
         Single::Absent | Single::Text("") => None,
         _ if !session.lanes().is_resumable() => None,
         #[cfg(feature = "redis")]
-        header if header.text().and_then(EventId::parse).is_some_and(|id| shared::is_of_another(inner, id)) => None,
+        header if header.text().and_then(EventId::parse).is_some_and(|id| shared::is_of_another(&session, id)) => None,
         header => Some(resume(inner, sender, &session, header.text())),
     };
     let exchange = exchange.unwrap_or_else(|| {
@@ -347,7 +349,11 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
             exchange.until = inner.patience(sender);
             reply::events(Events::new(exchange, None, inner.keep_alive))
         }
-        Err(refusal) => refusal.into(),
+        Err(refusal) => {
+            #[cfg(feature = "redis")]
+            of.lanes().stays();
+            refusal.into()
+        }
     }
 }
 

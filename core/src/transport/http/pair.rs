@@ -178,7 +178,7 @@ impl Inner {
     /// Room for one more session of this one.
     fn room_for_pair(&self, holder: &Holder) -> bool {
         let is_full = self.sessions.len() + self.pairs.len() >= self.options.max_sessions;
-        !is_full || self.sessions.make_room(holder) || self.pairs.make_room(self.pairs.held(holder) + 1)
+        !is_full || self.sessions.make_room(holder, now()) || self.pairs.make_room(self.pairs.held(holder) + 1)
     }
 }
 

@@ -91,6 +91,14 @@ impl Session {
         self.used.store(millis(now), Ordering::Relaxed);
     }
 
+    /// It ends for the sake of another.
+    #[cfg_attr(not(feature = "redis"), expect(unused_variables, reason = "of sessions that several processes serve"))]
+    fn makes_room(&self, now: Duration) {
+        self.end(End::SessionEnded, MADE_ROOM);
+        #[cfg(feature = "redis")]
+        super::shared::makes_room(self, now.saturating_sub(Duration::from_millis(self.used.load(Ordering::Relaxed))));
+    }
+
     /// Ends it: its streams end, its running calls are cancelled.
     pub(super) fn end(&self, end: End, reason: &str) {
         self.lanes.end(end);
@@ -263,6 +271,12 @@ impl Sessions {
         session.used.load(Ordering::Relaxed).saturating_add(millis(self.idle)) <= millis(now) && session.is_idle()
     }
 
+    /// Returns true if it was idle for too long.
+    #[cfg(feature = "redis")]
+    pub(super) fn has_expired(&self, session: &Session, now: Duration) -> bool {
+        self.is_expired(session, now)
+    }
+
     /// Adds a session. When there are too many, with so many `others`, another makes room: see [`Table::yields`].
     ///
     /// # Errors
@@ -278,18 +292,18 @@ impl Sessions {
         table.insert(session, now);
         drop(table);
         if let Some(evicted) = evicted {
-            evicted.end(End::SessionEnded, MADE_ROOM);
+            evicted.makes_room(now);
         }
         Ok(())
     }
 
     /// A session that nobody uses makes room for another of this holder's: see [`Table::yields`]. `false`: there is none.
-    pub(super) fn make_room(&self, holder: &Holder) -> bool {
+    pub(super) fn make_room(&self, holder: &Holder, now: Duration) -> bool {
         let mut table = self.lock();
         let evicted = table.yields(holder).and_then(|id| table.remove(&id));
         drop(table);
         if let Some(evicted) = &evicted {
-            evicted.end(End::SessionEnded, MADE_ROOM);
+            evicted.makes_room(now);
         }
         evicted.is_some()
     }
@@ -448,7 +462,7 @@ mod tests {
         assert!(sessions.insert(session("ada", user("ada")), 2, NOW).is_ok());
         assert!(sessions.insert(session("bob", user("bob")), 2, NOW).is_ok());
         assert_eq!(there(&sessions), ["bob"]);
-        assert!(sessions.make_room(&user("ada")) && !sessions.make_room(&user("ada")));
+        assert!(sessions.make_room(&user("ada"), NOW) && !sessions.make_room(&user("ada"), NOW));
         assert_eq!(sessions.len(), 0);
     }
 

@@ -4,16 +4,15 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, StatusCode};
 
-use super::Body;
 use super::admit::Verb;
 use super::endpoint::Inner;
-use super::headers::{LAST_EVENT_ID, SESSION_ID, Single};
+use super::headers::{LAST_EVENT_ID, SESSION_ID, Single, Version};
 use super::lanes::{Elsewhere, Lanes};
 use super::legacy::lanes_of;
 use super::outlet::End;
@@ -30,7 +29,7 @@ use crate::protocol::{Connection, Input, Kind, LogLevel, Told};
 use crate::store::Change;
 use crate::store::EventId;
 use crate::store::Stream;
-use crate::store::redis::nodes::{BITS, Number};
+use crate::store::redis::nodes::{BITS, Number, Posted};
 use crate::store::redis::sessions::{Look, SharedSession, owner, session_key};
 
 /// Longest session id that is looked for.
@@ -51,12 +50,15 @@ pub(super) struct Sharing {
     version: AtomicU64,
     /// Count of what the client has told, as far as the store has it.
     told: AtomicU64,
+    node: Weak<Node>,
+    /// Time that it lives in the store after its last use, in milliseconds.
+    idle: u64,
 }
 
 impl Sharing {
-    pub(super) fn new(key: &str, known: SharedSession, told: u64) -> Self {
-        let version = AtomicU64::new(known.version);
-        Self { key: key.into(), known: Mutex::new(known), version, told: AtomicU64::new(told) }
+    fn new(node: &Arc<Node>, idle: u64, key: &str, known: SharedSession, told: u64) -> Self {
+        let (version, node) = (AtomicU64::new(known.version), Arc::downgrade(node));
+        Self { key: key.into(), known: Mutex::new(known), version, told: AtomicU64::new(told), node, idle }
     }
 }
 
@@ -101,20 +103,19 @@ enum Does {
 }
 
 impl Named {
-    /// It has its answer: the other processes learn what they have to know.
-    pub(super) async fn done(self, inner: &Arc<Inner>, response: &Response<Body>) {
-        match self.does {
-            Does::Post => inner.tell(&self.id, None).await,
-            Does::Get if response.status() == StatusCode::OK => inner.catch_up(&self.id, &self.headers).await,
-            Does::Delete if response.status() == StatusCode::NO_CONTENT => inner.end_everywhere(&self.id).await,
-            Does::Get => {
-                // Streams that there are go on.
-                if let Some(session) = inner.sessions.peek(&self.id) {
-                    session.lanes().catches_up();
-                }
+    /// It has its answer: the other processes learn what they have to know, also when the client has gone by then.
+    pub(super) async fn done(self, inner: &Arc<Inner>, status: StatusCode) {
+        let inner = inner.clone();
+        let work = async move {
+            match self.does {
+                Does::Post => inner.tell(&self.id, None).await,
+                Does::Get if status == StatusCode::OK => inner.catch_up(&self.id, &self.headers).await,
+                Does::Delete if status == StatusCode::NO_CONTENT => inner.end_everywhere(&self.id).await,
+                Does::Get | Does::Delete => {}
             }
-            Does::Delete => {}
-        }
+        };
+        // Fails only with the runtime.
+        let _ = runtime::spawn(work).await;
     }
 }
 
@@ -130,6 +131,10 @@ impl Inner {
             Verb::Delete => Does::Delete,
             _ => return Ok(None),
         };
+        // Requests of revisions without sessions may carry the header all the same.
+        if Version::of(&sender.headers).is_modern {
+            return Ok(None);
+        }
         let Some(id) = session_id(&sender.headers) else { return Ok(None) };
         if !self.look_up(id, sender).await? {
             return Ok(None);
@@ -167,17 +172,28 @@ impl Inner {
             // With a copy it goes on.
             return if copy.is_some() { Ok(true) } else { Err(away()) };
         };
+        if let Some(sharing) = sharing.filter(|_| matches!(look, Look::Same | Look::Session(_)))
+            && let Some(copy) = &copy
+            && sharing.lock().owner == owner_of(sender.principal.as_ref())
+        {
+            // It was not idle, if others were asked.
+            copy.left(now());
+        }
         match (look, copy) {
             (Look::Same, _) | (Look::Unknown | Look::Ended, None) => {}
             (Look::Ended, Some(copy)) => {
                 self.sessions.remove(&copy.id);
                 copy.end(End::SessionEnded, "the client ended the session");
             }
+            // The store has lost it, or it was idle for too long.
             (Look::Unknown, Some(copy)) => {
-                // The store has lost it.
-                self.put(&node, &copy).await;
+                let is_there = !self.sessions.has_expired(&copy, now());
+                if is_there && put(&node, &copy).await && copy.lanes().settled().is_some() {
+                    copy.lanes().falls_behind(0);
+                    hold(&node, &copy, None).await;
+                }
             }
-            (Look::Session(shared), Some(copy)) => self.update(&copy, *shared),
+            (Look::Session(shared), Some(copy)) => update(&copy, *shared),
             (Look::Session(shared), None) => self.adopt(&node, id, &key, *shared, sender)?,
         }
         Ok(true)
@@ -214,11 +230,11 @@ impl Inner {
         let link: Arc<dyn Link> = peer.clone();
         self.server.shared.join(&link);
         lanes.primes(revision.rules().priming_event);
-        peer.keeps(shared.params.len());
+        peer.keeps(2 * shared.params.len());
         peer.learn(|connection| connection.retell(now(), &Told::default(), told_of(&shared)));
         let owner = (sender.principal.clone(), sender.holder());
         let session = Arc::new(Session::new(id.clone(), revision, peer.clone(), owner, lanes));
-        let _ = session.shared.set(Sharing::new(key, shared, peer.told_count()));
+        let _ = session.shared.set(Sharing::new(node, self.idle_millis(), key, shared, peer.told_count()));
         let adopting = self.adopting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.sessions.peek(&id).is_some() {
             // Another request was quicker.
@@ -254,8 +270,9 @@ impl Inner {
         let key = session_key(id);
         let connection = self.share_out(&node, &key, lanes, connection);
         let owner = owner_of(sender.principal.as_ref());
-        let known = SharedSession { params: params.get().to_owned(), owner, ..SharedSession::default() };
-        Ok((connection, Some((node, Sharing::new(&key, known, 0)))))
+        let known = SharedSession { params: Connection::kept(params), owner, ..SharedSession::default() };
+        let sharing = Sharing::new(&node, self.idle_millis(), &key, known, 0);
+        Ok((connection, Some((node, sharing))))
     }
 
     /// Other processes have what this connection and its ways out have not.
@@ -267,15 +284,18 @@ impl Inner {
         mut connection: Connection,
     ) -> Connection {
         let number = node.number.get();
-        connection.number_from(i64::from(number) << BITS);
+        // Not where an earlier copy of it has begun, so that a late answer is none to another question.
+        let mut random = [0; 4];
+        let start = crate::random::fill(&mut random).map_or(0, |()| u32::from_le_bytes(random) >> (33 - BITS));
+        connection.number_from((i64::from(number) << BITS) + i64::from(start));
         let idle = self.idle_millis();
         let forward = {
-            let (store, key) = (node.store.clone(), Arc::<str>::from(key));
+            let (store, key, own) = (node.store.clone(), Arc::<str>::from(key), node.number.clone());
             move |text: Bytes| {
-                let (store, key) = (store.clone(), key.clone());
+                let (store, key, own) = (store.clone(), key.clone(), own.get());
                 runtime::spawn(async move {
                     // Trouble has been said; the message is lost with it.
-                    let _ = store.to_client(&key, &text, idle).await;
+                    let _ = store.to_client(&key, &text, own, idle).await;
                 });
             }
         };
@@ -292,9 +312,10 @@ impl Inner {
                 });
             }
         };
-        let (place, is_silent) = (node.place.clone(), AtomicBool::new(false));
+        let (place, hearing, is_silent) = (node.place.clone(), node.hearing.clone(), AtomicBool::new(false));
         let elsewhere = Elsewhere {
             place,
+            hearing,
             told: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
             generation: Arc::clone(&generation),
@@ -304,7 +325,9 @@ impl Inner {
             forward: Box::new(forward),
             closed: Box::new(closed),
         };
-        lanes.share(u64::from(number) << EVENT_BITS, elsewhere);
+        // Later copies have greater numbers.
+        let time = std::time::UNIX_EPOCH.elapsed().map_or(0, millis) & ((1 << EVENT_BITS) - 1);
+        lanes.share((u64::from(number) << EVENT_BITS) + time, elsewhere);
         connection
     }
 
@@ -317,7 +340,7 @@ impl Inner {
         node: &Arc<Node>,
         session: &Arc<Session>,
     ) -> Result<(), Refusal> {
-        if self.put(node, session).await {
+        if put(node, session).await {
             return Ok(());
         }
         self.sessions.remove(&session.id);
@@ -325,75 +348,10 @@ impl Inner {
         Err(away())
     }
 
-    /// `false`: the store did not answer.
-    async fn put(self: &Arc<Self>, node: &Arc<Node>, session: &Arc<Session>) -> bool {
-        let Some(sharing) = session.shared.get() else { return true };
-        let (_, shared, count) = sharing.compared(session);
-        let idle = self.idle_millis();
-        let Ok(version) = node.store.begin_session(&node.id, &sharing.key, &shared, node.place(), idle).await else {
-            return false;
-        };
-        sharing.remember(SharedSession { version, ..shared }, count);
-        true
-    }
-
-    /// Other processes know more of the session than this one did.
-    fn update(&self, copy: &Session, shared: SharedSession) {
-        let Some(sharing) = copy.shared.get() else { return };
-        let own = Node::of(&self.server).map(|node| node.number.get());
-        let mut primes = None;
-        copy.peer.learn(|connection| {
-            let mut known = sharing.lock();
-            if shared.version <= known.version {
-                return Vec::new();
-            }
-            if (&known.params, &known.revision) != (&shared.params, &shared.revision)
-                && let (Some(revision), Ok(params)) = (Revision::parse(&shared.revision), parsed(&shared.params))
-                && connection.begun_elsewhere(revision, &params).is_ok()
-            {
-                primes = Some(revision.rules().priming_event);
-            }
-            copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
-            let actions = connection.retell(now(), &told_of(&known), told_of(&shared));
-            sharing.learn(&mut known, shared);
-            actions
-        });
-        if let Some(primes) = primes {
-            copy.lanes().primes(primes);
-        }
-    }
-
     /// A request was answered: the store learns what its client has told with it. `params`: those of another `initialize`.
     pub(super) async fn tell(self: &Arc<Self>, id: &str, params: Option<String>) {
-        let Some(session) = self.sessions.peek(id) else { return };
-        let Some(sharing) = session.shared.get() else { return };
-        if session.peer.told_count() == sharing.told.load(Ordering::Acquire) && params.is_none() {
-            return;
-        }
-        let Some(node) = self.node() else { return };
-        let (before, mut shared, count) = sharing.compared(&session);
-        shared.params = params.unwrap_or(shared.params);
-        let edits = before.edits(&shared);
-        if edits.is_empty() {
-            sharing.told.store(count, Ordering::Release);
-            return;
-        }
-        // Otherwise the next request tries again.
-        let edit = || node.store.edit_session(&node.id, &sharing.key, &edits, self.idle_millis());
-        let mut edited = edit().await;
-        if edited.is_err() {
-            tokio::time::sleep(PAUSE).await;
-            edited = edit().await;
-        }
-        let Ok(version) = edited else { return };
-        if version == before.version + 1 {
-            sharing.remember(SharedSession { version, ..shared }, count);
-        } else if version > 0 {
-            // Another process has changed it meanwhile.
-            sharing.told.store(count, Ordering::Release);
-            if let Ok(Look::Session(shared)) = node.store.session(&sharing.key, 0, self.idle_millis()).await {
-                self.update(&session, *shared);
-            }
+        if let Some(session) = self.sessions.peek(id) {
+            share(&session, params).await;
         }
     }
 
@@ -450,22 +408,113 @@ impl Inner {
     /// A standalone stream of a session was opened here: sends what the client has missed since its last one.
     pub(super) async fn catch_up(self: &Arc<Self>, id: &str, headers: &HeaderMap) {
         let Some(session) = self.sessions.peek(id) else { return };
-        let (Some(sharing), Some(node)) = (session.shared.get(), self.node()) else { return };
-        let number = node.number.get();
+        let Some(node) = self.node().filter(|_| session.shared.get().is_some()) else { return };
         // One that was here has what followed: only what happened since its end is missing.
-        let last = Single::of(headers, &LAST_EVENT_ID).text().and_then(EventId::parse);
-        let last = last.filter(|last| number_of(*last) != number);
-        hold(&node, &session, sharing, last.map(|last| last.place).filter(|place| *place > 0)).await;
+        hold(&node, &session, Some(last_place(&session, headers)).filter(|place| *place > 0)).await;
     }
+}
+
+/// Puts a session into the store. `false`: the store did not answer.
+async fn put(node: &Arc<Node>, session: &Arc<Session>) -> bool {
+    let Some(sharing) = session.shared.get() else { return true };
+    let (_, shared, count) = sharing.compared(session);
+    let (place, idle) = (node.place(), sharing.idle);
+    let Ok(version) = node.store.begin_session(&node.id, &sharing.key, &shared, place, idle).await else {
+        return false;
+    };
+    sharing.remember(SharedSession { version, ..shared }, count);
+    true
+}
+
+/// Other processes know more of the session than this one did.
+fn update(copy: &Session, shared: SharedSession) {
+    let Some(sharing) = copy.shared.get() else { return };
+    let own = sharing.node.upgrade().map(|node| node.number.get());
+    let mut primes = None;
+    copy.peer.learn(|connection| {
+        let mut known = sharing.lock();
+        if shared.version <= known.version {
+            return Vec::new();
+        }
+        if (&known.params, &known.revision) != (&shared.params, &shared.revision)
+            && let (Some(revision), Ok(params)) = (Revision::parse(&shared.revision), parsed(&shared.params))
+            && connection.begun_elsewhere(revision, &params).is_ok()
+        {
+            primes = Some(revision.rules().priming_event);
+        }
+        copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
+        let actions = connection.retell(now(), &told_of(&known), told_of(&shared));
+        sharing.learn(&mut known, shared);
+        actions
+    });
+    if let Some(primes) = primes {
+        copy.lanes().primes(primes);
+    }
+}
+
+/// The store learns what a session's client has told here. `params`: those of another `initialize`.
+async fn share(session: &Arc<Session>, params: Option<String>) {
+    let Some(sharing) = session.shared.get() else { return };
+    if sharing.is_told(session) && params.is_none() {
+        return;
+    }
+    let Some(node) = sharing.node.upgrade() else { return };
+    let (before, mut shared, count) = sharing.compared(session);
+    shared.params = params.unwrap_or(shared.params);
+    let edits = before.edits(&shared);
+    if edits.is_empty() {
+        sharing.told.store(count, Ordering::Release);
+        return;
+    }
+    // Otherwise the next request tries again.
+    let edit = || node.store.edit_session(&node.id, &sharing.key, &edits, sharing.idle);
+    let mut edited = edit().await;
+    if edited.is_err() {
+        tokio::time::sleep(PAUSE).await;
+        edited = edit().await;
+    }
+    let Ok(version) = edited else { return };
+    if version == before.version + 1 {
+        sharing.remember(SharedSession { version, ..shared }, count);
+    } else if version > 0 {
+        // Another process has changed it meanwhile.
+        sharing.told.store(count, Ordering::Release);
+        if let Ok(Look::Session(shared)) = node.store.session(&sharing.key, 0, sharing.idle).await {
+            update(session, *shared);
+        }
+    }
+}
+
+/// A request of a session is over: its client may have told something with it after its response began.
+pub(super) fn is_over(session: &Arc<Session>) {
+    if session.shared.get().is_some_and(|sharing| !sharing.is_told(session)) {
+        let session = session.clone();
+        runtime::spawn(async move { share(&session, None).await });
+    }
+}
+
+/// A session makes room for another here. It ends everywhere, if nobody has used it elsewhere since.
+pub(super) fn makes_room(session: &Session, age: Duration) {
+    let Some(sharing) = session.shared.get() else { return };
+    let Some(node) = sharing.node.upgrade() else { return };
+    let (key, idle) = (sharing.key.clone(), sharing.idle);
+    runtime::spawn(async move {
+        // Otherwise it ends when it has been idle for long enough.
+        let _ = node.store.end_unused(&node.id, &key, millis(age), idle).await;
+    });
 }
 
 /// This process sends a session's client what belongs to no request, from now on: what it has missed since this place, or
 /// since the end of its last stream.
-async fn hold(node: &Arc<Node>, session: &Arc<Session>, sharing: &Sharing, place: Option<u64>) {
+async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
+    let Some(sharing) = session.shared.get() else { return };
     let number = node.number.get();
     let Ok((at, waiting, generation)) = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await
     else {
-        return session.lanes().catches_up();
+        // The store may have noted that the client knows all.
+        let (_turn, place) = (node.turn(), node.place());
+        let all = vec![(place, Change::All)];
+        return session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
     };
     session.lanes().is_numbered(generation);
     for text in waiting {
@@ -528,6 +577,11 @@ impl Sharing {
         })
     }
 
+    /// Returns true if the store has all that the client has told here.
+    fn is_told(&self, session: &Session) -> bool {
+        session.peer.told_count() == self.told.load(Ordering::Acquire)
+    }
+
     /// The store has what the client has told here, up to this count.
     fn remember(&self, shared: SharedSession, told: u64) {
         let mut known = self.lock();
@@ -551,17 +605,16 @@ fn number_of(id: EventId) -> u32 {
     u32::try_from(stream >> EVENT_BITS).unwrap_or(0)
 }
 
-/// Returns true for an event of a standalone stream that another process made.
-pub(super) fn is_of_another(inner: &Arc<Inner>, id: EventId) -> bool {
-    let number = number_of(id);
-    let is_named = number > 0 && matches!(id.stream, Stream::Standalone(_));
-    is_named && inner.node().is_some_and(|node| node.number.get() != number)
+/// Returns true for an event of a standalone stream that another process made, or this one in an earlier copy of the session.
+pub(super) fn is_of_another(session: &Session, id: EventId) -> bool {
+    let is_named = number_of(id) > 0 && matches!(id.stream, Stream::Standalone(_));
+    is_named && session.shared.get().is_some() && !session.lanes().knows(id)
 }
 
 /// Returns the place up to which a client knows all changes that comes from another process. 0: it says nothing of that.
-pub(super) fn last_place(inner: &Arc<Inner>, headers: &HeaderMap) -> u64 {
+pub(super) fn last_place(session: &Session, headers: &HeaderMap) -> u64 {
     let last = Single::of(headers, &LAST_EVENT_ID).text().and_then(EventId::parse);
-    last.filter(|last| is_of_another(inner, *last)).map_or(0, |last| last.place)
+    last.filter(|last| is_of_another(session, *last)).map_or(0, |last| last.place)
 }
 
 /// Passes one message on, if it is for another process.
@@ -597,8 +650,15 @@ async fn post(node: &Arc<Node>, own: u32, number: u32, key: &str, text: &Bytes) 
     if number == 0 || number == own {
         return Ok(false);
     }
-    // The question of a process that is gone needs no answer.
-    node.store.post(number, key, text).await.map(|_| true).map_err(|_| away())
+    match node.store.post(number, key, text).await {
+        // The question of a process that is gone needs no answer.
+        Ok(Posted::Sent | Posted::Nobody) => Ok(true),
+        Ok(Posted::Full) => {
+            let message = "too many messages wait for the process that asked: try again later";
+            Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message))
+        }
+        Err(_) => Err(away()),
+    }
 }
 
 #[derive(serde::Deserialize)]
@@ -634,11 +694,11 @@ impl Mailbox for Inner {
             match look {
                 Ok(Look::Session(shared)) => {
                     let is_free = shared.holder.is_none();
-                    self.update(&copy, *shared);
+                    update(&copy, *shared);
                     if is_free && before.is_some() && copy.lanes().settled() == before {
                         // The other one has gone: this stream goes on where it ended. A newer one sees to that itself.
                         copy.lanes().falls_behind(0);
-                        hold(&node, &copy, sharing, None).await;
+                        hold(&node, &copy, None).await;
                     }
                 }
                 Ok(Look::Ended) => {
@@ -646,6 +706,14 @@ impl Mailbox for Inner {
                     copy.end(End::SessionEnded, "the client ended the session");
                 }
                 _ => {}
+            }
+        })
+    }
+
+    fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            for key in self.sessions.busy_keys() {
+                self.changed(&key).await;
             }
         })
     }

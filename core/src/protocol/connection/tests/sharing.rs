@@ -67,3 +67,16 @@ fn a_client_that_tells_two_processes_at_once_has_told_both() {
     let subscriptions = connection.told().expect("a session").subscriptions;
     assert_eq!(subscriptions.iter().map(|uri| &**uri).collect::<Vec<_>>(), ["a:/here", "a:/there"]);
 }
+
+#[test]
+fn what_is_kept_of_a_client_is_what_others_need() {
+    let params = RawJson::from_value(&json!({
+        "protocolVersion": "2025-06-18", "capabilities": {"sampling": {}}, "clientInfo": {"name": "c", "version": "1"},
+        "_meta": {"x": "long".repeat(100_000)}, "more": [1, 2, 3],
+    }));
+    let kept = Connection::kept(&params);
+    assert!(kept.len() < 200, "{kept}");
+    let (facts, transport) = (facts(Role::Server, 8), Arc::new(Transport::new("http")));
+    let connection = Connection::adopted(facts, transport, Revision::NEWEST_LEGACY, &RawJson::trusted(kept));
+    assert!(connection.is_ok_and(|connection| connection.told().is_some()));
+}
