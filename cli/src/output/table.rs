@@ -74,7 +74,7 @@ impl Table {
             }
             text.push_str(&" ".repeat(column - at));
             let room = self.columns.saturating_sub(column).max(20);
-            let lines = textwrap::wrap(cell, room);
+            let lines = textwrap::wrap(cell, wrapping(room));
             for (line, wrapped) in lines.iter().enumerate() {
                 if line > 0 {
                     text.push_str(&format!("\n{}", " ".repeat(column)));
@@ -90,13 +90,18 @@ impl Table {
 
 /// Wraps a text of a server to the width of the terminal, indented.
 pub(crate) fn wrapped(screen: &Screen, text: &str, indent: &str) -> String {
-    let options = textwrap::Options::new(screen.columns()).initial_indent(indent).subsequent_indent(indent);
+    let options = wrapping(screen.columns()).initial_indent(indent).subsequent_indent(indent);
     let safe = shown(text);
     let lines = safe.trim().lines().map(|line| match line.trim_end() {
         "" => String::new(),
         line => textwrap::fill(line, &options),
     });
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Lines that are as full as they can be, whatever else a build has.
+fn wrapping<'a>(columns: usize) -> textwrap::Options<'a> {
+    textwrap::Options::new(columns).wrap_algorithm(textwrap::WrapAlgorithm::FirstFit)
 }
 
 #[cfg(test)]
