@@ -61,6 +61,7 @@ fn cargo_tests() -> Command {
     for package in TESTED {
         tests.args(["--package", package]);
     }
+    tests.args(["--features", "tricorn/redis"]);
     // To compile the core and its tests takes longer than running them.
     tests.args(["--config", "profile.release.package.tricorn.opt-level=0"]);
     tests
@@ -106,39 +107,22 @@ fn rust() -> Vec<Step> {
     let mut tests = cargo_tests();
     // A minute of fuzzing for all its targets, the same inputs each time.
     tests.env("TRICORN_FUZZ_SECONDS", "4");
-    let mut steps = vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()];
-    steps.extend(store());
-    steps
+    setup::valkey();
+    vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny(), many(Lang::Rust)]
 }
 
-/// The store that several processes share, and many processes with it. A build of its own: the packages have no store.
-fn store() -> Vec<Step> {
-    let folder = place::target("store");
-    let cargo = |words: &[&str]| {
-        let mut command = tool::cargo(words);
-        command.args(["--package", "tricorn", "--features", "tricorn/redis", "--target-dir"]).arg(&folder);
-        // Without it the folder has a fifth of the size.
-        command.args(["--config", "profile.dev.debug=false"]);
-        command
-    };
-    setup::valkey();
-    let mut tests = cargo(&["test", "--lib"]);
-    tests.args(["--", "store::", "sharing"]);
-    let mut steps = vec![
-        step("rust store", tests, 20, Reader::Cargo),
-        step("rust store compiled", cargo(&["build", "--package", "example-everything"]), 20, Reader::Status),
-    ];
-    const NAME: &str = "rust many processes";
+/// Many processes of the fixture server with a store that they share.
+fn many(lang: Lang) -> Step {
+    let name = format!("{} many processes", lang.name());
+    // A language alone is tested without the Python environment otherwise.
     if let Err(error) = setup::python_tools() {
-        steps.push(skip(NAME, format!("there is no Python environment: {error:#}")));
-        return steps;
+        return skip(&name, format!("there is no Python environment: {error:#}"));
     }
+    setup::valkey();
     setup::nginx();
-    let mut many = program(tool::venv("python"), &PYTEST);
-    many.args(["tests/scale", "--ignore=tests/scale/test_stateless.py"]);
-    many.env("TRICORN_EVERYTHING_PROGRAM", folder.join("debug/example-everything"));
-    steps.push(step(NAME, many, 10, Reader::Pytest));
-    steps
+    let mut tests = program(tool::venv("python"), &PYTEST);
+    tests.args(["tests/scale", "--ignore=tests/scale/test_stateless.py", "--lang", lang.name()]);
+    step(&name, tests, 10, Reader::Pytest)
 }
 
 /// The page of `tricorn inspect`, in a browser without a screen.
@@ -237,6 +221,7 @@ fn python() -> Vec<Step> {
         },
         step("python wrong uses", program(at("python"), &["tests/cases/misuse_check.py"]), 5, Reader::Status),
         stateless(),
+        many(Lang::Python),
         package("python", "pytest"),
         // Tests run against the package that a user installs.
         step("python pytest", program(place::target("package/python/venv/bin/python"), &PYTEST), 10, Reader::Pytest),
@@ -248,7 +233,7 @@ fn stateless() -> Step {
     setup::nginx();
     let mut tests = program(tool::venv("python"), &PYTEST);
     tests.args(["tests/scale/test_stateless.py", "--lang", "python", "--sharing", "nothing"]);
-    step("python many processes", tests, 5, Reader::Pytest)
+    step("python stateless processes", tests, 5, Reader::Pytest)
 }
 
 fn node() -> Vec<Step> {
@@ -266,6 +251,7 @@ fn node() -> Vec<Step> {
         step("node wrong uses", program("node", &["tests/cases/misuse_check.mjs"]), 5, Reader::Status),
         package("node", "test"),
         step("node test", tests, 10, Reader::Tap),
+        many(Lang::Node),
     ]
 }
 
@@ -304,6 +290,7 @@ fn swift() -> Vec<Step> {
         },
         // One after the other: a test that computes would starve those that wait for answers within a time.
         step("swift test", swift(&["swift", "test", "--no-parallel"]), 20, Reader::Swift),
+        many(Lang::Swift),
     ]
 }
 
