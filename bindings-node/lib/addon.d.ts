@@ -82,6 +82,7 @@ export declare class Server {
   serveHttp(options: string, op: number): void;
   endHttp(op: number): void;
   http(options: string): HttpEndpoint;
+  drain(op: number): void;
   close(): void;
   metrics(): string;
 }

@@ -59,6 +59,11 @@ export interface HttpOptions extends MountOptions {
   /** The private key of `cert`, in the same way. Default: it is in `cert`. */
   readonly key?: string | undefined;
   /**
+   * Milliseconds in which requests are answered after SIGTERM or {@link Server.drain}: no connection is taken meanwhile, and
+   * streams that wait for news end. What is left then is cancelled. Default 5000; 0 cancels at once.
+   */
+  readonly drainTimeout?: number | undefined;
+  /**
    * True if each request is written to standard error when its answer is over, in the Common Log Format with the
    * milliseconds that it took; without queries, headers and bodies. Default false.
    */

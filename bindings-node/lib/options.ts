@@ -7,6 +7,7 @@ import { stringify } from "./unicode.js";
 const DURATIONS = new Set([
   "clockSkew",
   "connectTimeout",
+  "drainTimeout",
   "keepAliveInterval",
   "loginTimeout",
   "maxTaskTtl",

@@ -48,11 +48,11 @@ function endAfter(patience: number): void {
 }
 
 /**
- * The first SIGINT, SIGTERM or SIGBREAK closes the server in order, the next one does what it always does. The program
- * ends with its server then, and with the end of its input.
+ * The first SIGINT closes the server in order, the first SIGTERM or SIGBREAK drains it before; the next one does what it
+ * always does. The program ends with its server then, and with the end of its input.
  */
 export function closeOnSignal(
-  server: { close(): Promise<void> },
+  server: { close(): Promise<void>; drained(): Promise<void> },
   home: { readonly running: number; readonly ending?: Promise<void> | undefined },
 ): { done(ended?: boolean): void } {
   // Signals exist on the main thread only.
@@ -66,14 +66,19 @@ export function closeOnSignal(
   const onSignal = (signal: NodeJS.Signals): void => {
     done();
     const rest = isHeard(signal) ? REST_OF_ITS_OWN : REST;
-    if (signal === "SIGINT") process.exitCode ??= 130;
-    void server.close().finally(() => endAfter(rest));
-    setTimeout(() => {
-      // What the lifespan stops is not a handler that does not want to end.
-      void Promise.resolve(home.ending).then(() => {
-        if (home.running > 0) process.exit();
-      });
-    }, STUBBORN).unref();
+    const close = (): void => {
+      void server.close().finally(() => endAfter(rest));
+      setTimeout(() => {
+        // What the lifespan stops is not a handler that does not want to end.
+        void Promise.resolve(home.ending).then(() => {
+          if (home.running > 0) process.exit();
+        });
+      }, STUBBORN).unref();
+    };
+    if (signal === "SIGINT") {
+      process.exitCode ??= 130;
+      close();
+    } else void server.drained().then(close, close);
   };
   for (const signal of signals) process.on(signal, onSignal);
   addon.watchSignals(BLOCKED);

@@ -328,14 +328,14 @@ export class Server<State = unknown> extends Offer<State> {
    * Serves until the client or the user ends it: over stdin and stdout, unless HTTP is asked for.
    *
    * HTTP is asked for here (true, a port, `"host:port"`, `"unix:/run/mcp.sock"`, options) or on the command line by
-   * `--http [HOST:PORT|unix:PATH]`; `ready <url>` then appears on stderr. SIGTERM and Ctrl-C close the server
-   * and settle this; the exit status after Ctrl-C is 130. A handler that goes on although it was
+   * `--http [HOST:PORT|unix:PATH]`; `ready <url>` then appears on stderr. Ctrl-C closes the server,
+   * SIGTERM {@link drain | drains} it, and this settles; the exit status after Ctrl-C is 130. A handler that goes on although it was
    * cancelled keeps the program for half a second only, and whatever else of it is alive for a
    * second: after these signals, and when stdin has ended. A program whose event loop is blocked is
    * killed five seconds after a signal. On Windows Ctrl-Break counts as SIGTERM, and nothing ends a blocked event loop.
    */
   async run(http: boolean | number | string | HttpOptions = askedFor(process.argv.slice(2))): Promise<void> {
-    const signals = closeOnSignal(this, this.#home);
+    const signals = closeOnSignal({ close: () => this.close(), drained: () => this.#drained() }, this.#home);
     try {
       if (http === false) await this.serveStdio();
       else await this.serveHttp({ onListening: (url) => say(`ready ${url}`), ...address("run", http) });
@@ -440,6 +440,20 @@ export class Server<State = unknown> extends Offer<State> {
     this.#closed = true;
     this.#native.close();
     await this.#ended(...this.#serves, this.#home.life?.stopped);
+  }
+
+  /**
+   * Closes gently: over HTTP no connection is taken any more, `/readyz` says 503, streams that wait for news end, and
+   * requests have `drainTimeout` to be answered. Then it is a {@link close}. SIGTERM does the same in {@link run}.
+   */
+  async drain(): Promise<void> {
+    await this.#drained();
+    await this.close();
+  }
+
+  async #drained(): Promise<void> {
+    this.#closed = true;
+    await wait((op) => this.#native.drain(op));
   }
 
   /** {@link close}, for `await using`. */

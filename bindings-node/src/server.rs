@@ -122,6 +122,12 @@ impl Server {
         Ok(HttpEndpoint { inner })
     }
 
+    /// Stops listening, and serving when everything is answered; `op` settles then.
+    #[napi(catch_unwind)]
+    pub fn drain(&self, op: i64) {
+        self.inner.drain(op as u64);
+    }
+
     #[napi(catch_unwind)]
     pub fn close(&self) {
         self.inner.close();

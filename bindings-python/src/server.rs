@@ -134,6 +134,15 @@ impl Server {
         guarded(|| Ok(HttpEndpoint { inner: Local::new(checked(self.inner.get()?.http(options))?) }))
     }
 
+    /// Stops listening, and serving when everything is answered; `op` settles then.
+    fn drain(&self, py: Python<'_>, op: u64) -> PyResult<()> {
+        guarded(|| {
+            let server = self.inner.get()?;
+            py.detach(|| server.drain(op));
+            Ok(())
+        })
+    }
+
     /// Stops serving everywhere.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         guarded(|| {

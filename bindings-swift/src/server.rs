@@ -98,6 +98,11 @@ impl CoreServer {
         Ok(Arc::new(CoreEndpoint(self.0.http(&options)?)))
     }
 
+    pub fn drain(&self, op: u64) -> Result<(), CoreError> {
+        self.0.drain(op);
+        Ok(())
+    }
+
     pub fn close(&self) -> Result<(), CoreError> {
         self.0.close();
         Ok(())

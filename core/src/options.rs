@@ -51,15 +51,27 @@ pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
 
 /// The same without the place.
 pub(crate) fn unknown_in_words(name: &str, known: &[&str]) -> String {
-    let (far, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
+    let (_, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
     let begun = known.iter().find(|k| name.len() >= SHORTEST && k.starts_with(name));
     // A name with less than half in common was not meant.
-    let meant = begun.or_else(|| (far <= nearest.len().max(name.len()).div_ceil(2)).then_some(&nearest));
+    let (known_part, part) = without_common_end(nearest, name);
+    let far = strsim::levenshtein(known_part, part);
+    let meant = begun.or_else(|| (far <= known_part.len().max(part.len()).div_ceil(2)).then_some(&nearest));
     let hint = match meant {
         Some(meant) => format!("did you mean {:?}?", named(meant)),
         None => format!("expected one of {}", idiom::all(known)),
     };
     format!("unknown option {:?}, {hint}", named(name))
+}
+
+/// Names without the words that both end with: `request_timeout` is no `drain_timeout`.
+fn without_common_end<'a>(mut one: &'a str, mut other: &'a str) -> (&'a str, &'a str) {
+    while let (Some((first, word)), Some((second, same))) = (one.rsplit_once('_'), other.rsplit_once('_'))
+        && word == same
+    {
+        (one, other) = (first, second);
+    }
+    (one, other)
 }
 
 /// Counts of which none is nothing.
@@ -82,9 +94,10 @@ const FROM_ONE: [&str; 15] = [
 ];
 
 /// Times, which are numbers of the host's unit.
-const TIMES: [&str; 17] = [
+const TIMES: [&str; 18] = [
     "clock_skew",
     "connect_timeout",
+    "drain_timeout",
     "keep_alive_interval",
     "login_timeout",
     "max_task_ttl",

@@ -125,7 +125,6 @@ async def test_a_process_that_stood_still_doubles_nothing(world: World) -> None:
     assert await client.settled(first, second) == []
 
 
-@pytest.mark.xfail(strict=True, reason="SIGTERM ends calls that run")
 async def test_sigterm_lets_calls_end(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 800}, at=0, token="t")
@@ -154,7 +153,6 @@ async def test_sigterm_ends_streams_in_order_and_they_go_on_elsewhere(world: Wor
     await world.processes[0].ended()
 
 
-@pytest.mark.xfail(strict=True, reason="SIGTERM ends calls that run")
 async def test_a_question_that_is_open_at_sigterm_can_still_be_answered(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("test_streaming_elicitation", at=0)
@@ -167,7 +165,6 @@ async def test_a_question_that_is_open_at_sigterm_can_still_be_answered(world: W
         pytest.fail(f"SIGTERM cut a call that waits for its answer: {lost}")
 
 
-@pytest.mark.xfail(strict=False, reason="SIGTERM ends calls that run, if there are any just then")
 async def test_a_rolling_restart_is_noticed_by_no_client(world: World) -> None:
     """The balancer takes a process out, the process drains and is started again; then the next one."""
     clients = await asyncio.gather(*(Client(world, by=FRONT).start() for _ in range(10)))
@@ -275,7 +272,6 @@ async def test_probes_of_a_process_that_works(world: World) -> None:
             assert len(text) < 100, f"{path} is to say nothing of the server: {text[:200]}"
 
 
-@pytest.mark.xfail(strict=True, reason="SIGTERM ends calls that run")
 async def test_a_process_that_drains_is_alive_and_not_ready(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 2000}, at=0, token="t")

@@ -150,7 +150,6 @@ async def test_progress_arrives_in_order_at_every_process(world: World) -> None:
         assert [message["params"]["progress"] for message in reply.before] == list(range(1, 21)), reply.who
 
 
-@pytest.mark.xfail(strict=True, reason="SIGTERM ends calls that run")
 async def test_new_sessions_go_elsewhere_while_a_process_drains(several: World) -> None:
     """fastmcp#4791: a process that drains takes no new sessions, and clients are served by the others."""
     world = several

@@ -182,10 +182,11 @@ def patient_log() -> Generator[None]:
 class Ending:
     """The end of the program, begun by a signal or the end of input, whatever else of the program is alive."""
 
-    def __init__(self, close: Callable[[], object]) -> None:
+    def __init__(self, close: Callable[[], object], drain: Callable[[], object]) -> None:
         self.status: int | None = None
         self.loop: asyncio.AbstractEventLoop | None = None
         self._close = close
+        self._drain = drain
         self._served = threading.Event()
         self._left = threading.Event()
         self._over = threading.Event()
@@ -198,12 +199,15 @@ class Ending:
         self._is_main = threading.current_thread() is threading.main_thread()
 
     def told(self, number: int, frame: FrameType | None) -> None:
-        """Closes the server; the next signal does what it always does, and a handler of the program's does it now."""
+        """Closes or drains the server; the next signal does what it always does, the program's handler does it now."""
         own = _replaced.get(signal.Signals(number))
         _restore()
         self.status = STATUS[signal.Signals(number)]
         self.watch()
-        self._close()
+        if number in POLITE:
+            self._drain()
+        else:
+            self._close()
         if callable(own) and own is not signal.default_int_handler:
             self.status = 0
             try:
@@ -340,13 +344,17 @@ STATUS = {
 """The signals that end a server, and the status of the program then. On Windows Ctrl-Break is what asks politely."""
 
 
+POLITE = [number for number, status in STATUS.items() if status == 0]
+"""Those after which running calls have time to be answered."""
+
+
 @contextmanager
-def ends(close: Callable[[], object]) -> Generator[Ending]:
-    """While a server runs, Ctrl-C, Ctrl-Break, SIGTERM and SIGHUP `close` it, unless the program ignores them.
+def ends(close: Callable[[], object], drain: Callable[[], object]) -> Generator[Ending]:
+    """While a server runs, SIGTERM and Ctrl-Break `drain` it, Ctrl-C and SIGHUP `close` it, unless they are ignored.
 
     A program that handles SIGHUP reads its configuration anew then.
     """
-    ending = Ending(close)
+    ending = Ending(close, drain)
     ending.begin()
     here = threading.current_thread() is threading.main_thread()
     if here:

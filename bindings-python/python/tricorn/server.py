@@ -206,6 +206,9 @@ class HttpOptions(TypedDict, total=False):
     """Legacy sessions kept; 10,000, then an idle one of whoever has the most goes."""
     session_idle_timeout: float | None
     """After which an idle legacy session goes; 1800."""
+    drain_timeout: float | None
+    """Time in which requests are answered after SIGTERM or `drain`, on a port or socket: no connection is taken then,
+    and streams that wait for news end. Calls that are left are cancelled; 5, and 0 cancels at once."""
     keep_alive_interval: float | None
     """Between two keep-alive comments on a silent stream; 15."""
     max_events: int | None
@@ -467,7 +470,7 @@ class Server(Offer):
 
         HTTP is asked for by `http` (`True`, a port, `"host:port"`, `"unix:/run/mcp.sock"`) or on the command line by
         `--http [HOST:PORT|unix:PATH]`; `ready <url>` then appears on standard error. Ctrl-C ends the process with
-        status 130, SIGHUP with 129; SIGTERM closes and returns. A handler that the program has for Ctrl-C or SIGTERM is
+        status 130, SIGHUP with 129; SIGTERM drains and returns. A handler that the program has for Ctrl-C or SIGTERM is
         called then, and decides that instead; one for SIGHUP is left alone, and what is ignored is ignored. After
         either, and after the end of input, other threads keep the process for a second only. On Windows Ctrl-Break
         is SIGTERM.
@@ -480,7 +483,7 @@ class Server(Offer):
         address = _address(http if http is not None else _asked(sys.argv[1:]))
         _run_options(options, address)
         _refuse_loop()
-        with ends(self._core.close) as ending:
+        with ends(self._core.close, lambda: self._core.drain(0)) as ending:
             try:
                 asyncio.run(self._run(address, options, ending))
             except KeyboardInterrupt:
@@ -518,6 +521,15 @@ class Server(Offer):
                 await self._life.release()
         finally:
             self._host.detach(user)
+
+    def drain(self) -> None:
+        """Closes gently, from any thread; `run` and its like return when that is over.
+
+        Over HTTP no connection is taken any more, `/readyz` says 503, streams that wait for news end, and requests have
+        `drain_timeout` to be answered. All the rest is closed after that. SIGTERM does the same in `run`.
+        """
+        self._closed = True
+        self._core.drain(0)
 
     def close(self) -> None:
         """Stops serving everywhere, from any thread: nothing new is accepted, running handlers are cancelled."""

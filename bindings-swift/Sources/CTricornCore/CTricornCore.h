@@ -684,6 +684,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_add_middleware(uint64_t ptr, uint
 void uniffi_tricorn_swift_fn_method_coreserver_close(uint64_t ptr, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_DRAIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_DRAIN
+void uniffi_tricorn_swift_fn_method_coreserver_drain(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ELICITATION_COMPLETE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_ELICITATION_COMPLETE
 void uniffi_tricorn_swift_fn_method_coreserver_elicitation_complete(uint64_t ptr, RustBuffer elicitation_id, RustCallStatus *_Nonnull out_status
@@ -1480,6 +1485,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_middleware(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_CLOSE
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_close(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_DRAIN
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_DRAIN
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_drain(void
 
 );
 #endif

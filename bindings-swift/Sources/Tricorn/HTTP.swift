@@ -30,6 +30,9 @@ public struct HTTPOptions: Sendable, Hashable {
     public var maxSessions: Int?
     /// After which an idle session is dropped (30 min).
     public var sessionIdleTimeout: Duration?
+    /// Time in which requests are answered after SIGTERM or `Server.drain()`: no connection is taken meanwhile, and streams
+    /// that wait for news end (5 s). What is left then is cancelled; zero cancels at once.
+    public var drainTimeout: Duration?
     /// Between comments on silent streams (15 s).
     public var keepAliveInterval: Duration?
     /// Events of one session kept for clients that lose a stream (256); 0 keeps none.
@@ -116,6 +119,7 @@ public struct HTTPOptions: Sendable, Hashable {
         options.set("allowed_origins", texts: allowedOrigins)
         options.set("max_sessions", number: maxSessions)
         options.set("session_idle_timeout", duration: sessionIdleTimeout)
+        options.set("drain_timeout", duration: drainTimeout)
         options.set("keep_alive_interval", duration: keepAliveInterval)
         options.set("max_events", number: maxEvents)
         options.set("max_event_bytes", number: maxEventBytes)

@@ -72,7 +72,7 @@ nonisolated(unsafe) private var ignoredInterrupts = false
 /// A process has one handler of a signal, so all that are there share it, and all hear of it.
 final class Signals: Sendable {
     private struct Shared {
-        var stops: [Int: @Sendable () -> Void] = [:]
+        var stops: [Int: @Sendable (Bool) -> Void] = [:]
         var last = 0
         /// The signals that are caught.
         var caught: [Int32] = []
@@ -124,7 +124,8 @@ final class Signals: Sendable {
     let descriptor: Int32
     private let number: Int
 
-    init(_ stop: @escaping @Sendable () -> Void) {
+    /// `stop` is given true for SIGTERM, after which running calls have time to be answered.
+    init(_ stop: @escaping @Sendable (Bool) -> Void) {
         (number, descriptor) = Signals.shared.with { shared -> (Int, Int32) in
             if shared.stops.isEmpty { shared.begin() }
             if shared.caught.isEmpty { shared.catchAll() }
@@ -144,14 +145,14 @@ final class Signals: Sendable {
             shared.restore()
             return Array(shared.stops.values)
         }
-        for stop in stops { stop() }
+        for stop in stops { stop(received == SIGTERM) }
     }
 
     /// Lets the signals go. Gives the one that has come to the last that is there.
     @discardableResult
     func stop() -> Int32? {
         // Let go outside of the lock: it may hold a server.
-        let (before, received) = Self.shared.with { shared -> ((@Sendable () -> Void)?, Int32?) in
+        let (before, received) = Self.shared.with { shared -> ((@Sendable (Bool) -> Void)?, Int32?) in
             guard let before = shared.stops.removeValue(forKey: number) else { return (nil, nil) }
             guard shared.stops.isEmpty else { return (before, nil) }
             shared.end()

@@ -317,12 +317,12 @@ public final class Server: Offering {
     /// Serves over standard input and output, or over HTTP when that is asked for: by `transport`, or by
     /// `--http [[HOST:]PORT|unix:PATH]` among the program's arguments.
     ///
-    /// Returns when standard input ends, `close` is called, or SIGTERM arrives. SIGINT (Ctrl-C) and SIGHUP close the server,
+    /// Returns when standard input ends, after `close` and `drain`, and after SIGTERM, which drains. SIGINT (Ctrl-C) and SIGHUP close the server,
     /// too, and then end the process with status 130 or 129. All that `run` hear of a signal, and the last of them ends the
     /// process. Handlers of these signals that the program has set are called as well; SIGTERM and SIGHUP stay ignored where
     /// they are. Over HTTP it prints `ready URL` to standard error when it listens.
     public func run(_ transport: Transport? = nil) async throws {
-        let signals = Signals { [self] in close() }
+        let signals = Signals { [self] mayDrain in mayDrain ? drain() : close() }
         defer { signals.stop() }
         switch try transport ?? Transport.asked(Array(CommandLine.arguments.dropFirst())) {
         case .stdio: try await serveStdio()
@@ -359,6 +359,11 @@ public final class Server: Offering {
         }
         try Task.checkCancellation()
     }
+
+    /// Closes gently: over HTTP no connection is taken any more, `/readyz` says 503, streams that wait for news end, and
+    /// requests have `drainTimeout` to be answered. Everything is closed after that, and `run` and its like return. SIGTERM
+    /// does the same in `run`.
+    public func drain() { try? core.drain(op: 0) }
 
     /// Stops serving everywhere: nothing new is accepted, running handlers are cancelled, `run` and its like return.
     public func close() { try? core.close() }

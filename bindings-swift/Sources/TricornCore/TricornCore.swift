@@ -2255,6 +2255,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func close() throws
 
+    func drain(op: UInt64) throws
+
     func elicitationComplete(elicitationId: String) throws
 
     func endHttp(op: UInt64) throws
@@ -2400,6 +2402,15 @@ open func close()throws   {try rustCallWithError(FfiConverterTypeCoreError_lift)
         uniffiCallStatus in
     uniffi_tricorn_swift_fn_method_coreserver_close(
             self.uniffiCloneHandle(),uniffiCallStatus
+    )
+}
+}
+
+open func drain(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_drain(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),uniffiCallStatus
     )
 }
 }
@@ -3315,6 +3326,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_close() != 24931) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_drain() != 7260) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_elicitation_complete() != 40731) {

@@ -515,6 +515,20 @@ impl Server {
         Ok(super::HttpEndpoint::new(self.bridge.clone(), self.source, endpoint))
     }
 
+    /// Drains, as [`Server::drain`](server::Server::drain), and closes. `op` settles `{}` when the server is closed; 0: nobody
+    /// waits for it.
+    #[cfg(feature = "http")]
+    pub fn drain(&self, op: u64) {
+        let drained = self.server.drain();
+        if op == 0 {
+            return;
+        }
+        self.bridge.spawn(op, async move {
+            drained.await;
+            Ok(RawJson::empty_object())
+        });
+    }
+
     /// Stops serving everywhere: nothing more is accepted, running calls are cancelled, serving operations settle.
     pub fn close(&self) {
         self.server.close();

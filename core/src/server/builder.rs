@@ -38,6 +38,12 @@ pub(crate) struct Shared {
     facts: Mutex<Option<Arc<Facts>>>,
     /// Set when the server is to stop serving everywhere.
     pub(crate) stop: Signal,
+    /// Set when it is to end as soon as what runs is answered.
+    #[cfg(feature = "http")]
+    pub(crate) draining: Signal,
+    /// Number of listeners with requests that are being answered, or may be.
+    #[cfg(feature = "http")]
+    pub(crate) undrained: Arc<AtomicUsize>,
     pub(crate) connections: AtomicUsize,
     /// The transports that have more to count.
     pub(crate) meters: Mutex<Vec<Weak<dyn Meter>>>,
@@ -90,6 +96,10 @@ impl Server {
             router,
             facts: Mutex::new(None),
             stop: Signal::default(),
+            #[cfg(feature = "http")]
+            draining: Signal::default(),
+            #[cfg(feature = "http")]
+            undrained: Arc::default(),
             connections: AtomicUsize::new(0),
             meters: Mutex::default(),
             links: Links::default(),

@@ -23,10 +23,11 @@ impl Server {
     /// was started with `--http [HOST:PORT|unix:PATH]`. Of the first either part may be missing, `127.0.0.1:8000` else;
     /// the second is a Unix socket. `ready <url>` on standard error then says where.
     ///
-    /// Gives the status to end `main` with. Ctrl-C (130), SIGTERM (0) and on Linux SIGHUP (129), on Windows Ctrl-C
-    /// (130), Ctrl-Break (0) and the end of the console or the session (129) close the server: running calls are
-    /// cancelled, what is answered has a second to get out. The second signal is not waited for. SIGHUP stays ignored
-    /// where the program was started so (`nohup`).
+    /// Gives the status to end `main` with. SIGTERM, on Windows Ctrl-Break (0), [drains](Self::drain) the server: over HTTP,
+    /// running calls have `drain_timeout` (5 s) to be answered. Ctrl-C (130) and SIGHUP (129), on Windows Ctrl-C (130) and
+    /// the end of the console or the session (129), [close](Self::close) it: running calls are cancelled, what is answered
+    /// has a second to get out. The second signal is not waited for. SIGHUP stays ignored where the program was started so
+    /// (`nohup`).
     ///
     /// # Errors
     /// A mistake in the server's definition, a bad address, one that is taken.
@@ -67,12 +68,18 @@ impl Server {
             outcome = serving.as_mut() => return outcome.map(|()| ExitCode::SUCCESS),
             status = signals.next() => status,
         };
-        self.close();
+        match status {
+            #[cfg(feature = "http")]
+            Told::Terminate => drop(self.drain()),
+            Told::Interrupt | Told::HangUp => self.close(),
+            #[cfg(not(feature = "http"))]
+            Told::Terminate => self.close(),
+        }
         tokio::select! {
             outcome = serving => outcome?,
             _ = signals.next() => {}
         }
-        Ok(status)
+        Ok(status.into())
     }
 
     #[cfg(feature = "stdio")]
@@ -98,6 +105,25 @@ impl Server {
 
 fn arguments() -> impl Iterator<Item = String> {
     std::env::args_os().skip(1).map(|arg| arg.to_string_lossy().into_owned())
+}
+
+/// The signal that ends a server.
+#[derive(Clone, Copy)]
+enum Told {
+    Interrupt,
+    /// Asks for an end in order.
+    Terminate,
+    HangUp,
+}
+
+impl From<Told> for ExitCode {
+    fn from(told: Told) -> Self {
+        match told {
+            Told::Interrupt => Self::from(130),
+            Told::Terminate => Self::SUCCESS,
+            Told::HangUp => Self::from(129),
+        }
+    }
 }
 
 /// Reads the arguments about HTTP from the command line.
@@ -159,8 +185,7 @@ impl Signals {
         })
     }
 
-    /// The next one, as the status to end with.
-    async fn next(&mut self) -> ExitCode {
+    async fn next(&mut self) -> Told {
         let hung_up = async {
             match &mut self.hang_up {
                 Some(signal) => drop(signal.recv().await),
@@ -168,9 +193,9 @@ impl Signals {
             }
         };
         tokio::select! {
-            _ = self.interrupt.recv() => ExitCode::from(130),
-            _ = self.terminate.recv() => ExitCode::SUCCESS,
-            () = hung_up => ExitCode::from(129),
+            _ = self.interrupt.recv() => Told::Interrupt,
+            _ = self.terminate.recv() => Told::Terminate,
+            () = hung_up => Told::HangUp,
         }
     }
 }
@@ -209,14 +234,13 @@ impl Signals {
         })
     }
 
-    /// The next one, as the status to end with.
-    async fn next(&mut self) -> ExitCode {
+    async fn next(&mut self) -> Told {
         tokio::select! {
-            _ = self.interrupt.recv() => ExitCode::from(130),
-            _ = self.stop.recv() => ExitCode::SUCCESS,
-            _ = self.close.recv() => ExitCode::from(129),
-            _ = self.log_off.recv() => ExitCode::from(129),
-            _ = self.shut_down.recv() => ExitCode::from(129),
+            _ = self.interrupt.recv() => Told::Interrupt,
+            _ = self.stop.recv() => Told::Terminate,
+            _ = self.close.recv() => Told::HangUp,
+            _ = self.log_off.recv() => Told::HangUp,
+            _ = self.shut_down.recv() => Told::HangUp,
         }
     }
 }
@@ -231,7 +255,7 @@ impl Signals {
         Ok(Self)
     }
 
-    async fn next(&mut self) -> ExitCode {
+    async fn next(&mut self) -> Told {
         std::future::pending().await
     }
 }

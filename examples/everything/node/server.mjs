@@ -66,6 +66,7 @@ if (at < 0) {
     maxConnections: setting("EVERYTHING_MAX_CONNECTIONS"),
     sessionIdleTimeout: milliseconds("EVERYTHING_SESSION_IDLE_TIMEOUT"),
     sseRetry: milliseconds("EVERYTHING_SSE_RETRY"),
+    drainTimeout: milliseconds("EVERYTHING_DRAIN_TIMEOUT"),
     allowedHosts: process.env.EVERYTHING_ALLOWED_HOSTS ? [process.env.EVERYTHING_ALLOWED_HOSTS] : undefined,
     sse: process.env.EVERYTHING_SSE ? true : undefined,
     cert: process.env.EVERYTHING_CERT || undefined,

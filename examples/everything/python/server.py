@@ -434,6 +434,7 @@ async def test_metrics() -> dict[str, Any]:
 
 
 http: dict[str, Any] = {**setting("max_sessions"), **setting("session_idle_timeout"), **setting("sse_retry")}
+http |= setting("drain_timeout")
 http |= setting("max_connections")
 if "EVERYTHING_EXTENSION" in os.environ:
     add_search(app)

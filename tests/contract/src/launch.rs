@@ -117,9 +117,19 @@ impl Listening {
         matches!(self.child.try_wait(), Ok(None))
     }
 
+    /// Ask it to end with SIGTERM, and do not wait.
+    pub fn ask_to_end(&self) -> Outcome {
+        terminate(&self.child)
+    }
+
     /// Ask it to end with SIGTERM; what it wrote on its standard output.
-    pub fn terminate(mut self, limit: Duration) -> Outcome<String> {
-        terminate(&self.child)?;
+    pub fn terminate(self, limit: Duration) -> Outcome<String> {
+        self.ask_to_end()?;
+        self.ended(limit)
+    }
+
+    /// Wait for its end; what it wrote on its standard output.
+    pub fn ended(mut self, limit: Duration) -> Outcome<String> {
         wait_bounded(&mut self.child, limit).map_err(|reason| format!("after SIGTERM: {reason}"))?;
         kill_group(&mut self.child);
         let said = self.output.take().and_then(|reader| reader.join().ok()).unwrap_or_default();

@@ -63,6 +63,11 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
             if wants(Transport::Http) {
                 let name = format!("{language} {folder} http, {state}, ends on {}", Signal::Terminate.name());
                 record(report, options, &name, || over_http(&command, busy, options.timeout));
+                for modern in [true, false].into_iter().filter(|_| busy) {
+                    let revision = if modern { MODERN } else { "a session" };
+                    let name = format!("{language} {folder} http, {revision}, answers before it ends");
+                    record(report, options, &name, || drained(&command, modern, options.timeout));
+                }
             }
         }
     }
@@ -103,7 +108,9 @@ fn over_stdio(launch: &Launch, signal: Signal, busy: bool, limit: Duration) -> O
 }
 
 fn over_http(command: &[String], busy: bool, limit: Duration) -> Outcome<Duration> {
-    let server = Listening::start(command, &[])?;
+    // A call that does not end is not waited for.
+    let patience = busy.then(|| ("EVERYTHING_DRAIN_TIMEOUT".to_owned(), "0.2".to_owned()));
+    let server = Listening::start(command, patience.as_slice())?;
     let outgoing = list();
     let request = Request {
         method: "POST".into(),
@@ -123,6 +130,36 @@ fn over_http(command: &[String], busy: bool, limit: Duration) -> Outcome<Duratio
     let took = started.elapsed();
     if said.is_empty() { Ok(took) } else { Err(format!("on standard output: {}", shorten(&said))) }
 }
+
+/// A call that runs at SIGTERM is answered, and nobody else is taken meanwhile.
+fn drained(command: &[String], modern: bool, limit: Duration) -> Outcome<Duration> {
+    let mut server = Listening::start(command, &[])?;
+    let mut client = Client::open(&server.endpoint, modern, limit)?;
+    let mut call = client.start_slow_for(RUNS)?;
+    let started = Instant::now();
+    server.ask_to_end()?;
+    while let Ok(connection) = Connection::open(&server.endpoint) {
+        if started.elapsed() > limit || !server.alive() {
+            return Err("connections are taken for as long as the server is there".into());
+        }
+        drop(connection);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let mut last = None;
+    while let Some(message) = call.next(limit)? {
+        last = Some(message);
+    }
+    let last = last.ok_or("the call was cut")?;
+    if last.pointer("/result/content/0/text") != Some(&json!(format!("slept {RUNS} ms"))) {
+        return Err(format!("the call was not answered: {}", brief(&last)));
+    }
+    let said = server.ended(LIMIT)?;
+    let took = started.elapsed();
+    if said.is_empty() { Ok(took) } else { Err(format!("on standard output: {}", shorten(&said))) }
+}
+
+/// Milliseconds that a call takes which is waited for.
+const RUNS: u64 = 1500;
 
 fn list() -> Outgoing {
     let mut message = json!({"id": 1, "method": "tools/list"});

@@ -87,6 +87,11 @@ impl Activity {
         Busy { activity: self.clone(), waits: false }
     }
 
+    /// Returns true if a request is being read or answered; a stream that waits for news is none.
+    pub(super) fn is_answering(&self) -> bool {
+        self.busy.load(Ordering::Acquire) > self.waits.load(Ordering::Acquire)
+    }
+
     /// The body of a request is on its way, until this is dropped.
     pub(super) fn arrives(self: &Arc<Self>) -> Arriving {
         self.arriving.fetch_add(1, Ordering::AcqRel);

@@ -162,7 +162,7 @@ impl Inner {
         if [&self.options.path, &self.options.sse_path].into_iter().any(|own| self.is_at(head, own)) {
             return None;
         }
-        let is_over = self.is_closed() || self.is_ending() || self.server.shared.stop.is_set();
+        let is_over = self.is_closed() || self.is_ending() || self.is_draining() || self.server.shared.stop.is_set();
         let (status, text) = match path {
             "/readyz" if is_over => (StatusCode::SERVICE_UNAVAILABLE, "the server is shutting down\n"),
             _ => (StatusCode::OK, "ok\n"),

@@ -1,8 +1,8 @@
-//! The host of a mounted endpoint ends.
+//! An endpoint ends: because its host does, where it is mounted, or because its server drains.
 
 use std::future::Future;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::{Response, StatusCode};
@@ -13,6 +13,7 @@ use super::outlet::End;
 use super::reply::Refusal;
 use crate::driver::runtime;
 use crate::jsonrpc::Id;
+use crate::server::Server;
 
 /// Interval of the checks that everything has been answered.
 const LOOK: Duration = Duration::from_millis(10);
@@ -48,6 +49,60 @@ impl Endpoint {
     }
 }
 
+impl Server {
+    /// Ends gently: at once, before the future is polled, it takes no further connections, and event streams that wait for
+    /// news end in order; their clients go elsewhere, and `/readyz` says 503. Requests that run over HTTP, and those that
+    /// come in on connections that there are, have [`drain_timeout`](super::HttpOptions::drain_timeout) to be answered. Then
+    /// it [closes](Self::close), which ends whatever is left and all other transports. Resolves after that, also where
+    /// nothing is served. A mounted endpoint has [`Endpoint::shutdown`] for the same.
+    pub fn drain(&self) -> impl Future<Output = ()> + Send + 'static {
+        self.shared.draining.set();
+        let server = self.clone();
+        // Goes on if nobody waits.
+        let work = runtime::spawn(async move {
+            while server.shared.undrained.load(Ordering::Acquire) > 0 && !server.shared.stop.is_set() {
+                tokio::time::sleep(LOOK).await;
+            }
+            server.close();
+        });
+        // Fails only with the runtime.
+        async move { drop(work.await) }
+    }
+}
+
+/// A listener that has requests, or may have.
+pub(super) struct Undrained(Arc<AtomicUsize>);
+
+impl Undrained {
+    pub(super) fn begin(server: &Server) -> Self {
+        let count = server.shared.undrained.clone();
+        count.fetch_add(1, Ordering::AcqRel);
+        Self(count)
+    }
+
+    /// Waits until everything has been answered, or for `drain_timeout` at most. `is_busy`: some socket has a request.
+    pub(super) async fn drain(self, endpoint: &Endpoint, is_busy: impl Fn() -> bool) {
+        let inner = &endpoint.inner;
+        inner.drains.store(true, Ordering::Release);
+        let Ok(patience) = inner.options.drain() else { return };
+        if !patience.is_zero() {
+            inner.end_streams();
+        }
+        let answered = async {
+            while inner.is_answering() || is_busy() {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, answered).await;
+    }
+}
+
+impl Drop for Undrained {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
 /// The time in which an endpoint ends.
 struct Ending(Arc<Inner>);
 
@@ -70,10 +125,27 @@ impl Inner {
         self.ending.load(Ordering::Acquire) > 0
     }
 
-    /// Ends the streams that answer nothing, and the sessions in which nothing is being answered.
-    fn end_waiting(&self) {
+    /// Returns true if the server drains: what comes in is still answered, but opens no stream.
+    pub(super) fn is_draining(&self) -> bool {
+        self.drains.load(Ordering::Acquire)
+    }
+
+    /// Ends the streams that answer nothing. Sessions go on: those of the oldest transport, which live in theirs, until
+    /// nothing is being answered in them.
+    fn end_streams(&self) {
+        self.end_listening();
+        self.sessions.end_streams(End::ServerClosed);
+        self.pairs.end_waiting(End::ServerClosed, WHY);
+    }
+
+    fn end_listening(&self) {
         let open: Vec<_> = self.lock().values().filter_map(|(_, peer)| peer.upgrade()).collect();
         open.iter().for_each(|peer| peer.end_streams());
+    }
+
+    /// Ends the streams that answer nothing, and the sessions in which nothing is being answered.
+    fn end_waiting(&self) {
+        self.end_listening();
         self.sessions.end_waiting(End::ServerClosed, WHY);
         self.pairs.end_waiting(End::ServerClosed, WHY);
     }

@@ -89,6 +89,8 @@ pub(super) struct Inner {
     pub(super) begun: Begun,
     /// Number of futures that wait for its end.
     pub(super) ending: AtomicUsize,
+    /// The server drains.
+    pub(super) drains: AtomicBool,
     /// Set when the endpoint is dropped.
     pub(super) gone: Arc<Signal>,
 }
@@ -143,6 +145,7 @@ impl Endpoint {
             begun: Begun::default(),
             options,
             ending: AtomicUsize::new(0),
+            drains: AtomicBool::new(false),
             gone: Arc::default(),
         });
         let meter: Arc<dyn Meter> = inner.clone();
@@ -185,7 +188,9 @@ impl Endpoint {
         };
         let mut response = match admitted {
             Ok((Verb::Post(accepts), sender)) => self.inner.post(sender, body, accepts).await,
-            Ok((Verb::Get | Verb::OpenPair, _)) if self.inner.is_ending() => ending::refused(None),
+            Ok((Verb::Get | Verb::OpenPair, _)) if self.inner.is_ending() || self.inner.is_draining() => {
+                ending::refused(None)
+            }
             Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender),
             Ok((Verb::Delete, sender)) => legacy::delete(&self.inner, &sender),
             Ok((Verb::OpenPair, sender)) => pair::get(&self.inner, sender),

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use http::{HeaderMap, Response, StatusCode};
 
 use super::Body;
+use super::ending;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
 use super::headers::{self, Accepts, METHOD, NAME, Single, Version};
@@ -37,6 +38,9 @@ pub(super) async fn post(
     accepts: Accepts,
 ) -> Response<Body> {
     let listens = request.method == "subscriptions/listen";
+    if listens && inner.is_draining() {
+        return ending::refused(Some(&request.id));
+    }
     if listens && !accepts.events {
         let message = "header Accept: expected text/event-stream: what is listened to comes as a stream";
         return Refusal::new(StatusCode::NOT_ACCEPTABLE, message).with_id(Some(&request.id)).into();

@@ -44,6 +44,10 @@ pub struct HttpOptions {
     /// Seconds without a request or open stream after which a legacy session ends, unless it has tasks that can still be
     /// asked for. Default 1800.
     pub session_idle_timeout: f64,
+    /// Seconds that requests have to be answered after SIGTERM or [`Server::drain`](crate::server::Server::drain), where a port
+    /// or socket is listened on: new connections are refused, streams that wait for news end, and the rest is cancelled
+    /// after that. 0: everything ends at once. Default 5.
+    pub drain_timeout: f64,
     /// Seconds of silence on an event stream after which a comment is sent. Default 15.
     pub keep_alive_interval: f64,
     /// The most events that a legacy session keeps for a client that loses a stream, the oldest dropped; 0 for no
@@ -88,6 +92,7 @@ impl Default for HttpOptions {
             allowed_origins: Vec::new(),
             max_sessions: 10_000,
             session_idle_timeout: 1800.0,
+            drain_timeout: 5.0,
             keep_alive_interval: 15.0,
             max_events: 256,
             max_event_bytes: 1 << 20,
@@ -118,6 +123,7 @@ impl HttpOptions {
         access_log: bool;
         max_sessions: usize;
         session_idle_timeout: f64;
+        drain_timeout: f64;
         keep_alive_interval: f64;
         max_events: usize;
         max_event_bytes: usize;
@@ -244,6 +250,7 @@ impl HttpOptions {
         self.idle_timeout()?;
         self.keep_alive()?;
         self.resumption()?;
+        self.drain()?;
         Ok(())
     }
 
@@ -253,6 +260,13 @@ impl HttpOptions {
 
     pub(super) fn keep_alive(&self) -> Result<Duration> {
         seconds("keep_alive_interval", self.keep_alive_interval)
+    }
+
+    pub(super) fn drain(&self) -> Result<Duration> {
+        Duration::try_from_secs_f64(self.drain_timeout.min(FOR_EVER)).map_err(|_| {
+            let (option, unit, value) = (named("drain_timeout"), unit(), number(self.drain_timeout));
+            Error::misuse(format!("HTTP option {option:?}: expected {unit} of at least 0, got {value}"))
+        })
     }
 
     /// Returns the limits of the events that a session keeps, if it keeps any.
@@ -267,9 +281,11 @@ fn wrong(name: &str, why: &str) -> Error {
     Error::misuse(format!("HTTP option {:?}: {why}", named(name)))
 }
 
+/// A century, which still fits every clock.
+const FOR_EVER: f64 = 3_155_760_000.0;
+
 fn seconds(name: &str, value: f64) -> Result<Duration> {
-    // A century is as good as for ever, and still fits every clock.
-    Duration::try_from_secs_f64(value.min(3_155_760_000.0)).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
+    Duration::try_from_secs_f64(value.min(FOR_EVER)).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
         Error::misuse(format!("HTTP option {:?}: expected {} above 0, got {}", named(name), unit(), number(value)))
     })
 }
@@ -292,6 +308,8 @@ mod tests {
         assert!(refuse(r#"{"max_sessions": 0}"#).contains("\"max_sessions\""));
         assert!(refuse(r#"{"session_idle_timeout": -1}"#).contains("\"session_idle_timeout\""));
         assert!(refuse(r#"{"keep_alive_interval": 0}"#).contains("\"keep_alive_interval\""));
+        assert!(refuse(r#"{"drain_timeout": -1}"#).contains("\"drain_timeout\": expected seconds of at least 0"));
+        assert!(HttpOptions::parse(r#"{"drain_timeout": 0}"#).is_ok());
         assert!(refuse(r#"{"sse_retry": 0}"#).contains("\"sse_retry\""));
         assert!(refuse(r#"{"allowed_origins": ["example.com"]}"#).contains("scheme://"));
         assert!(refuse(r#"{"allowed_hosts": ["http://example.com"]}"#).contains("\"allowed_hosts\""));

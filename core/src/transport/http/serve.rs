@@ -28,6 +28,7 @@ use super::access_log::Entry;
 use super::activity::{Activity, Arriving, Busy, Metered, Patience, Pieces, Sockets, Watched};
 use super::body::{Body, Quiet};
 use super::descriptors;
+use super::ending::Undrained;
 use super::endpoint::Endpoint;
 use super::frames::Framed;
 use super::holder::Holder;
@@ -314,6 +315,8 @@ async fn accept(
             () = server.shared.stop.wait() => {}
         }
     });
+    let mut drains = std::pin::pin!(server.shared.draining.wait());
+    let (undrained, mut is_drained) = (Undrained::begin(&server), false);
     let sockets = Arc::new(Sockets::new(max, SOCKETS_FULL));
     let (turned_away, no_descriptors) = (Arc::new(Semaphore::new(TURNED_AWAY)), Said::default());
     // Every connection has one end of it: the other one sees when all of them are gone.
@@ -327,6 +330,10 @@ async fn accept(
         }
         let accepted = tokio::select! {
             () = stop.as_mut() => break,
+            () = drains.as_mut() => {
+                is_drained = true;
+                break;
+            }
             accepted = listeners.accept() => accepted,
             _ = sweep.tick() => {
                 sockets.sweep(&PATIENCE);
@@ -375,6 +382,15 @@ async fn accept(
         }
     }
     drop(listeners);
+    if is_drained {
+        let busy = || sockets.any(|socket| socket.is_answering());
+        tokio::select! {
+            () = stop.as_mut() => {}
+            () = undrained.drain(&endpoint, busy) => {}
+        }
+    } else {
+        drop(undrained);
+    }
     endpoint.close();
     closing.set();
     drop(alive);
@@ -528,7 +544,7 @@ impl Common {
         }
         let version = request.version();
         let request = request.map(|body| Patient::new(body, &self.activity));
-        let response = self.endpoint.answer(request, Some(client)).await;
+        let mut response = self.endpoint.answer(request, Some(client)).await;
         if response.body().waits() {
             busy.waits();
         }
@@ -536,6 +552,9 @@ impl Common {
             entry.answered(response.status());
         }
         let is_http2 = version == http::Version::HTTP_2;
+        if !is_http2 && self.endpoint.inner.is_draining() {
+            response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
+        }
         Ok(response.map(|body| {
             let pieces = is_http2.then(|| Pieces::new(&body, &self.activity, &PATIENCE));
             Watched { body, _busy: busy, pieces, entry }

@@ -353,6 +353,12 @@ impl Sessions {
         expired.iter().for_each(|session| session.end(End::SessionEnded, IDLE));
     }
 
+    /// Ends the streams that answer nothing.
+    pub(super) fn end_streams(&self, end: End) {
+        let all: Vec<_> = self.lock().by_id.values().cloned().collect();
+        all.iter().for_each(|session| session.lanes.end_streams(end));
+    }
+
     /// Ends the streams that answer nothing, and the sessions in which nothing is being answered.
     pub(super) fn end_waiting(&self, end: End, reason: &str) {
         let all: Vec<_> = self.lock().by_id.values().cloned().collect();

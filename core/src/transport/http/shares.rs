@@ -186,6 +186,11 @@ impl<T: Yielding> Shares<T> {
         gone.inspect(|gone| gone.make_room()).is_some()
     }
 
+    /// Returns true if this is so of any.
+    pub(super) fn any(&self, of: impl Fn(&T) -> bool) -> bool {
+        self.lock().all.values().any(|(_, thing)| of(thing))
+    }
+
     /// Moves it to its holder, who is known better now.
     pub(super) fn belongs(&self, key: u64, to: &Holder) {
         let mut table = self.lock();

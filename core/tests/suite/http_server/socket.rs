@@ -152,6 +152,63 @@ async fn closing_ends_calls_and_streams_within_a_moment() {
 }
 
 #[tokio::test]
+async fn a_server_that_drains_answers_what_runs_and_takes_no_more() {
+    let it = Fixture::new();
+    let serving = listening(&it.server).await;
+    let (mut call, mut idle) = (connect(&serving).await, connect(&serving).await);
+    let mut listener = connect(&serving).await;
+    write(&mut call, &serving, &modern(1, "tools/call", tool("waits", json!({})))).await;
+    let listen = modern(2, "subscriptions/listen", json!({"notifications": {"toolsListChanged": true}}));
+    write(&mut listener, &serving, &listen).await;
+    read_until(&mut listener, "acknowledged").await;
+    write(&mut idle, &serving, &modern(3, "tools/list", json!({}))).await;
+    read_until(&mut idle, "serverInfo").await;
+    until("the call runs", || it.gate.started() == 1).await;
+    let address = serving.local_addr().unwrap();
+    let drained = it.server.drain();
+    let last = read_until(&mut listener, "0\r\n\r\n").await;
+    assert!(last.contains("\"id\":2"), "a listener ends in order: {last}");
+    until("nobody listens", || std::net::TcpStream::connect(address).is_err()).await;
+    // Connections that there are get an answer, and are told not to come again.
+    let ready = "GET /readyz HTTP/1.1\r\nHost: pod-7.internal\r\n\r\n";
+    within("writing", idle.write_all(ready.as_bytes())).await.unwrap();
+    let answer = read_until(&mut idle, "\0").await;
+    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("connection: close"), "{answer}");
+    assert_eq!(it.gate.cancelled(), 0);
+    it.gate.open();
+    let answer = read_until(&mut call, "\0").await;
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("open"), "{answer}");
+    within("the drain", drained).await;
+    within("the end", serving.join()).await;
+    assert_eq!(it.server.usage(), Usage::default());
+}
+
+#[tokio::test]
+async fn a_drain_ends_with_its_time_and_with_a_close() {
+    for closes in [false, true] {
+        let it = Fixture::new();
+        let patience = if closes { 600.0 } else { 0.05 };
+        let options = HttpOptions::new().port(0).drain_timeout(patience);
+        let serving = within("listening", it.server.serve_http(options)).await.unwrap();
+        let mut call = connect(&serving).await;
+        write(&mut call, &serving, &modern(1, "tools/call", tool("waits", json!({})))).await;
+        until("the call runs", || it.gate.started() == 1).await;
+        let drained = it.server.drain();
+        if closes {
+            it.server.close();
+        }
+        assert!(read_until(&mut call, "closed").await.starts_with("HTTP/1.1 503"), "an answer, not silence");
+        within("the drain", drained).await;
+        within("the end", serving.join()).await;
+        assert_eq!((it.gate.cancelled(), it.server.usage()), (1, Usage::default()));
+    }
+    // One that serves nothing closes at once.
+    let it = Fixture::new();
+    within("the drain", it.server.drain()).await;
+    assert!(it.server.serve_http(HttpOptions::new().port(0)).await.is_err());
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_long_does_not_cost_the_connection() {
     let it = Fixture::with(|o| o.max_message_bytes = 100_000, "");
     let serving = listening(&it.server).await;

@@ -69,6 +69,7 @@ async fn main() -> tricorn::Result<ExitCode> {
     http.max_connections = setting("MAX_CONNECTIONS").unwrap_or(http.max_connections);
     http.session_idle_timeout = setting("SESSION_IDLE_TIMEOUT").unwrap_or(http.session_idle_timeout);
     http.sse_retry = setting("SSE_RETRY").unwrap_or(http.sse_retry);
+    http.drain_timeout = setting("DRAIN_TIMEOUT").unwrap_or(http.drain_timeout);
     http.allowed_hosts = setting("ALLOWED_HOSTS").into_iter().collect();
     http.sse = setting::<String>("SSE").is_some();
     http.cert = setting("CERT");

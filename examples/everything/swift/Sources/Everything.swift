@@ -42,6 +42,7 @@ import Foundation
         options.sse = text("EVERYTHING_SSE").map { _ in true }
         options.cert = text("EVERYTHING_CERT")
         options.key = text("EVERYTHING_KEY")
+        options.drainTimeout = text("EVERYTHING_DRAIN_TIMEOUT").flatMap(Double.init).map { .seconds($0) }
         options.sseRetry = text("EVERYTHING_SSE_RETRY").flatMap(Double.init).map { .seconds($0) }
         guard text("EVERYTHING_MOUNT") == nil else { return try await serveMounted(app, options) }
         try await app.run(.http(options))

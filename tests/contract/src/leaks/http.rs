@@ -134,8 +134,13 @@ impl Client {
 
     /// Start a call that takes ten minutes; it is running when this returns.
     pub(crate) fn start_slow(&mut self) -> Outcome<Exchange> {
+        self.start_slow_for(600_000)
+    }
+
+    /// The same of one that takes so many milliseconds.
+    pub(crate) fn start_slow_for(&mut self, ms: u64) -> Outcome<Exchange> {
         let token = self.last + 1;
-        let params = json!({"name": "slow", "arguments": {"ms": 600_000}, "_meta": {"progressToken": token}});
+        let params = json!({"name": "slow", "arguments": {"ms": ms}, "_meta": {"progressToken": token}});
         let mut exchange = self.send("tools/call", params, true)?;
         let first = exchange.next(self.limit)?.ok_or("the slow call ended")?;
         if first.get("method").is_none() {
