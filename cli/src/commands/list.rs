@@ -4,7 +4,7 @@ use tricorn::protocol::Kind;
 use super::{Entry, listed, text};
 use crate::arguments::List;
 use crate::connection::Session;
-use crate::failure::Outcome;
+use crate::failure::{FAILED, Outcome};
 use crate::output::{Table, first_line, one_line, wrapped};
 use crate::schema::signature;
 
@@ -20,13 +20,23 @@ pub(super) async fn list(session: &Session, list: &List) -> Outcome<u8> {
         (Kind::ResourceTemplate, "resourceTemplates", "Resource templates", all || list.templates),
         (Kind::Prompt, "prompts", "Prompts", all || list.prompts),
     ];
-    let mut parts = Vec::new();
+    let screen = &session.screen;
+    let (mut parts, mut failures) = (Vec::new(), Vec::new());
     for (kind, key, title, is_wanted) in wanted {
         if is_wanted {
-            parts.push((kind, key, title, listed(session, kind).await?));
+            match listed(session, kind).await {
+                Ok(entries) => parts.push((kind, key, title, entries)),
+                // A list that the server declares and does not have takes nothing from the others.
+                Err(failure) if all && failure.status == FAILED => failures.push(failure),
+                Err(failure) => return Err(failure),
+            }
         }
     }
-    let screen = &session.screen;
+    match failures.pop() {
+        Some(failure) if parts.iter().all(|(.., entries)| entries.is_empty()) => return Err(failure),
+        last => failures.extend(last),
+    }
+    failures.iter().for_each(|failure| screen.warn(&failure.message));
     if list.json {
         let mut result = json!({
             "server": session.client.server_info(),

@@ -48,6 +48,10 @@ impl Given {
                 None => {
                     let text = match value.strip_prefix('@').filter(|path| *path == "-" || Path::new(path).is_file()) {
                         Some(path) => file(path)?,
+                        None if names_file(value) => {
+                            let hint = format!("there is no such file; for the text itself: {name}:='\"{value}\"'");
+                            return Err(Failure::misuse(format!("{value}: {hint}")));
+                        }
                         None => value.to_owned(),
                     };
                     let name = named(name, word)?;
@@ -119,7 +123,20 @@ fn file(path: &str) -> Outcome<String> {
     };
     match read {
         Ok(bytes) if bytes as u64 > MAX_BYTES => Err(wrong(&"longer than 32 MiB")),
+        // As some editors write it.
+        Ok(_) if text.starts_with('\u{feff}') => Ok(text.split_off('\u{feff}'.len_utf8())),
         Ok(_) => Ok(text),
         Err(error) => Err(wrong(&error)),
     }
+}
+
+/// Returns true for `@notes/today.txt` and `@data.json`, which were hardly meant as texts; `@ada` and `@example.com` may be.
+fn names_file(value: &str) -> bool {
+    const ENDS: [&str; 16] = [
+        "csv", "gif", "htm", "html", "jpeg", "jpg", "json", "md", "pdf", "png", "svg", "toml", "txt", "xml", "yaml",
+        "yml",
+    ];
+    let Some(path) = value.strip_prefix('@').filter(|path| !path.contains(char::is_whitespace)) else { return false };
+    let ends = |end: &std::ffi::OsStr| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known));
+    path.starts_with(['/', '.']) || Path::new(path).extension().is_some_and(ends)
 }

@@ -287,6 +287,8 @@ async fn a_command_that_is_not_found_says_which_file_is_missing() {
         (windows.to_str().unwrap(), None, "its first line ends as on Windows (CR LF)"),
         ("sh -c true", None, "the command is the program alone, \"sh\"; \"-c true\" belongs in \"args\""),
         ("no-such-program", None, "cannot start \"no-such-program\": No such file or directory (os error 2)"),
+        ("no-such-program", Some("/nowhere"), "it is in none of the folders of PATH (/nowhere): install it, or give"),
+        ("/nowhere/server", None, "there is no file /nowhere/server"),
     ] {
         let env = path.map(|path| ("PATH".to_owned(), Some(path.to_owned()))).into_iter().collect();
         let target =

@@ -138,7 +138,7 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     report.starts();
     report.sort();
     if let Err(failure) = &reached {
-        report.set_failure(&report.clean(&failure.message));
+        report.set_failure(&report.clean(&failure.message), failure.status == UNREACHABLE);
     }
     match reached {
         // Findings up to this point are reported all the same.

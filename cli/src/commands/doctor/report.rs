@@ -62,6 +62,8 @@ struct State {
     starts: Vec<Duration>,
     /// The reason why the examination ended early.
     failure: Option<String>,
+    /// It is that the server is not there.
+    is_unreachable: bool,
     /// Secrets that no text of a server may show again.
     redaction: Option<Redaction>,
 }
@@ -135,8 +137,10 @@ impl Report {
     }
 
     /// Remembers why the examination has ended early.
-    pub(super) fn set_failure(&self, why: &str) {
-        self.lock().failure = Some(why.to_owned());
+    pub(super) fn set_failure(&self, why: &str, is_unreachable: bool) {
+        let mut state = self.lock();
+        state.failure = Some(why.to_owned());
+        state.is_unreachable = is_unreachable;
     }
 
     /// True if this was found.
@@ -202,6 +206,9 @@ impl Report {
     }
 
     fn score_of(state: &State) -> u32 {
+        if state.is_unreachable {
+            return 0;
+        }
         let (errors, warnings) = Self::counts(state);
         100_u32.saturating_sub(errors * PER_ERROR + warnings * PER_WARNING)
     }

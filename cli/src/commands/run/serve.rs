@@ -93,7 +93,9 @@ fn failed(error: &tricorn::Error) -> Failure {
 pub(super) fn address(given: &str) -> Outcome<(String, u16)> {
     let (host, port) = given.rsplit_once(':').unwrap_or(("", given));
     let host = if host.is_empty() { "127.0.0.1" } else { host.trim_matches(['[', ']']) };
-    let port = port.parse().map_err(|_| Failure::misuse(format!("--http {given}: expected HOST:PORT")))?;
+    let port = port
+        .parse()
+        .map_err(|_| Failure::misuse(format!("--http {given}: expected HOST:PORT or PORT, such as localhost:8000")))?;
     Ok((host.to_owned(), port))
 }
 

@@ -10,6 +10,7 @@ use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
 pub(super) use super::orphans::Guard;
+use crate::error::shortened;
 use crate::streams::{duplicate, occupy};
 
 /// The output of a child.
@@ -82,7 +83,7 @@ pub(super) fn reason(
     if error.kind() != io::ErrorKind::NotFound {
         return None;
     }
-    let file = found(command, env, cwd)?;
+    let Some(file) = found(command, env, cwd) else { return Some(missing(command, env, cwd)) };
     Some(match interpreter(&file) {
         Some(interpreter) if interpreter.ends_with('\r') => {
             "the file is there, but its first line ends as on Windows (CR LF)".to_owned()
@@ -92,6 +93,35 @@ pub(super) fn reason(
         }
         None => "the file is there, but not the loader that it needs (made for another system?)".to_owned(),
     })
+}
+
+/// The longest list of folders that a message repeats.
+const MAX_PATH: usize = 300;
+
+/// Says where a command was looked for, and what to do.
+fn missing(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str>) -> String {
+    if command.contains('/') {
+        let file = Path::new(cwd.unwrap_or_default()).join(command);
+        return format!("there is no file {}", std::path::absolute(&file).unwrap_or(file).display());
+    }
+    match search_path(env) {
+        // Programs with windows often have a shorter one than a terminal.
+        Some(path) if !path.is_empty() => {
+            let path = path.to_string_lossy();
+            format!(
+                "it is in none of the folders of PATH ({}): install it, or give its full path",
+                shortened(&path, MAX_PATH)
+            )
+        }
+        _ => "there is no PATH to look for it in: give its full path".to_owned(),
+    }
+}
+
+fn search_path(env: &BTreeMap<String, Option<String>>) -> Option<OsString> {
+    match env.get("PATH") {
+        Some(own) => own.clone().map(OsString::from),
+        None => std::env::var_os("PATH"),
+    }
 }
 
 /// Returns true if a command has a file.
@@ -104,11 +134,7 @@ fn found(command: &str, env: &BTreeMap<String, Option<String>>, cwd: Option<&str
     if command.contains('/') {
         return Some(Path::new(cwd.unwrap_or_default()).join(command)).filter(|file| file.is_file());
     }
-    let path = match env.get("PATH") {
-        Some(own) => own.clone().map(OsString::from),
-        None => std::env::var_os("PATH"),
-    };
-    std::env::split_paths(&path?).map(|folder| folder.join(command)).find(|file| file.is_file())
+    std::env::split_paths(&search_path(env)?).map(|folder| folder.join(command)).find(|file| file.is_file())
 }
 
 /// The program that a script names in its first line.
