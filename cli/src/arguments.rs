@@ -376,7 +376,7 @@ pub(crate) struct Run {
     /// The server; left out where a command line follows after --
     #[arg(value_name = "TARGET", value_hint = ValueHint::AnyPath)]
     pub(crate) target: String,
-    /// Serves HTTP there; a part may be left out, of 127.0.0.1:8000
+    /// Serves HTTP there; HOST, or both, may be left out: 127.0.0.1:8000
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8000", require_equals = false)]
     pub(crate) http: Option<String>,
     /// Restarts the server when its code changes; clients stay connected
@@ -395,7 +395,7 @@ pub(crate) struct Record {
     /// The cassette, which is replaced if there is one
     #[arg(long, short, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) output: String,
-    /// Serves HTTP there, for one session at a time; a part may be left out, of 127.0.0.1:8000
+    /// Serves HTTP there, for one session at a time; HOST, or both, may be left out: 127.0.0.1:8000
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8000", require_equals = false)]
     pub(crate) http: Option<String>,
     #[command(flatten)]
@@ -411,7 +411,7 @@ pub(crate) struct Replay {
     /// Gives each answer once, and only to the request that was recorded
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Serves HTTP there; a part may be left out, of 127.0.0.1:8000
+    /// Serves HTTP there; HOST, or both, may be left out: 127.0.0.1:8000
     #[arg(long, value_name = "HOST:PORT", num_args = 0..=1, default_missing_value = "127.0.0.1:8000", require_equals = false)]
     pub(crate) http: Option<String>,
     /// Sends the recorded requests to this server, and shows what it answers differently

@@ -113,13 +113,19 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     let options = options(connection);
     let heard = Arc::new(Heard::new(screen, connection.log_level == "debug"));
     let handlers = match hears {
-        Hears::All => questions::handlers(connection.sampler.as_deref(), screen, &Handle::current())?,
+        Hears::All => {
+            questions::handlers(connection.sampler.as_deref(), connection.timeout, screen, &Handle::current())?
+        }
         Hears::Nothing => Handlers::new(),
     };
     // Hearing of changes costs a request.
     let is_heard = hears == Hears::All || matches!(found.reach, Reach::One(Target::Command { .. }));
     let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
     let (name, is_file) = (found.name.clone(), found.kind == Kind::File);
+    let runner = match &found.reach {
+        Reach::One(Target::Command { command, .. }) if is_file => Some(command.clone()),
+        _ => None,
+    };
     let address = match &found.reach {
         Reach::One(Target::Url { url, .. }) => url.clone(),
         _ => name.clone(),
@@ -158,6 +164,12 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
             // The address may have a secret in it, which its name has not.
             let mut failure = Failure::connecting(&name, &error);
             failure.message = failure.message.replace(&address, &name);
+            if let Some(runner) = runner.filter(|_| error.message().contains("the server ended")) {
+                failure.message.push_str(&format!("; it was run by {runner}"));
+                if error.message().contains("(exit status: 0)") {
+                    failure.message.push_str(", and ended without serving anything: a server calls its run()");
+                }
+            }
             return Err(failure);
         }
     };

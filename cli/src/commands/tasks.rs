@@ -30,7 +30,13 @@ pub(super) async fn tasks(session: &Session, tasks: &Tasks) -> Outcome<u8> {
 
 async fn list(session: &Session, tasks: &Tasks) -> Outcome<u8> {
     let screen = &session.screen;
-    let all = session.client.tasks().await.map_err(|error| Failure::requesting("listing tasks", &error))?;
+    let all = session.client.tasks().await.map_err(|error| {
+        let mut failure = Failure::requesting("listing tasks", &error);
+        if error.message().contains("does not exist in revision") {
+            failure.message.push_str("; name a task, or list them with --revision 2025-11-25");
+        }
+        failure
+    })?;
     if tasks.json {
         screen.json(&all);
         return Ok(0);

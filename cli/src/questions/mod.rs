@@ -6,6 +6,7 @@ mod sampler;
 mod visits;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::runtime::Handle;
@@ -20,11 +21,16 @@ use crate::failure::Outcome;
 use crate::output::{Screen, one_line};
 
 /// Makes the handlers that answer the server's questions.
-pub(crate) fn handlers(sampler: Option<&str>, screen: &Screen, runtime: &Handle) -> Outcome<Handlers> {
+pub(crate) fn handlers(
+    sampler: Option<&str>,
+    limit: Option<Duration>,
+    screen: &Screen,
+    runtime: &Handle,
+) -> Outcome<Handlers> {
     let asked = Asked { screen: screen.clone(), runtime: runtime.clone(), turn: Arc::default() };
     let handlers = Handlers::new().elicitation_with_url(Arc::new(asked));
     let Some(command) = sampler else { return Ok(handlers) };
-    let sampler = sampler::Sampler::new(command, screen, runtime)?;
+    let sampler = sampler::Sampler::new(command, limit, screen, runtime)?;
     #[expect(deprecated, reason = "servers that ask a model in this way are there")]
     let handlers = handlers.sampling_with_tools(Arc::new(sampler));
     Ok(handlers)
@@ -55,7 +61,7 @@ impl Handler for Asked {
 fn answer(screen: &Screen, question: &Value) -> RawJson {
     let message = question["message"].as_str().unwrap_or_default();
     if !screen.can_ask() {
-        screen.line(&format!("the server asks {:?}: declined, as there is no terminal to ask on", one_line(message)));
+        screen.line(&format!("the server asks \"{}\": declined, as there is no terminal to ask on", one_line(message)));
         return action("decline");
     }
     let _held = screen.hold();

@@ -1,6 +1,7 @@
 //! A command in the place of a model.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -20,16 +21,19 @@ const MAX_ANSWER: u64 = 8 << 20;
 pub(super) struct Sampler {
     program: String,
     arguments: Vec<String>,
+    /// The longest time for an answer.
+    limit: Option<Duration>,
     screen: Screen,
     runtime: Handle,
 }
 
 impl Sampler {
-    pub(super) fn new(command: &str, screen: &Screen, runtime: &Handle) -> Outcome<Self> {
+    pub(super) fn new(command: &str, limit: Option<Duration>, screen: &Screen, runtime: &Handle) -> Outcome<Self> {
         let wrong = || Failure::misuse(format!("--sampler {command:?}: expected a command line"));
         let mut words = shlex::split(command).filter(|words| !words.is_empty()).ok_or_else(wrong)?;
         let program = words.remove(0);
-        Ok(Self { program, arguments: words, screen: screen.clone(), runtime: runtime.clone() })
+        let limit = limit.filter(|limit| !limit.is_zero());
+        Ok(Self { program, arguments: words, limit, screen: screen.clone(), runtime: runtime.clone() })
     }
 }
 
@@ -37,11 +41,12 @@ impl Handler for Sampler {
     fn call(&self, context: Context, params: RawJson, reply: Reply) {
         let mut command = Command::new(&self.program);
         command.args(&self.arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
-        let (program, screen) = (self.program.clone(), self.screen.clone());
+        let (program, limit, screen) = (self.program.clone(), self.limit, self.screen.clone());
         self.runtime.spawn(async move {
             let outcome = tokio::select! {
                 outcome = asked(command, &params) => outcome,
                 () = context.cancelled() => return,
+                why = late(limit) => Err(why),
             };
             match outcome {
                 Ok(answer) => reply.value(answer),
@@ -52,6 +57,13 @@ impl Handler for Sampler {
             }
         });
     }
+}
+
+/// Waits for the end of the time, for ever where there is none.
+async fn late(limit: Option<Duration>) -> String {
+    let Some(limit) = limit else { return std::future::pending().await };
+    tokio::time::sleep(limit).await;
+    format!("no answer within {} s; --timeout SECONDS waits longer", limit.as_secs_f64())
 }
 
 async fn asked(mut command: Command, params: &RawJson) -> Result<RawJson, String> {
