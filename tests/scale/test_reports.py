@@ -121,7 +121,6 @@ async def test_many_first_requests_at_once_at_a_process(world: World) -> None:
     await asyncio.gather(*(ask(client, n) for client in clients for n in range(25)))
 
 
-@pytest.mark.xfail(strict=True, reason="the stream of an answer is resumed in its own process only")
 async def test_the_rest_of_a_call_has_nothing_of_another(world: World) -> None:
     """mcp-lite#74: the replay of one stream had events of others in between."""
     client = await Client(world).start(at=0)

@@ -120,7 +120,6 @@ async def test_a_stream_that_moves_ten_times_loses_and_doubles_nothing(world: Wo
     assert sorted(seen) == sorted(uris), f"lost: {sorted(set(uris) - set(seen))}"
 
 
-@pytest.mark.xfail(strict=True, reason="the stream of an answer is resumed in its own process only")
 async def test_a_call_that_lost_its_stream_is_answered_at_another_process(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 1500}, at=0, token="t")
@@ -137,7 +136,6 @@ async def test_a_call_that_lost_its_stream_is_answered_at_another_process(world:
     assert [message["params"]["progress"] for message in reply.before] == [1500]
 
 
-@pytest.mark.xfail(strict=True, reason="the stream of an answer is resumed in its own process only")
 async def test_an_answer_that_came_while_nobody_read_is_kept_for_any_process(world: World) -> None:
     client = await Client(world).start(at=0)
     call = client.calling("slow", {"ms": 300}, at=0, token="t")
@@ -150,7 +148,6 @@ async def test_an_answer_that_came_while_nobody_read_is_kept_for_any_process(wor
     assert (await rest.answer()).tool == "slept 300 ms"
 
 
-@pytest.mark.xfail(strict=True, reason="the stream of an answer is resumed in its own process only")
 async def test_a_stream_that_the_server_closed_goes_on_elsewhere(world: World) -> None:
     client = await Client(world).start(at=0)
     call = await client.calling("test_reconnection", at=0).open()
@@ -160,7 +157,6 @@ async def test_a_stream_that_the_server_closed_goes_on_elsewhere(world: World) -
     assert (await rest.answer()).tool == "Reconnection test completed successfully"
 
 
-@pytest.mark.xfail(strict=True, reason="the stream of an answer is resumed in its own process only")
 async def test_a_call_is_resumed_once(world: World) -> None:
     """Two readers of one response, at two processes: the answer goes to the one that came last."""
     client = await Client(world).start(at=0)

@@ -35,6 +35,9 @@ pub(crate) trait Mailbox: Send + Sync {
     fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
     /// Another process has a message for the session's client.
     fn pass_to_client(&self, session: &str, text: &Bytes);
+    /// Another process has a note about the stream of an answer. `false`: it is about nothing here. Where nobody else could
+    /// know of it, with `is_last`, its sender is told so.
+    fn noted(&self, session: &str, text: &Bytes, is_last: bool) -> bool;
 }
 
 type Mailboxes = Arc<Mutex<Vec<Weak<dyn Mailbox>>>>;
@@ -286,6 +289,10 @@ async fn hear(
                         }
                         Heard::ToClient { session, text } => {
                             all.iter().for_each(|mailbox| mailbox.pass_to_client(&session, &text));
+                        }
+                        Heard::Note { session, text } => {
+                            let last = all.len().saturating_sub(1);
+                            all.iter().enumerate().any(|(at, mailbox)| mailbox.noted(&session, &text, at == last));
                         }
                     }
                 }

@@ -49,6 +49,11 @@ pub(crate) enum Heard {
         session: String,
         text: Bytes,
     },
+    /// A note of another process about the stream of an answer.
+    Note {
+        session: String,
+        text: Bytes,
+    },
 }
 
 /// One process's place in the log of changes and in its inbox.
@@ -260,6 +265,9 @@ fn heard(entry: &StreamId) -> Option<Heard> {
         }
         if let Some(text) = text("to") {
             return Some(Heard::ToClient { session, text });
+        }
+        if let Some(text) = text("note") {
+            return Some(Heard::Note { session, text });
         }
         return Some(Heard::Session(session));
     }

@@ -42,7 +42,7 @@ return 0";
 /// Puts a message into the inbox of a process. 0: it is not there. 2: there is no room.
 const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[1]) then return 2 end
-redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], 'from', ARGV[4])
+redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], ARGV[5], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1";
 
@@ -114,9 +114,28 @@ impl Redis {
     /// # Errors
     /// As `Redis::ask`.
     pub(crate) async fn post(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<Posted, Trouble> {
+        self.send(number, session, ("from", text), room(text)).await
+    }
+
+    /// Sends a note about the stream of an answer to the process with this number. The other half of its inbox is left to
+    /// what cannot be sent again.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn note(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<Posted, Trouble> {
+        self.send(number, session, ("note", text), room(text) / 2).await
+    }
+
+    async fn send(
+        self: &Arc<Self>,
+        number: u32,
+        session: &str,
+        (kind, text): (&str, &Bytes),
+        room: usize,
+    ) -> Result<Posted, Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
         let send = pipe.cmd("EVAL").arg(SEND).arg(2).arg(self.node(number)).arg(self.inbox(number));
-        send.arg(room(text)).arg(INBOX_LIVES).arg(session).arg(&text[..]);
+        send.arg(room).arg(INBOX_LIVES).arg(session).arg(&text[..]).arg(kind);
         let outcome = self.ask::<(u8,)>(&pipe).await;
         let (sent,) = self.done(Work::Sessions, outcome)?;
         Ok(match sent {

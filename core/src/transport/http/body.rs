@@ -108,6 +108,10 @@ impl Events {
     }
 
     fn push(&mut self, next: Next) {
+        #[cfg(feature = "redis")]
+        if let Next::Message(message) = &next {
+            self.exchange.took(message.text.len());
+        }
         match next {
             Next::Message(message) => self.ready.extend(sse::event(message.id, message.text)),
             Next::Answer(answer) => {
@@ -120,6 +124,8 @@ impl Events {
                     End::ServerClosed => Some("closed: the server was closed"),
                     End::SessionEnded => Some("closed: the session has ended"),
                     End::MadeRoom => Some("closed: it made room for another (max_connections)"),
+                    #[cfg(feature = "redis")]
+                    End::Unheard => Some("closed: the process that answers is not heard of; come again for the rest"),
                     End::Answered | End::Cancelled | End::Paused | End::Moved => None,
                 };
                 self.ready.extend(why.map(sse::comment));

@@ -85,6 +85,9 @@ pub(super) struct Inner {
     /// Held while a copy of a session of another process comes in.
     #[cfg(feature = "redis")]
     pub(super) adopting: Mutex<()>,
+    /// Number of the streams of answers that go out at other processes.
+    #[cfg(feature = "redis")]
+    pub(super) writers: Arc<AtomicUsize>,
     /// A mounted endpoint uses the server from its first request on.
     pub(super) begun: Begun,
     /// Number of futures that wait for its end.
@@ -142,6 +145,8 @@ impl Endpoint {
             kept: AtomicBool::new(false),
             #[cfg(feature = "redis")]
             adopting: Mutex::default(),
+            #[cfg(feature = "redis")]
+            writers: Arc::default(),
             begun: Begun::default(),
             options,
             ending: AtomicUsize::new(0),
@@ -191,7 +196,7 @@ impl Endpoint {
             Ok((Verb::Get | Verb::OpenPair, _)) if self.inner.is_ending() || self.inner.is_draining() => {
                 ending::refused(None)
             }
-            Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender),
+            Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender).await,
             Ok((Verb::Delete, sender)) => legacy::delete(&self.inner, &sender),
             Ok((Verb::OpenPair, sender)) => pair::get(&self.inner, sender),
             Ok((Verb::PostToPair(session), sender)) => self.inner.post_to_pair(&session, sender, body).await,

@@ -3,8 +3,10 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+#[cfg(feature = "redis")]
+use super::feeds::Reading;
 use super::outlet::Outlet;
-use super::pair::Reading;
+use super::pair;
 use super::sessions::Session;
 use super::tickets::Ticket;
 use crate::driver::{Peer, now};
@@ -30,7 +32,10 @@ pub(super) enum Owner {
     /// The standalone stream's of a session.
     Stream { session: Arc<Session>, key: u64, _ticket: Ticket },
     /// A client's of the oldest transport.
-    Pair { reading: Reading, _ticket: Ticket },
+    Pair { reading: pair::Reading, _ticket: Ticket },
+    /// A request's that another process works on.
+    #[cfg(feature = "redis")]
+    Feed { session: Arc<Session>, reading: Arc<Reading>, _ticket: Ticket },
 }
 
 impl Exchange {
@@ -53,6 +58,17 @@ impl Exchange {
             Owner::Stateless { ticket, .. } => ticket.is_of_listener(),
             Owner::Request { .. } => false,
             Owner::Stream { .. } | Owner::Pair { .. } => true,
+            // Its client can come back for the rest, to any process.
+            #[cfg(feature = "redis")]
+            Owner::Feed { .. } => true,
+        }
+    }
+
+    /// The reader has taken a message of so many bytes.
+    #[cfg(feature = "redis")]
+    pub(super) fn took(&self, bytes: usize) {
+        if let Owner::Feed { reading, .. } = &self.owner {
+            reading.took(bytes);
         }
     }
 
@@ -105,6 +121,11 @@ impl Drop for Exchange {
                 session.lanes().close_stream(*key, &self.outlet);
             }
             Owner::Pair { reading, .. } => reading.end(),
+            #[cfg(feature = "redis")]
+            Owner::Feed { session, reading, .. } => {
+                session.left(now());
+                session.feeds.leave(reading);
+            }
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::store::Change;
 use crate::store::{Event, EventId, EventStore, MemoryEvents, Room, Stream};
 
 /// The most standalone streams of one session.
-const MAX_STREAMS: usize = 16;
+pub(super) const MAX_STREAMS: usize = 16;
 
 /// Options of a session's streams that can be resumed.
 #[derive(Debug, Clone, Copy)]
@@ -156,6 +156,9 @@ pub(super) enum Refused {
     Over,
     /// The session has enough streams.
     TooMany,
+    /// The process that had it is gone.
+    #[cfg(feature = "redis")]
+    Gone,
 }
 
 impl LaneState {
@@ -718,7 +721,7 @@ fn tells_of_change(text: &Bytes) -> bool {
 }
 
 /// The error instead of an answer that is too long to be kept for its client.
-fn too_long(answer: &Bytes, room: usize) -> Bytes {
+pub(super) fn too_long(answer: &Bytes, room: usize) -> Bytes {
     let unlimited = Limits {
         max_message_bytes: usize::MAX,
         max_nesting: usize::MAX,

@@ -8,6 +8,8 @@ use super::Body;
 use super::body::Events;
 use super::endpoint::Inner;
 use super::exchange::{Exchange, Owner};
+#[cfg(feature = "redis")]
+use super::feeds;
 use super::headers::{self, Accepts, LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID, Single};
 use super::heavy;
 use super::lanes::{Asked, Lanes, Refused, Resumed};
@@ -314,7 +316,8 @@ fn check_version(inner: &Inner, headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// Opens a standalone stream of a session.
-pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
+#[cfg_attr(not(feature = "redis"), expect(clippy::unused_async, reason = "of streams of other processes"))]
+pub(super) async fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
     let headers = &sender.headers;
     if !Accepts::of(headers).events {
         let message = "header Accept: expected text/event-stream";
@@ -327,16 +330,26 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
         Err(refusal) => return refusal.into(),
     };
     #[cfg(feature = "redis")]
-    // Changes are told once the stream has caught up with them.
-    session.lanes().falls_behind(shared::last_place(&session, headers));
+    let of = (!shared::takes_up_an_answer(&session, headers)).then(|| session.clone());
     #[cfg(feature = "redis")]
-    let of = session.clone();
+    if let Some(session) = &of {
+        // Changes are told once the stream has caught up with them.
+        session.lanes().falls_behind(shared::last_place(session, headers));
+    }
     let exchange = match Single::of(headers, &LAST_EVENT_ID) {
         // An empty one is what a stream without ids leaves behind.
         Single::Absent | Single::Text("") => None,
         _ if !session.lanes().is_resumable() => None,
         #[cfg(feature = "redis")]
         header if header.text().and_then(EventId::parse).is_some_and(|id| shared::is_of_another(&session, id)) => None,
+        #[cfg(feature = "redis")]
+        header => {
+            match header.text().and_then(EventId::parse).filter(|id| shared::is_answered_elsewhere(&session, *id)) {
+                Some(id) => Some(feeds::take_up(inner, sender, &session, id).await),
+                None => Some(resume(inner, sender, &session, header.text())),
+            }
+        }
+        #[cfg(not(feature = "redis"))]
         header => Some(resume(inner, sender, &session, header.text())),
     };
     let exchange = exchange.unwrap_or_else(|| {
@@ -351,7 +364,7 @@ pub(super) fn get(inner: &Arc<Inner>, sender: &Sender) -> Response<Body> {
         }
         Err(refusal) => {
             #[cfg(feature = "redis")]
-            of.lanes().stays();
+            of.iter().for_each(|session| session.lanes().stays());
             refusal.into()
         }
     }
@@ -375,7 +388,7 @@ fn ticket(
     inner.stream_ticket(sender.holder(), end).inspect_err(|_| session.lanes().close_stream(key, outlet))
 }
 
-fn too_many() -> Refusal {
+pub(super) fn too_many() -> Refusal {
     Refusal::new(StatusCode::CONFLICT, "this session has too many streams open")
 }
 
@@ -395,16 +408,21 @@ fn resume(
             let ticket = ticket(inner, sender, &session, key, &outlet)?;
             Ok(Exchange::resumed(outlet, Owner::Stream { session, key, _ticket: ticket }))
         }
-        Err(Refused::TooMany) => Err(too_many()),
-        Err(why) => {
-            let why = match why {
-                Refused::Over => "its stream is over and nothing that followed is kept (max_events, max_event_bytes)",
-                _ => "this session has sent no such event",
-            };
-            let shown = headers::quoted(last.unwrap_or_default());
-            Err(Refusal::new(StatusCode::BAD_REQUEST, format!("header Last-Event-ID: {shown}: {why}")))
-        }
+        Err(why) => Err(not_resumed(why, last.unwrap_or_default())),
     }
+}
+
+/// The refusal of a stream that cannot be resumed after this event.
+pub(super) fn not_resumed(why: Refused, last: &str) -> Refusal {
+    let why = match why {
+        Refused::TooMany => return too_many(),
+        Refused::Over => "its stream is over and nothing that followed is kept (max_events, max_event_bytes)",
+        Refused::Unknown => "this session has sent no such event",
+        #[cfg(feature = "redis")]
+        Refused::Gone => "the process that worked on its request is gone, and the answer is lost with it",
+    };
+    let shown = headers::quoted(last);
+    Refusal::new(StatusCode::BAD_REQUEST, format!("header Last-Event-ID: {shown}: {why}"))
 }
 
 /// Ends a session.

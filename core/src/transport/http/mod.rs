@@ -14,6 +14,8 @@ mod descriptors;
 mod ending;
 mod endpoint;
 mod exchange;
+#[cfg(feature = "redis")]
+mod feeds;
 #[cfg(feature = "auth")]
 pub(crate) mod fetch;
 pub(crate) mod forwarded;

@@ -99,6 +99,9 @@ pub(super) enum End {
     Moved,
     /// Somebody else has come, and its holder has the most.
     MadeRoom,
+    /// The process that answers was not heard of any more, or something was lost on the way.
+    #[cfg(feature = "redis")]
+    Unheard,
 }
 
 impl End {
@@ -207,6 +210,19 @@ impl Outlet {
     /// Returns true if the answer is there.
     pub(super) fn is_answered(&self) -> bool {
         self.lock().answer.is_some()
+    }
+
+    /// Returns true if nothing more can come in.
+    #[cfg(feature = "redis")]
+    pub(super) fn is_over(&self) -> bool {
+        let state = self.lock();
+        state.answer.is_some() || state.end.is_some()
+    }
+
+    /// Returns true if the rest goes out elsewhere.
+    #[cfg(feature = "redis")]
+    pub(super) fn has_moved(&self) -> bool {
+        self.lock().end == Some(End::Moved)
     }
 
     /// Returns true if this message waits for the reader already.

@@ -30,6 +30,9 @@ pub(super) struct Session {
     /// Facts of it that all processes know, if there are several.
     #[cfg(feature = "redis")]
     pub(super) shared: std::sync::OnceLock<super::shared::Sharing>,
+    /// Streams of its answers that go out at another process than the one that answers.
+    #[cfg(feature = "redis")]
+    pub(super) feeds: super::feeds::Feeds,
 }
 
 impl Session {
@@ -51,6 +54,8 @@ impl Session {
             used: AtomicU64::new(0),
             #[cfg(feature = "redis")]
             shared: std::sync::OnceLock::new(),
+            #[cfg(feature = "redis")]
+            feeds: super::feeds::Feeds::default(),
         }
     }
 
@@ -78,7 +83,26 @@ impl Session {
     /// Returns true if somebody waits for something of it. A call whose client has hung up goes on, because a broken
     /// connection is no cancellation, but it does not keep the session.
     fn is_busy(&self) -> bool {
+        #[cfg(feature = "redis")]
+        if self.feeds.is_open() {
+            return true;
+        }
         self.lanes.is_open()
+    }
+
+    /// Returns the number of requests that run, or whose answers are on their way to another process.
+    fn in_flight(&self) -> usize {
+        #[cfg(feature = "redis")]
+        return self.peer.in_flight() + self.feeds.delivering();
+        #[cfg(not(feature = "redis"))]
+        self.peer.in_flight()
+    }
+
+    /// Ends the streams that do not answer what runs here.
+    fn end_streams(&self, end: End) {
+        self.lanes.end_streams(end);
+        #[cfg(feature = "redis")]
+        self.feeds.end(end);
     }
 
     /// Returns true if there is nothing that its client could come back for: a task can be asked for until it expires.
@@ -102,6 +126,8 @@ impl Session {
     /// Ends it: its streams end, its running calls are cancelled.
     pub(super) fn end(&self, end: End, reason: &str) {
         self.lanes.end(end);
+        #[cfg(feature = "redis")]
+        self.feeds.end(end);
         self.peer.close(reason);
     }
 }
@@ -223,7 +249,7 @@ impl Sessions {
     /// The requests that run in all sessions.
     pub(super) fn in_flight(&self) -> usize {
         let all: Vec<_> = self.lock().by_id.values().cloned().collect();
-        all.iter().map(|s| s.peer.in_flight()).sum()
+        all.iter().map(|s| s.in_flight()).sum()
     }
 
     /// Returns the longest time that sessions may be idle.
@@ -356,18 +382,18 @@ impl Sessions {
     /// Ends the streams that answer nothing.
     pub(super) fn end_streams(&self, end: End) {
         let all: Vec<_> = self.lock().by_id.values().cloned().collect();
-        all.iter().for_each(|session| session.lanes.end_streams(end));
+        all.iter().for_each(|session| session.end_streams(end));
     }
 
     /// Ends the streams that answer nothing, and the sessions in which nothing is being answered.
     pub(super) fn end_waiting(&self, end: End, reason: &str) {
         let all: Vec<_> = self.lock().by_id.values().cloned().collect();
         for session in all {
-            if session.peer.in_flight() == 0 {
+            if session.in_flight() == 0 {
                 self.remove(&session.id);
                 session.end(end, reason);
             } else {
-                session.lanes.end_streams(end);
+                session.end_streams(end);
             }
         }
     }

@@ -62,7 +62,7 @@ impl Sharing {
     }
 }
 
-fn away() -> Refusal {
+pub(super) fn away() -> Refusal {
     let message = "the store that this server's processes share does not answer: try again later";
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code(code::UNAVAILABLE)
 }
@@ -409,6 +409,9 @@ impl Inner {
     pub(super) async fn catch_up(self: &Arc<Self>, id: &str, headers: &HeaderMap) {
         let Some(session) = self.sessions.peek(id) else { return };
         let Some(node) = self.node().filter(|_| session.shared.get().is_some()) else { return };
+        if takes_up_an_answer(&session, headers) {
+            return;
+        }
         // One that was here has what followed: only what happened since its end is missing.
         hold(&node, &session, Some(last_place(&session, headers)).filter(|place| *place > 0)).await;
     }
@@ -600,9 +603,21 @@ impl Sharing {
 }
 
 /// The number of the process that made an event.
-fn number_of(id: EventId) -> u32 {
+pub(super) fn number_of(id: EventId) -> u32 {
     let (Stream::Request(stream) | Stream::Standalone(stream)) = id.stream;
     u32::try_from(stream >> EVENT_BITS).unwrap_or(0)
+}
+
+/// Returns true if a GET takes up the stream of an answer, and no standalone one.
+pub(super) fn takes_up_an_answer(session: &Session, headers: &HeaderMap) -> bool {
+    let last = Single::of(headers, &LAST_EVENT_ID).text().and_then(EventId::parse);
+    session.lanes().is_resumable() && last.is_some_and(|last| matches!(last.stream, Stream::Request(_)))
+}
+
+/// Returns true for an event of an answer that another process had, or this one in an earlier copy of the session.
+pub(super) fn is_answered_elsewhere(session: &Session, id: EventId) -> bool {
+    let is_named = number_of(id) > 0 && matches!(id.stream, Stream::Request(_));
+    is_named && session.shared.get().is_some() && !session.lanes().knows(id)
 }
 
 /// Returns true for an event of a standalone stream that another process made, or this one in an earlier copy of the session.
@@ -731,5 +746,9 @@ impl Mailbox for Inner {
         if let Some(copy) = self.sessions.of_key(session) {
             copy.lanes().pass(text);
         }
+    }
+
+    fn noted(&self, session: &str, text: &Bytes, is_last: bool) -> bool {
+        super::feeds::noted(self, session, text, is_last)
     }
 }

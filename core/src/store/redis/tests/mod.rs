@@ -363,6 +363,17 @@ async fn a_process_has_its_number_alone_and_reads_its_inbox_once() {
     // Those that were read before may still be there.
     assert!((12..=16).contains(&sent), "long ones are fewer: {sent}");
     assert_eq!(b.post(number, "s", &"short".into()).await.unwrap(), Posted::Sent, "and leave room for others");
+    let mut notes = 0;
+    while b.note(number, "s", &"note".into()).await.unwrap() == Posted::Sent {
+        notes += 1;
+    }
+    assert!((480..=512).contains(&notes), "half of the inbox is for others: {notes}");
+    assert_eq!(b.post(number, "s", &"short".into()).await.unwrap(), Posted::Sent);
+    let mut heard = Vec::new();
+    while heard.len() < notes {
+        let is_note = |(_, news): &(u64, Heard)| *news == Heard::Note { session: "s".into(), text: "note".into() };
+        heard.extend(follower.next().await.unwrap().into_iter().filter(is_note));
+    }
     a.leave_number("a", &of_a).await;
     assert_eq!((b.post(number, "s", &"four".into()).await.unwrap(), of_a.get()), (Posted::Nobody, 0));
 }
