@@ -210,6 +210,16 @@ async def test_the_process_that_reads_ends_and_the_stream_goes_on_elsewhere(seve
     assert text((await rest(client.stream(0, last=last)))[-1]) == "slept 3000 ms"
 
 
+async def test_a_process_that_drains_answers_on_streams_of_others(several: World) -> None:
+    world = several
+    client = await Client(world).start(at=0)
+    last = await broken(client.calling("slow", {"ms": 2000}, at=0, token="t"))
+    stream = await client.stream(1, last=last).open()
+    world.processes[0].terminate()
+    assert text((await rest(stream))[-1]) == "slept 2000 ms"
+    assert await world.processes[0].ended() in (0, 143, -15)
+
+
 async def test_the_process_that_reads_is_killed_and_the_stream_goes_on_elsewhere(start: Starts) -> None:
     world = await start(count=4)
     client = await Client(world).start(at=0)
