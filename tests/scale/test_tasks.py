@@ -213,6 +213,16 @@ async def test_a_task_is_gone_everywhere_when_its_time_is_over(stored: World) ->
     assert not [key for key in await world.store.keys() if ":task:" in key]
 
 
+async def test_a_session_lives_as_long_as_its_tasks(start: Starts) -> None:
+    world = await start(TASKS="3600", SESSION_IDLE_TIMEOUT="2")
+    client, other = await Tasking(world).start(at=0), await Tasking(world).start(at=0)
+    task = await client.task("slow_compute", {"seconds": 5, "label": "long"}, at=0)
+    _ = await other.ids(1)
+    await asyncio.sleep(5.5)
+    assert (await other.request("tasks/list", at=1)).status == 404, "idle, and without tasks"
+    assert (await client.result(task, 1)).tool == "computed long in 5 s"
+
+
 # -- of the extension
 
 

@@ -75,19 +75,19 @@ else
   if ARGV[14] ~= '1' then return {3, ''} end
   if KEYS[2] ~= KEYS[1] and redis.call('HGET', KEYS[3], 'v') == '0' then return {3, ''} end
 end
-redis.call('HSET', KEYS[1], 'p', process, 'n', number, 'v', version)
-local i = 18
-while ARGV[i] do
-  if ARGV[i + 1] ~= '' then
-    redis.call('HSET', KEYS[1], ARGV[i], ARGV[i + 1])
-  elseif was[1] then
-    redis.call('HDEL', KEYS[1], ARGV[i])
+local set, gone = {'p', process, 'n', number, 'v', version}, {'f'}
+for i = 18, #ARGV, 2 do
+  if ARGV[i + 1] == '' then
+    gone[#gone + 1] = ARGV[i]
+  else
+    set[#set + 1] = ARGV[i]
+    set[#set + 1] = ARGV[i + 1]
   end
-  i = i + 2
 end
+redis.call('HSET', KEYS[1], unpack(set))
 redis.call('PEXPIRE', KEYS[1], ttl)
 if was[1] then
-  redis.call('HDEL', KEYS[1], 'f')
+  redis.call('HDEL', KEYS[1], unpack(gone))
   tell(KEYS[1], name)
 elseif KEYS[2] ~= KEYS[1] then
   local time = redis.call('TIME')
