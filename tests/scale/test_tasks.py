@@ -416,7 +416,7 @@ async def test_a_process_that_is_asked_to_end_says_so_of_its_tasks(stored: World
     await world.processes[0].ended()
     reply = await waiting.answer(GRACE)
     assert code(reply) == -32603, str(reply)
-    for found in (await session.becomes(task, "failed", 1), await client.becomes(other, "failed", 1)):
+    for found in (await session.becomes(task, "failed", 1, GRACE), await client.becomes(other, "failed", 1, GRACE)):
         assert "process" in found["statusMessage"], found
 
 
