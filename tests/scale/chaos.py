@@ -6,7 +6,9 @@
 import argparse
 import asyncio
 import contextlib
+import functools
 import itertools
+import json
 import os
 import random
 import signal
@@ -16,14 +18,26 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from wire import Client, Events, Lost, Modern, Reply, accepted, told
-from world import ALONE, FRONT, LANGS, NOTHING, SHARED, TREE, Process, World
+from wire import Client, Events, Lost, Modern, ModernTasking, Reply, Tasking, accepted, told
+from world import ALONE, FRONT, LANGS, NOTHING, SHARED, TREE, Json, Process, World
 
 LIMIT = 45.0
 """Seconds after which a request hangs."""
 SETTLES = 30.0
 """Seconds for what is still to arrive when all is well again."""
-KINDS = ("initialize", "call", "question", "change", "modern call", "modern question", "modern change")
+KINDS = (
+    "initialize",
+    "call",
+    "question",
+    "change",
+    "task",
+    "modern call",
+    "modern question",
+    "modern change",
+    "modern task",
+)
+ENDS = 60.0
+"""Seconds in which a task is over, also if its process was killed."""
 UNSURE = 1.0
 """Seconds before a kill in which an answer does not show that its change was told to the store."""
 
@@ -56,6 +70,8 @@ class Chaos:
         self.kills: list[tuple[str, float]] = []
         self.done: Counter[str] = Counter()
         self.flushed = False
+        self.is_away = False
+        """The store stands still, or did a moment ago."""
         self.gone = 0
         """Sessions that were answered with 404."""
         self.random = random.Random(given.seed)
@@ -235,6 +251,79 @@ class Chaos:
                 if stream:
                     await stream.close()
 
+    # -- tasks
+
+    async def tasks(self, number: int) -> None:
+        """A client that makes tasks of both kinds, and asks any process for them until they are over."""
+        client, modern = Tasking(self.world, by=FRONT, name=f"tasks-{number}"), ModernTasking(self.world)
+        for turn in itertools.count():
+            if self.over.is_set():
+                return
+            arguments = {"seconds": self.random.random(), "label": f"t{number}.{turn}"}
+            params: Json = {"name": "slow_compute", "arguments": arguments}
+            try:
+                if turn % 2:
+                    make = functools.partial(modern.request, "tools/call", params, FRONT, LIMIT)
+                    await self.follow("modern task", make, modern.request, arguments["label"])
+                    continue
+                if not client.session:
+                    await self.act("initialize", lambda: client.initialize(limit=LIMIT))
+                    with contextlib.suppress(Lost, AssertionError):
+                        await client.notify("notifications/initialized")
+                params["task"] = {"ttl": 600_000}
+                make = functools.partial(client.request, "tools/call", params, FRONT, LIMIT)
+                await self.follow("task", make, client.request, arguments["label"])
+            except SessionLost:
+                self.gone += 1
+                client.session = None
+            except Refused:
+                await self.pause()
+            await asyncio.sleep(self.given.pause)
+
+    async def follow(
+        self,
+        kind: str,
+        make: Callable[[], Awaitable[Reply]],
+        request: Callable[..., Awaitable[Reply]],
+        label: str,
+    ) -> None:
+        count, away = self.counts[kind], self.is_away
+        made = (await self.act(kind, make)).result
+        task = made.get("task", made)["taskId"]
+        begun = self.now()
+        unsure = away or self.is_away
+        while self.now() - begun < ENDS:
+            await asyncio.sleep(0.2)
+            try:
+                reply = await self.act(kind, lambda: request("tasks/get", {"taskId": task}, FRONT, LIMIT))
+            except SessionLost:
+                raise
+            except Refused as refused:
+                unsure |= self.is_away
+                if "-32602" in str(refused):
+                    # One that was made while the store was away went with its process.
+                    count.lost += not self.flushed and not unsure
+                    return
+                continue
+            found = reply.result
+            match found["status"]:
+                case "completed":
+                    if "result" in found:
+                        self.right(kind, label in json.dumps(found["result"]))
+                    elif not self.over.is_set():
+                        ask = functools.partial(request, "tasks/result", {"taskId": task}, FRONT, LIMIT)
+                        result = await self.act(kind, ask)
+                        self.right(kind, label in result.text)
+                    return
+                case "failed":
+                    count.errors["failed with its process"] += 1
+                    self.right(kind, "process" in found.get("statusMessage", "") and bool(self.kills))
+                    return
+                case "cancelled":
+                    self.right(kind, is_right=False)
+                    return
+        count.errors["hangs"] += 1
+
     # -- disturbances
 
     async def disturb(self) -> None:
@@ -245,9 +334,13 @@ class Chaos:
             if given.pause_store and not paused and passed > given.seconds / 3:
                 paused = True
                 self.done["store stopped"] += 1
+                self.is_away = True
                 self.world.store.signal(signal.SIGSTOP)
                 await asyncio.sleep(given.pause_store)
                 self.world.store.signal(signal.SIGCONT)
+                # What was made meanwhile is written when the store is asked again.
+                await asyncio.sleep(4)
+                self.is_away = False
             elif given.flush and not flushed and passed > given.seconds * 2 / 3:
                 flushed = self.flushed = True
                 self.done["store flushed"] += 1
@@ -276,6 +369,7 @@ class Chaos:
         clients = [asyncio.create_task(self.session(n)) for n in range(self.given.sessions)]
         clients += [asyncio.create_task(self.modern(n)) for n in range(self.given.modern)]
         clients += [asyncio.create_task(self.listener(n)) for n in range(self.given.modern)]
+        clients += [asyncio.create_task(self.tasks(n)) for n in range(self.given.tasks)]
         disturbing = asyncio.create_task(self.disturb())
         await disturbing
         await asyncio.gather(*clients)
@@ -402,6 +496,7 @@ async def main() -> int:
     parser.add_argument("--seconds", default=60.0, type=float)
     parser.add_argument("--sessions", default=50, type=int)
     parser.add_argument("--modern", default=20, type=int, help="clients of 2026-07-28, and listeners")
+    parser.add_argument("--tasks", default=20, type=int, help="clients with tasks of both kinds")
     parser.add_argument("--processes", default=2, type=int)
     parser.add_argument("--every", default=1.0, type=float, help="seconds between two disturbances")
     parser.add_argument("--how", default="both", choices=["kill", "term", "both", "nothing"])
@@ -417,7 +512,8 @@ async def main() -> int:
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     world = World(given.lang, given.built, given.sharing)
     try:
-        await world.start(given.processes, MAX_CONNECTIONS=str(4 * given.sessions + 1000))
+        settings = {"TASKS": "3600"} if given.tasks else {}
+        await world.start(given.processes, MAX_CONNECTIONS=str(4 * given.sessions + 1000), **settings)
         before = await figures(world)
         chaos = Chaos(world, given)
         await chaos.run()

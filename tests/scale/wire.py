@@ -5,15 +5,16 @@ import contextlib
 import itertools
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Self
 
 import httpx
-from world import FRONT, LIMIT, NOTHING, Json, Place, World
+from world import FRONT, LIMIT, NOTHING, PROMPT, Json, Place, World, until
 
 LEGACY = "2025-11-25"
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 META = "io.modelcontextprotocol/"
+TASKS = "io.modelcontextprotocol/tasks"
 BOTH = "application/json, text/event-stream"
 ALL: Json = {"sampling": {}, "elicitation": {}, "roots": {"listChanged": True}}
 WATCHED = "test://watched-resource"
@@ -317,7 +318,7 @@ class Client:
         self.session = reply.headers.get("mcp-session-id")
         return reply
 
-    async def start(self, at: Place | None = 0) -> "Client":
+    async def start(self, at: Place | None = 0) -> Self:
         """Opens a session at a process and says at the next one that it is there."""
         reply = await self.initialize(self.by if self.by is not None else at)
         assert reply.result["protocolVersion"] == self.revision
@@ -404,6 +405,8 @@ def accepted(**content: Any) -> Json:
 class Modern:
     """A client of 2026-07-28, which has no session."""
 
+    token: str | None = None
+
     def __init__(self, world: World, **capabilities: Any) -> None:
         self.world, self.capabilities = world, capabilities
 
@@ -420,8 +423,10 @@ class Modern:
             "mcp-method": method,
         }
         params = params or {}
-        if name := params.get("name", params.get("uri")):
+        if name := params.get("name", params.get("uri", params.get("taskId"))):
             headers["mcp-name"] = name
+        if self.token:
+            headers["authorization"] = f"Bearer {self.token}"
         body = {"jsonrpc": "2.0", "id": next(Client.numbers), "method": method, "params": {"_meta": meta, **params}}
         return Events(self.world, at, "POST", headers, body)
 
@@ -441,4 +446,75 @@ class Modern:
         events = await self.begin("subscriptions/listen", {"notifications": wanted}, at).open()
         message = await events.message()
         assert message["method"] == "notifications/subscriptions/acknowledged", f"{events.who}: {message}"
+        return events
+
+
+class Tasking(Client):
+    """A client of 2025-11-25 with tasks."""
+
+    async def task(self, name: str, arguments: Json | None = None, at: Place = 0, ttl: int = 600_000) -> str:
+        """A call as a task. Returns its id."""
+        params = {"name": name, "arguments": arguments or {}, "task": {"ttl": ttl}}
+        task = (await self.request("tools/call", params, at)).result["task"]
+        assert task["status"] == "working", task
+        return task["taskId"]
+
+    async def get(self, task: str, at: Place) -> Json:
+        return (await self.request("tasks/get", {"taskId": task}, at)).result
+
+    async def result(self, task: str, at: Place, limit: float = LIMIT) -> Reply:
+        return await self.request("tasks/result", {"taskId": task}, at, limit)
+
+    async def cancel(self, task: str, at: Place) -> Reply:
+        return await self.request("tasks/cancel", {"taskId": task}, at)
+
+    async def ids(self, at: Place) -> list[str]:
+        return [task["taskId"] for task in (await self.request("tasks/list", {}, at)).result["tasks"]]
+
+    async def becomes(self, task: str, status: str, at: Place, limit: float = PROMPT) -> Json:
+        async def is_so() -> bool:
+            return (await self.get(task, at))["status"] == status
+
+        await until(f"a task is {status} at process {at}", is_so, limit)
+        return await self.get(task, at)
+
+
+class ModernTasking(Modern):
+    """A client of 2026-07-28 that declares tasks."""
+
+    def __init__(self, world: World, token: str | None = None, **capabilities: Any) -> None:
+        super().__init__(world, extensions={TASKS: {}}, elicitation={}, **capabilities)
+        self.token = token
+
+    async def task(self, name: str, arguments: Json | None = None, at: Place = 0) -> str:
+        result = (await self.request("tools/call", {"name": name, "arguments": arguments or {}}, at)).result
+        assert result["resultType"] == "task", result
+        return result["taskId"]
+
+    async def get(self, task: str, at: Place) -> Json:
+        return (await self.request("tasks/get", {"taskId": task}, at)).result
+
+    async def cancel(self, task: str, at: Place) -> Json:
+        return (await self.request("tasks/cancel", {"taskId": task}, at)).result
+
+    async def answer(self, task: str, responses: Json, at: Place) -> Reply:
+        return await self.request("tasks/update", {"taskId": task, "inputResponses": responses}, at)
+
+    async def becomes(self, task: str, status: str, at: Place, limit: float = PROMPT) -> Json:
+        found: Json = {}
+
+        async def is_so() -> bool:
+            nonlocal found
+            found = await self.get(task, at)
+            return found["status"] == status
+
+        await until(f"a task is {status} at process {at}", is_so, limit)
+        return found
+
+    async def following(self, task: str, at: Place) -> Events:
+        """A stream of the states of a task, which the server has acknowledged."""
+        events = await self.begin("subscriptions/listen", {"notifications": {"taskIds": [task]}}, at).open()
+        message = await events.message()
+        assert message["method"] == "notifications/subscriptions/acknowledged", f"{events.who}: {message}"
+        assert message["params"]["notifications"]["taskIds"] == [task], f"{events.who}: {message}"
         return events

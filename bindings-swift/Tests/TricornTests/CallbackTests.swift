@@ -188,7 +188,7 @@ import Testing
 
     @Test func aSignalIsTakenOnce() async throws {
         let stopped = Event()
-        let signals = Signals { Task { await stopped.set() } }
+        let signals = Signals { _ in Task { await stopped.set() } }
         kill(getpid(), SIGTERM)
         #expect(await stopped.value() != nil)
         var waiting = pollfd(fd: signals.descriptor, events: Int16(POLLIN), revents: 0)
@@ -198,8 +198,8 @@ import Testing
 
         // Several at once share it. Here, and not beside this test: a signal that nobody catches ends the process.
         let (first, second) = (Event(), Event())
-        let one = Signals { Task { await first.set() } }
-        let two = Signals { Task { await second.set() } }
+        let one = Signals { _ in Task { await first.set() } }
+        let two = Signals { _ in Task { await second.set() } }
         kill(getpid(), SIGTERM)
         #expect(await first.value() != nil)
         #expect(await second.value() != nil)

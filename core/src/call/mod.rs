@@ -36,6 +36,8 @@ pub(crate) use scope::Scope;
 pub(crate) use scope::current;
 #[cfg(feature = "runtime")]
 pub(crate) use scope::in_scope;
+#[cfg(feature = "redis")]
+pub(crate) use tasks::Commons;
 pub use tasks::TaskOptions;
 pub(crate) use tasks::{Detachable, Listened, Tasks, may_be_task};
 pub(crate) use trace::{TraceSource, trace_of, traced};

@@ -150,7 +150,7 @@ impl Link for Peer {
     }
 
     fn is_heard(&self) -> bool {
-        self.sink.is_reachable()
+        self.sink.is_reachable() || self.sink.passes_on()
     }
 
     fn is_read(&self, call: CallId) -> bool {

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 
 use super::runtime;
 use crate::call::rounds::Sealer;
+use crate::call::{Commons, Tasks};
 use crate::error::Result;
 use crate::protocol::{Input, Kind};
 use crate::random;
@@ -24,6 +25,10 @@ use crate::store::{Change, Outbox, StoreOptions, VARIABLE};
 
 /// Time between two attempts to reach a store, at least.
 const RETRY: Duration = Duration::from_millis(100);
+/// The longest time between two attempts to write what it does not take.
+const LONGEST: Duration = Duration::from_secs(3);
+/// Time between two looks at tasks of other processes that somebody waits for.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Sessions of this process, for what other processes say of them.
 pub(crate) trait Mailbox: Send + Sync {
@@ -52,7 +57,11 @@ pub(crate) struct Node {
     pub(crate) place: Arc<AtomicU64>,
     /// Place of the change that its clients are being told of from the log. 0: none.
     pub(crate) hearing: Arc<AtomicU64>,
-    tasks: [JoinHandle<()>; 3],
+    tasks: Vec<JoinHandle<()>>,
+    /// What the server's tasks know of other processes, for as long as this is one of them.
+    _commons: Arc<Commons>,
+    /// Tells them of those.
+    shared: Weak<ServerShared>,
     publishes: Mutex<Option<JoinHandle<()>>>,
     over: Arc<Signal>,
     outbox: Arc<Outbox>,
@@ -148,12 +157,36 @@ impl Node {
             (Arc::clone(&place), Arc::clone(&hearing), Arc::clone(&telling)),
             outbox.clone(),
         ));
-        let beats = runtime.spawn(keep_number(store.clone(), id.clone(), number.clone(), Arc::clone(&ready)));
+        let beats =
+            runtime.spawn(keep_number(store.clone(), id.clone(), number.clone(), Arc::clone(&ready), shared.clone()));
+        let commons = Arc::new(Commons { store: store.clone(), node: id.clone(), number: number.clone() });
+        let mut tasks = vec![keys, hears, beats];
+        if let Some(all) = server.shared.router.tasks() {
+            all.join(&commons);
+            tasks.push(runtime.spawn(write_tasks(store.clone(), Arc::downgrade(&all))));
+            tasks.push(runtime.spawn(look_at_tasks(Arc::downgrade(&all))));
+        }
+        let own = shared.clone();
         let publishes =
-            runtime.spawn(publish(store.clone(), id.clone(), outbox.clone(), over.clone(), shared, Arc::clone(&ready)));
-        let publishes = Mutex::new(Some(publishes));
-        let (tasks, store) = ([keys, hears, beats], store.clone());
-        Ok(Self { store, id, number, place, hearing, tasks, publishes, over, outbox, ready, mailboxes, telling })
+            runtime.spawn(publish(store.clone(), id.clone(), outbox.clone(), over.clone(), own, Arc::clone(&ready)));
+        let (publishes, store) = (Mutex::new(Some(publishes)), store.clone());
+        let _commons = commons;
+        Ok(Self {
+            store,
+            id,
+            number,
+            place,
+            hearing,
+            tasks,
+            _commons,
+            shared,
+            publishes,
+            over,
+            outbox,
+            ready,
+            mailboxes,
+            telling,
+        })
     }
 
     /// One use of the server ends. With the last one the changes that wait are told, if the store takes them now.
@@ -163,6 +196,9 @@ impl Node {
         let publishes = node.publishes.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(publishes) = publishes {
             let _ = tokio::time::timeout(DEADLINE * 2, publishes).await;
+        }
+        if let Some(tasks) = node.shared.upgrade().and_then(|shared| shared.router.tasks()) {
+            let _ = tokio::time::timeout(DEADLINE * 2, tasks.write_changed()).await;
         }
         node.store.leave_number(&node.id, &node.number).await;
     }
@@ -211,11 +247,21 @@ async fn keep_keys(store: Arc<Redis>, shared: Weak<ServerShared>, ready: Arc<[Si
 }
 
 /// Has a number for this process, by which others reach it.
-async fn keep_number(store: Arc<Redis>, id: Arc<str>, number: Arc<Number>, ready: Arc<[Signal; 3]>) {
+async fn keep_number(
+    store: Arc<Redis>,
+    id: Arc<str>,
+    number: Arc<Number>,
+    ready: Arc<[Signal; 3]>,
+    shared: Weak<ServerShared>,
+) {
     loop {
         let pause = match store.keep_number(&id, &number).await {
-            Ok(()) => {
+            Ok(is_new) => {
                 ready[2].set();
+                // The store may have lost all, or this process stood still for long.
+                if is_new && let Some(tasks) = shared.upgrade().and_then(|shared| shared.router.tasks()) {
+                    tasks.tell_again();
+                }
                 Duration::from_millis(BEAT)
             }
             Err(_) => store.pause().unwrap_or_default().max(RETRY),
@@ -273,6 +319,12 @@ async fn hear(
                     drop(turn);
                     match news {
                         Heard::Nothing | Heard::Change(_) => {}
+                        Heard::Task { name, answers } => {
+                            let tasks = shared.router.tasks();
+                            if let Some(work) = tasks.and_then(|tasks| tasks.heard_of(&name, answers.as_ref())) {
+                                runtime::own().spawn(work);
+                            }
+                        }
                         Heard::Missed => {
                             for mailbox in &all {
                                 mailbox.missed().await;
@@ -305,6 +357,36 @@ async fn hear(
                 tokio::time::sleep(follower.pause().max(RETRY)).await;
             }
         }
+    }
+}
+
+/// Writes the tasks of this process for others, as they change.
+async fn write_tasks(store: Arc<Redis>, tasks: Weak<Tasks>) {
+    let mut failures = 0;
+    while let Some(all) = tasks.upgrade() {
+        let changes = all.changes();
+        let written = all.write_changed().await;
+        drop(all);
+        match written {
+            Ok(None) => changes.notified().await,
+            Ok(Some(left)) => drop(tokio::time::timeout(left, changes.notified()).await),
+            Err(_) => {
+                let pause = RETRY.saturating_mul(1 << failures).min(LONGEST);
+                tokio::time::sleep(store.pause().unwrap_or_default().max(pause)).await;
+                failures = (failures + 1).min(5);
+                continue;
+            }
+        }
+        failures = 0;
+    }
+}
+
+/// Looks at tasks of other processes that somebody waits for, in case that one has ended without a word.
+async fn look_at_tasks(tasks: Weak<Tasks>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        let Some(all) = tasks.upgrade() else { return };
+        all.look_again().await;
     }
 }
 

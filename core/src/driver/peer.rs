@@ -41,6 +41,11 @@ pub(crate) trait Sink: Send + Sync {
     fn is_reachable(&self) -> bool {
         true
     }
+    /// Returns true if another process may have the stream of what belongs to no request: it is told to its peer, if that is
+    /// so.
+    fn passes_on(&self) -> bool {
+        false
+    }
     /// Returns true if somebody reads what goes out before the answer to the request that came this way.
     fn is_read(&self, _route: Route) -> bool {
         true

@@ -95,6 +95,9 @@ pub struct Transport {
     pub(crate) origin: Option<Origin>,
     /// The number by which requests count together, where somebody could have many connections: a principal, or an address.
     pub(crate) share: Option<u64>,
+    /// The session, by the name that all processes that serve it know.
+    #[cfg(feature = "redis")]
+    pub(crate) shared_session: Option<Arc<str>>,
     /// Cancelling means closing the response stream and not a notification (modern HTTP).
     pub(crate) cancel_by_closing: bool,
 }

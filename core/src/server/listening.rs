@@ -41,12 +41,42 @@ impl Router {
             if !may_be_task(&call.context) {
                 return fail(link, &call, missing_extension(TASKS_EXTENSION));
             }
+            let elsewhere;
             match tasks.listened_to(link, &call, &mut filter) {
-                Ok(all) => listened = all,
+                Ok(all) => (listened, elsewhere) = all,
                 Err(error) => return fail(link, &call, error),
             }
+            #[cfg(feature = "redis")]
+            if !elsewhere.is_empty()
+                && let Some(router) = self.this.upgrade()
+            {
+                let (tasks, to) = (tasks.clone(), link.clone());
+                return link.spawn(Box::pin(async move {
+                    match tasks.listened_to_afar(&to, &call, elsewhere).await {
+                        Ok(found) => {
+                            listened.extend(found);
+                            router.listen_to(&to, call, filter, Some((tasks, listened)));
+                        }
+                        Err(error) => fail(&to, &call, error),
+                    }
+                }));
+            }
+            drop(elsewhere);
         }
-        let tasks = tasks.map(|tasks| (tasks, listened));
+        self.listen_to(link, call, filter, tasks.map(|tasks| (tasks, listened)));
+    }
+
+    /// Lets a client listen to this, and to these tasks.
+    fn listen_to(
+        &self,
+        link: &Arc<dyn Link>,
+        call: Call,
+        mut filter: SubscriptionFilter,
+        tasks: Option<(Arc<Tasks>, Listened)>,
+    ) {
+        if let Some((_, listened)) = &tasks {
+            filter.task_ids = listened.iter().map(|(_, id, _)| id.clone()).collect();
+        }
         for capability in SubscriptionFilter::capabilities().filter(|capability| !link.declares(capability)) {
             filter.without(capability);
         }
@@ -151,9 +181,9 @@ impl Drop for Gathers {
         self.link.clone().input(Input::Listen(Box::new(listen)));
         // Changes of them since they were asked about are not lost.
         if let Some((tasks, listened)) = &self.tasks {
-            for (owner, id) in listened {
-                if let Some((version, params)) = tasks.tell_now(owner, id) {
-                    self.link.clone().input(Input::Task { id: id.as_str().into(), version, params });
+            for one in listened {
+                if let Some((version, params)) = tasks.tell_now(one) {
+                    self.link.clone().input(Input::Task { id: one.1.as_str().into(), version, params });
                 }
             }
         }

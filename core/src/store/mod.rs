@@ -11,6 +11,8 @@ mod options;
 pub(crate) mod redis;
 #[cfg(feature = "redis")]
 pub(crate) mod ring;
+#[cfg(feature = "redis")]
+mod shared;
 mod tasks;
 
 use std::fmt;
@@ -25,6 +27,8 @@ pub(crate) use memory::MemoryEvents;
 pub use options::StoreOptions;
 #[cfg(feature = "runtime")]
 pub(crate) use options::VARIABLE;
+#[cfg(feature = "redis")]
+pub(crate) use shared::{MAX_OUTCOME, SharedTask, outcome_text};
 pub(crate) use tasks::{Full, Kept, MemoryTasks, Outcome, Owner, Room as TaskRoom, TaskStore};
 
 /// One stream of a session.

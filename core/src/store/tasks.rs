@@ -90,6 +90,8 @@ pub(crate) trait TaskStore: Send {
     fn expire(&mut self, now: Duration) -> Vec<(Owner, String)>;
     /// Time of the next expiry.
     fn next_expiry(&self) -> Option<Duration>;
+    /// Returns the ids of tasks that have made room for others since this was last asked.
+    fn dropped(&mut self) -> Vec<String>;
     /// Number of tasks.
     fn len(&self) -> usize;
 }
@@ -121,6 +123,8 @@ pub(crate) struct MemoryTasks {
     bytes: usize,
     last: u64,
     last_finished: u64,
+    /// Those that have made room for others.
+    dropped: Vec<String>,
 }
 
 impl MemoryTasks {
@@ -134,6 +138,7 @@ impl MemoryTasks {
             bytes: 0,
             last: 0,
             last_finished: 0,
+            dropped: Vec::new(),
         }
     }
 
@@ -164,7 +169,9 @@ impl MemoryTasks {
     /// Takes the longest finished one out that fits. `false`: there is none.
     fn drop_oldest(&mut self, fits: impl Fn(&Record) -> bool) -> bool {
         let oldest = self.finished.values().find(|place| self.records.get(place).is_some_and(&fits)).copied();
-        oldest.is_some_and(|place| self.take(place).is_some())
+        let Some(record) = oldest.and_then(|place| self.take(place)) else { return false };
+        self.dropped.push(record.kept.task.task_id);
+        true
     }
 }
 
@@ -254,6 +261,10 @@ impl TaskStore for MemoryTasks {
 
     fn next_expiry(&self) -> Option<Duration> {
         self.by_expiry.first().map(|(expires, _)| *expires)
+    }
+
+    fn dropped(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.dropped)
     }
 
     fn len(&self) -> usize {

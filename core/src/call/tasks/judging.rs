@@ -29,10 +29,8 @@ impl Tasks {
         let mut text = String::with_capacity(shape::size_hint(&payload));
         shape::write_result(&mut text, revision.rules(), "{}", method, payload);
         let outcome = Outcome::Result(RawJson::written(text));
-        if outcome.len() > self.options.max_task_bytes {
-            let (size, most) = (outcome.len(), self.options.max_task_bytes);
-            let message = format!("the result has {size} bytes, and no more than {most} are kept (max_task_bytes)");
-            return failed(Error::rpc(code::INTERNAL_ERROR, message));
+        if let Err(error) = self.fits(outcome.len()) {
+            return failed(error);
         }
         match &outcome {
             Outcome::Result(result) if method.name == "tools/call" => match failure(result) {
@@ -41,6 +39,21 @@ impl Tasks {
             },
             _ => (TaskStatus::Completed, None, outcome),
         }
+    }
+
+    /// # Errors
+    /// The end of a task whose result is longer than what is kept.
+    pub(super) fn fits(&self, size: usize) -> Result<()> {
+        let most = self.options.max_task_bytes;
+        let (most, why) = match Self::SHARED_BYTES {
+            Some(shared) if self.is_shared() && shared < most => (shared, "for all processes"),
+            _ => (most, "(max_task_bytes)"),
+        };
+        if size <= most {
+            return Ok(());
+        }
+        let message = format!("the result has {size} bytes, and no more than {most} are kept {why}");
+        Err(Error::rpc(code::INTERNAL_ERROR, message))
     }
 }
 

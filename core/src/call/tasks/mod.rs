@@ -5,6 +5,11 @@
 //! **Invariant**: a task is in the store as long as it can be asked for, and in `running` as long as its handler's
 //! answer counts. Handlers, answers and notifications come after the lock.
 
+#[cfg(feature = "redis")]
+mod afar;
+#[cfg(not(feature = "redis"))]
+#[path = "alone.rs"]
+mod afar;
 mod extension;
 mod judging;
 mod link;
@@ -22,6 +27,8 @@ use std::time::{Duration, SystemTime};
 use serde::Deserialize;
 use serde_json::{Map, json};
 
+#[cfg(feature = "redis")]
+pub(crate) use self::afar::Commons;
 pub(crate) use self::extension::{Detachable, Listened, may_be_task};
 use self::extension::{Heard, Questions};
 use self::link::TaskLink;
@@ -52,6 +59,8 @@ pub(crate) struct Tasks {
     clock: OnceLock<Arc<dyn Clock>>,
     /// Hears of those of the extension.
     heard: OnceLock<Heard>,
+    /// Those that other processes know or run.
+    afar: afar::Afar,
 }
 
 struct State {
@@ -134,7 +143,8 @@ impl Tasks {
     pub(crate) fn new(options: TaskOptions) -> Arc<Self> {
         let store = Box::new(MemoryTasks::new(options.room()));
         let state = State { store, running: HashMap::new(), links: HashSet::new(), timer: None, closed: false };
-        Arc::new(Self { options, state: Mutex::new(state), clock: OnceLock::new(), heard: OnceLock::new() })
+        let afar = afar::Afar::default();
+        Arc::new(Self { options, state: Mutex::new(state), clock: OnceLock::new(), heard: OnceLock::new(), afar })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -171,7 +181,7 @@ impl Tasks {
         if !link.started(&context) {
             return;
         }
-        let owner = owner_of(&**link);
+        let (owner, known) = (owner_of(&**link), id.clone());
         let answer = RawJson::from_value(&json!({"task": task}));
         if let Err(error) = self.admit(&owner, &id, task, &context, None) {
             return link.clone().complete(request, Err(error));
@@ -186,16 +196,32 @@ impl Tasks {
         if let Some(origin) = &context.request().origin {
             origin.outlast();
         }
-        link.clone().complete(request, Ok(Payload::Object(answer)));
-        if context.is_cancelled() {
-            // Nobody was told of it: unless it was cancelled as a task, it never was.
-            return self.forget(&owner, &id);
+        let (tasks, to) = (self.clone(), link.clone());
+        let begin = move || {
+            to.complete(request, Ok(Payload::Object(answer)));
+            if context.is_cancelled() {
+                // Nobody was told of it: unless it was cancelled as a task, it never was.
+                return tasks.forget(&owner, &id);
+            }
+            run(context, handler, shaper, params);
+        };
+        self.once_known(link, &known, begin);
+    }
+
+    /// Goes on when all processes know the task, if the store takes it: a client may ask for it anywhere at once.
+    fn once_known(self: &Arc<Self>, link: &Arc<dyn Link>, id: &Arc<str>, next: impl FnOnce() + Send + 'static) {
+        #[cfg(feature = "redis")]
+        if self.is_own(id) {
+            let (tasks, id) = (self.clone(), id.clone());
+            return link.spawn(Box::pin(async move {
+                if !tasks.write(&id).await {
+                    tasks.changed(&id, false);
+                }
+                next();
+            }));
         }
-        let reply = Reply::new(context.clone(), shaper);
-        #[cfg(feature = "runtime")]
-        let reply = reply.for_again(&context, &params);
-        // A panic that gets here has dropped the reply, which has answered.
-        let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));
+        let _ = (link, id);
+        next();
     }
 
     /// The task that a request becomes, still without its id.
@@ -248,8 +274,10 @@ impl Tasks {
             let message = format!("{most} tasks are being worked on, and none makes room ({option})");
             Err(Error::rpc(code::INTERNAL_ERROR, message))
         };
-        match state.store.add(owner, context.request().transport.share, task, expires) {
-            Ok(()) => {}
+        let added = state.store.add(owner, context.request().transport.share, task, expires);
+        self.drops(state.store.dropped().iter().map(String::as_str));
+        match added {
+            Ok(()) => self.shares(owner, id, context, expires, questions.is_some()),
             Err(Full::All) => return refused(self.options.max_tasks, "max_tasks"),
             Err(Full::Holder) => {
                 let message = "tasks of this client are being worked on, as many as are left for others (max_tasks)";
@@ -293,7 +321,7 @@ impl Tasks {
     fn tick(self: &Arc<Self>, clock: &Arc<dyn Clock>, due: Duration) {
         let mut state = self.lock();
         let spent = state.timer.take_if(|(set, _)| *set == due);
-        let gone = Self::expired(&mut state, clock.now());
+        let gone = self.expired(&mut state, clock.now());
         self.arm(&mut state, clock);
         drop(state);
         drop(spent);
@@ -303,12 +331,13 @@ impl Tasks {
     /// Forgets what has expired, timer or not.
     fn expire(&self, link: &dyn Link) {
         let now = self.clock(link).now();
-        let gone = Self::expired(&mut self.lock(), now);
+        let gone = self.expired(&mut self.lock(), now);
         Self::end(gone);
     }
 
-    fn expired(state: &mut State, now: Duration) -> Vec<(String, Running)> {
+    fn expired(&self, state: &mut State, now: Duration) -> Vec<(String, Running)> {
         let gone = state.store.expire(now);
+        self.lapsed(gone.iter().map(|(_, id)| id.as_str()));
         gone.into_iter().filter_map(|(_, id)| state.running.remove(id.as_str()).map(|running| (id, running))).collect()
     }
 
@@ -324,6 +353,7 @@ impl Tasks {
         let running = state.running.remove(id);
         if running.is_some() {
             state.store.remove(owner, id);
+            self.drops([id]);
         }
         drop(state);
         if let Some(running) = running {
@@ -345,6 +375,7 @@ impl Tasks {
             return;
         }
         let owners = [owner_of(link), extension::owner_here(link)];
+        self.leaves(&state, Some(&owners), "the process that ran the task has let go of its session");
         owners.iter().for_each(|owner| state.store.remove_all(owner));
         let gone = state.running.iter().filter(|(_, running)| owners.contains(&running.owner));
         let gone: Vec<_> = gone.map(|(id, _)| id.clone()).collect();
@@ -359,11 +390,13 @@ impl Tasks {
     pub(crate) fn end_all(&self) {
         let mut state = self.lock();
         state.closed = true;
+        self.leaves(&state, None, "the process that ran the task has ended");
         let gone: Vec<_> = std::mem::take(&mut state.running).into_iter().collect();
         for (id, running) in &gone {
             state.store.remove(&running.owner, id);
         }
         drop(state);
+        self.end_watches(&Error::closed("the server was closed"));
         for (_, running) in gone {
             running.stop("the server was closed", &Error::closed("the server was closed"));
         }
@@ -405,6 +438,7 @@ impl Tasks {
         let is_extension = running.questions.is_some();
         let changed = store.update(&running.owner, task.clone());
         drop(state);
+        self.changed(id, false);
         match told {
             Some(told) if changed => self.hear(id, version, told),
             None if changed && tells && !is_extension => self.tell(link, &task, newest_read(&**link, &waiting)),
@@ -436,7 +470,14 @@ impl Tasks {
     }
 
     /// The handler has answered.
-    fn finish(&self, link: &Arc<dyn Link>, id: &str, status: TaskStatus, message: Option<String>, outcome: Outcome) {
+    fn finish(
+        self: &Arc<Self>,
+        link: &Arc<dyn Link>,
+        id: &str,
+        status: TaskStatus,
+        message: Option<String>,
+        outcome: Outcome,
+    ) {
         let mut state = self.lock();
         let Some(running) = state.running.remove(id) else { return };
         let Some(Kept { mut task, .. }) = state.store.get(&running.owner, id) else {
@@ -447,18 +488,38 @@ impl Tasks {
         task.status_message = message.or(task.status_message);
         task.last_updated_at = stamp();
         state.store.finish(&running.owner, task.clone(), Some(outcome.clone()));
+        self.drops(state.store.dropped().iter().map(String::as_str));
         drop(state);
+        self.changed(id, true);
+        #[cfg(feature = "redis")]
+        if !self.is_sure(id) {
+            return self.over_for_all(link, id, running, (task, Some(outcome)));
+        }
+        self.over(link, id, running, &task, Some(&outcome));
+    }
+
+    /// Tells those that wait for it that a task is over.
+    fn over(&self, link: &Arc<dyn Link>, id: &str, running: Running, task: &Task, outcome: Option<&Outcome>) {
         if let Some(questions) = running.questions {
-            self.hear(id, u64::MAX, extension::told_end(&task, Some(&outcome)));
+            self.hear(id, u64::MAX, extension::told_end(task, outcome));
             questions.end(&Error::closed("the task is over"));
             return drop(running.context);
         }
-        self.tell(link, &task, newest_read(&**link, &running.waiting()));
+        self.tell(link, task, newest_read(&**link, &running.waiting()));
         for (_, reply) in running.waiters {
-            answer(reply, id, Some(&outcome));
+            answer(reply, id, outcome);
         }
         drop(running.context);
     }
+}
+
+/// Runs the handler of a task.
+fn run(context: Context, handler: Arc<dyn Handler>, shaper: Option<Arc<dyn Shaper>>, params: RawJson) {
+    let reply = Reply::new(context.clone(), shaper);
+    #[cfg(feature = "runtime")]
+    let reply = reply.for_again(&context, &params);
+    // A panic that gets here has dropped the reply, which has answered.
+    let _ = std::panic::catch_unwind(AssertUnwindSafe(|| handler.call(context, params, reply)));
 }
 
 /// Answers a request for a task's result.

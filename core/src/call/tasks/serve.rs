@@ -15,21 +15,51 @@ use crate::store::{Kept, Owner};
 
 /// The most requests for results of one session that wait although nobody reads their answers: their clients may come
 /// back for them.
-const MAX_UNREAD: usize = 16;
+pub(super) const MAX_UNREAD: usize = 16;
+
+/// The status message of a task that was cancelled.
+pub(super) const CANCELLED: &str = "cancelled by request";
 
 /// Beginning of the list's cursors.
 const CURSOR: &str = "k-";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct ListTasksResult {
-    tasks: Vec<Task>,
+pub(super) struct ListTasksResult {
+    pub(super) tasks: Vec<Task>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_cursor: Option<String>,
+    pub(super) next_cursor: Option<String>,
+}
+
+/// The cursor that goes on after this place.
+pub(super) fn cursor_of(place: u64) -> String {
+    format!("{CURSOR}{place:x}")
+}
+
+/// Reverses [`cursor_of`]; `last`: the greatest place.
+///
+/// # Errors
+/// −32602 for a cursor that is none.
+pub(super) fn place_of(cursor: Option<&str>, last: u64) -> Result<u64> {
+    let Some(cursor) = cursor.filter(|cursor| !cursor.is_empty()) else { return Ok(0) };
+    let place = cursor.strip_prefix(CURSOR).and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let place = place.filter(|place| *place > 0 && *place <= last);
+    place.ok_or_else(|| Error::invalid_params("\"cursor\": not one that was given out here"))
+}
+
+/// The error of a cancellation that comes too late.
+pub(super) fn over(task: &Task) -> Error {
+    Error::invalid_params(format!("the task cannot be cancelled: it is {} already", task.status.as_str()))
+}
+
+/// The error of a request that nobody reads.
+pub(super) fn given_up() -> Error {
+    let message = "given up: nobody has read this answer for long, and newer requests wait for results";
+    Error::rpc(code::INTERNAL_ERROR, message)
 }
 
 /// The text of this member of a request's parameters.
-fn text_of(call: &Call, member: &str) -> Result<Option<String>> {
+pub(super) fn text_of(call: &Call, member: &str) -> Result<Option<String>> {
     let wrong = |_| Error::invalid_params(format!("{member:?}: expected a string"));
     let members = call.params.as_ref().and_then(|params| params.to().ok());
     let mut members: Map<String, Value> = members.unwrap_or_default();
@@ -44,6 +74,14 @@ impl Tasks {
     /// Answers a request about tasks.
     pub(crate) fn serve(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, page_size: usize) {
         self.expire(&**link);
+        let owner = owner_of(&**link);
+        if let Some(call) = self.serve_shared(link, call, &owner, page_size) {
+            self.serve_here(link, call, page_size);
+        }
+    }
+
+    /// Answers a request about tasks that are kept here.
+    pub(super) fn serve_here(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, page_size: usize) {
         let owner = owner_of(&**link);
         let outcome = match call.method.name {
             "tasks/list" => text_of(&call, "cursor").and_then(|c| self.list(&owner, c.as_deref(), page_size)),
@@ -63,16 +101,9 @@ impl Tasks {
 
     fn list(&self, owner: &Owner, cursor: Option<&str>, page_size: usize) -> Result<RawJson> {
         let state = self.lock();
-        let after = match cursor {
-            None | Some("") => 0,
-            Some(cursor) => cursor
-                .strip_prefix(CURSOR)
-                .and_then(|hex| u64::from_str_radix(hex, 16).ok())
-                .filter(|place| *place > 0 && *place <= state.store.last())
-                .ok_or_else(|| Error::invalid_params("\"cursor\": not one that was given out here"))?,
-        };
+        let after = place_of(cursor, state.store.last())?;
         let (tasks, next) = state.store.page(owner, after, page_size.max(1));
-        let next_cursor = next.map(|place| format!("{CURSOR}{place:x}"));
+        let next_cursor = next.map(cursor_of);
         Ok(RawJson::from_value(&ListTasksResult { tasks, next_cursor }))
     }
 
@@ -96,13 +127,13 @@ impl Tasks {
         let mut state = self.lock();
         let Kept { mut task, .. } = state.store.get(owner, id).ok_or_else(|| not_found(id))?;
         if task.status.is_terminal() {
-            let status = task.status.as_str();
-            return Err(Error::invalid_params(format!("the task cannot be cancelled: it is {status} already")));
+            return Err(over(&task));
         }
         task.status = TaskStatus::Cancelled;
-        task.status_message = Some("cancelled by request".to_owned());
+        task.status_message = Some(CANCELLED.to_owned());
         task.last_updated_at = stamp();
         state.store.finish(owner, task.clone(), None);
+        self.changed(id, true);
         Ok((state.running.remove(id), task))
     }
 
@@ -119,10 +150,7 @@ impl Tasks {
         let waiters = running.flat_map(|running| running.waiters.extract_if(.., |(call, _)| spent.contains(&&*call)));
         let gone: Vec<_> = waiters.collect();
         drop(state);
-        for (_, reply) in gone {
-            let message = "given up: nobody has read this answer for long, and newer requests wait for results";
-            reply.error(Error::rpc(code::INTERNAL_ERROR, message));
-        }
+        gone.into_iter().for_each(|(_, reply)| reply.error(given_up()));
     }
 
     fn result(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, owner: Owner, id: String) {

@@ -44,6 +44,11 @@ pub(crate) enum Heard {
         session: String,
         text: Bytes,
     },
+    /// A task is another now, or, with a text, its client answers its questions.
+    Task {
+        name: String,
+        answers: Option<Bytes>,
+    },
     /// A message for a session's client, whose stream this process has.
     ToClient {
         session: String,
@@ -270,6 +275,10 @@ fn heard(entry: &StreamId) -> Option<Heard> {
             return Some(Heard::Note { session, text });
         }
         return Some(Heard::Session(session));
+    }
+    if let Some(name) = entry.get("task") {
+        let answers = entry.get::<Vec<u8>>("answers").map(Bytes::from);
+        return Some(Heard::Task { name, answers });
     }
     if let Some(uri) = entry.get("resource") {
         return Some(Heard::Change(Change::Resource(uri)));

@@ -93,6 +93,7 @@ pub(super) enum Work {
     Publishing,
     Following,
     Sessions,
+    Tasks,
 }
 
 /// See the module.
@@ -106,7 +107,7 @@ struct State {
     /// It was said that it does not answer.
     is_down: bool,
     /// The last line about each work that cannot be done, though it answers.
-    said: [Option<Ill>; 4],
+    said: [Option<Ill>; 5],
 }
 
 impl Health {

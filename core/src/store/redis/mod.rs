@@ -9,6 +9,7 @@ mod keys;
 mod link;
 pub(crate) mod nodes;
 pub(crate) mod sessions;
+pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
 

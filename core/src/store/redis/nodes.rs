@@ -1,7 +1,8 @@
 //! Processes by number, and their inboxes: a question to a client carries the number of the process that asks.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use redis::Pipeline;
@@ -27,13 +28,13 @@ const LEAST: usize = 16;
 /// Time after the last message for which an inbox lives, in milliseconds.
 pub(super) const INBOX_LIVES: u64 = 60_000;
 
-/// Takes the number if nobody else has it.
+/// Takes the number if nobody else has it. 2: nobody had it.
 const TAKE: &str = "local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return 0 end
 -- A full store lets a key live on, and takes none.
 if owner then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 1";
+return 2";
 
 /// Gives it back.
 const LEAVE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
@@ -48,11 +49,20 @@ return 1";
 
 /// Number of this process. 0: it has none.
 #[derive(Debug, Default)]
-pub(crate) struct Number(AtomicU32);
+pub(crate) struct Number {
+    number: AtomicU32,
+    /// Time until which nobody else can have it.
+    until: Mutex<Option<Instant>>,
+}
 
 impl Number {
     pub(crate) fn get(&self) -> u32 {
-        self.0.load(Ordering::Acquire)
+        self.number.load(Ordering::Acquire)
+    }
+
+    /// Returns true if nobody can take this process for one that has ended.
+    pub(crate) fn is_sure(&self) -> bool {
+        self.until.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| Instant::now() < until)
     }
 
     /// Returns the number of the process that gave a request this id. 0: none.
@@ -70,16 +80,17 @@ impl Redis {
         self.key(&format!("node:{number}"), VERSION)
     }
 
-    /// Keeps the number of the process `id`, or finds it another that nobody has.
+    /// Keeps the number of the process `id`, or finds it another that nobody has. `true`: it did not have it a moment
+    /// before.
     ///
     /// # Errors
     /// As `Redis::ask`; no randomness.
-    pub(crate) async fn keep_number(self: &Arc<Self>, id: &str, number: &Number) -> Result<(), Trouble> {
+    pub(crate) async fn keep_number(self: &Arc<Self>, id: &str, number: &Number) -> Result<bool, Trouble> {
         let outcome = self.numbered(id, number).await;
         self.done(Work::Sessions, outcome)
     }
 
-    async fn numbered(self: &Arc<Self>, id: &str, number: &Number) -> Result<(), Trouble> {
+    async fn numbered(self: &Arc<Self>, id: &str, number: &Number) -> Result<bool, Trouble> {
         let mut wanted = number.get();
         loop {
             if wanted == 0 {
@@ -89,10 +100,13 @@ impl Redis {
             }
             let mut pipe = Pipeline::with_capacity(1);
             pipe.cmd("EVAL").arg(TAKE).arg(1).arg(self.node(wanted)).arg(id).arg(LIVES);
-            let (taken,): (bool,) = self.ask(&pipe).await?;
-            if taken {
-                number.0.store(wanted, Ordering::Release);
-                return Ok(());
+            let begun = Instant::now();
+            let (taken,): (u8,) = self.ask(&pipe).await?;
+            if taken > 0 {
+                number.number.store(wanted, Ordering::Release);
+                let until = begun + Duration::from_millis(LIVES);
+                *number.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+                return Ok(taken == 2);
             }
             wanted = 0;
         }
@@ -100,7 +114,7 @@ impl Redis {
 
     /// The process ends: its number is free.
     pub(crate) async fn leave_number(self: &Arc<Self>, id: &str, number: &Number) {
-        let number = number.0.swap(0, Ordering::AcqRel);
+        let number = number.number.swap(0, Ordering::AcqRel);
         if number > 0 {
             let mut pipe = Pipeline::with_capacity(1);
             pipe.cmd("EVAL").arg(LEAVE).arg(2).arg(self.node(number)).arg(self.inbox(number)).arg(id).ignore();
@@ -158,5 +172,15 @@ pub(crate) enum Posted {
 
 /// The most messages that may be in an inbox when this one comes.
 pub(super) fn room(text: &Bytes) -> usize {
-    (BYTES / text.len().max(1)).clamp(LEAST, LENGTH)
+    room_for(text.len())
+}
+
+/// As [`room`], for one of this length.
+pub(super) fn room_for(length: usize) -> usize {
+    (BYTES / length.max(1)).clamp(LEAST, LENGTH)
+}
+
+/// The end of the keys of processes and their inboxes.
+pub(super) fn suffix() -> String {
+    format!(":{VERSION}")
 }

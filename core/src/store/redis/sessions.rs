@@ -57,8 +57,11 @@ end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return redis.call('HINCRBY', KEYS[1], 'v', 1)";
 
-/// Ends a session, and tells the other processes.
-const END: &str = "redis.call('DEL', KEYS[1], KEYS[3])
+/// Ends a session with its tasks, and tells the other processes.
+const END: &str = "for _, task in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
+  redis.call('DEL', ARGV[5] .. task .. ARGV[6])
+end
+redis.call('DEL', KEYS[1], KEYS[3], KEYS[4])
 redis.call('HSET', KEYS[1], 'v', '0')
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
 redis.call('XADD', KEYS[2], 'MAXLEN', '~', ARGV[4], '*', 'n', ARGV[2], 'session', ARGV[3])
@@ -70,21 +73,39 @@ const UNUSED: &str = "local left = redis.call('PTTL', KEYS[1])
 if left < 0 or ARGV[2] - left + 1000 < tonumber(ARGV[1]) then return 0 end
 return 1";
 
-/// Puts a message into the inbox of the process that has a session's stream, if that is the one that is named, else among
-/// those that wait. 0: it is another now. 2: there is no room.
+/// Puts a message into the inbox of the process that has a session's stream, or that takes up what has none, if that is the
+/// one that is named, else among those that wait. 0: it is another now. 2: there is no room. 3: it is the sender.
 const PASS: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return 1 end
 local holder = redis.call('HGET', KEYS[1], 'n') or '0'
-if holder ~= ARGV[1] and holder ~= ARGV[2] then return 0 end
-if holder == ARGV[1] and redis.call('EXISTS', KEYS[3]) == 1 then
+if holder == '0' or holder == ARGV[2] then
+  local up = redis.call('HGET', KEYS[1], 'u') or '0'
+  holder = '0'
+  if ARGV[10] == '1' then
+    holder = up
+  elseif up == ARGV[2] then
+    redis.call('HDEL', KEYS[1], 'u')
+  end
+end
+if holder ~= ARGV[1] then return 0 end
+if holder ~= '0' and holder == ARGV[2] then return 3 end
+if redis.call('EXISTS', KEYS[3]) == 1 then
   if redis.call('XLEN', KEYS[4]) >= tonumber(ARGV[3]) then return 2 end
   redis.call('XADD', KEYS[4], '*', 'session', ARGV[5], 'to', ARGV[6])
   redis.call('PEXPIRE', KEYS[4], ARGV[4])
   return 1
 end
+if ARGV[9] == '0' then return 1 end
 redis.call('RPUSH', KEYS[2], ARGV[6])
 redis.call('LTRIM', KEYS[2], ARGV[8], -1)
 redis.call('PEXPIRE', KEYS[2], ARGV[7])
 return 1";
+
+/// A process takes up what finds no stream. Gives what waits.
+const TAKE_UP: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {} end
+redis.call('HSET', KEYS[1], 'u', ARGV[1])
+local waiting = redis.call('LRANGE', KEYS[2], 0, -1)
+if #waiting > 0 then redis.call('DEL', KEYS[2]) end
+return waiting";
 
 /// A process has the standalone stream now. Gives the place up to which the client knows all changes, and what waits.
 const OPEN: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {'', {}, 0} end
@@ -208,7 +229,7 @@ pub(crate) fn owner(principal: Option<(Option<String>, String, bool)>) -> String
 }
 
 impl Redis {
-    fn session_of(&self, session: &str) -> String {
+    pub(super) fn session_of(&self, session: &str) -> String {
         self.key(&format!("session:{session}"), VERSION)
     }
 
@@ -309,8 +330,10 @@ impl Redis {
     /// As `Redis::ask`.
     pub(crate) async fn end_session(self: &Arc<Self>, node: &str, session: &str) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        let end = pipe.cmd("EVAL").arg(END).arg(3).arg(self.session_of(session)).arg(self.changes());
-        end.arg(self.waiting_of(session)).arg(REMEMBERED).arg(node).arg(session).arg(bus::LENGTH).ignore();
+        let end = pipe.cmd("EVAL").arg(END).arg(4).arg(self.session_of(session)).arg(self.changes());
+        end.arg(self.waiting_of(session)).arg(self.tasks_of(session)).arg(REMEMBERED).arg(node).arg(session);
+        let (begins, ends) = self.around_tasks();
+        end.arg(bus::LENGTH).arg(begins).arg(ends).ignore();
         let outcome = self.ask(&pipe).await;
         self.done(Work::Sessions, outcome)
     }
@@ -371,8 +394,9 @@ impl Redis {
         if is_unused { self.end_session(node, session).await } else { Ok(()) }
     }
 
-    /// Tells the process that has the session's stream a message for its client. Without one it waits for the next. `own`:
-    /// the number of this process, which has none.
+    /// Tells the process that has the session's stream a message for its client. Without one, it goes with `up` to the
+    /// process that takes up what has none (`false`: this one), else with `waits` to the next stream. `own`: the number of
+    /// this process, which has none.
     ///
     /// # Errors
     /// As `Redis::ask`.
@@ -382,24 +406,41 @@ impl Redis {
         text: &Bytes,
         own: u32,
         idle: u64,
-    ) -> Result<(), Trouble> {
+        (waits, up): (bool, bool),
+    ) -> Result<bool, Trouble> {
         for _ in 0..ATTEMPTS {
             let mut pipe = Pipeline::with_capacity(1);
-            pipe.cmd("HGET").arg(self.session_of(session)).arg("n");
-            let (holder,): (Option<u32>,) = self.ask(&pipe).await?;
-            let holder = holder.filter(|holder| *holder != own).unwrap_or(0);
+            pipe.cmd("HMGET").arg(self.session_of(session)).arg("n").arg("u");
+            let ((holder, takes_up),): ((Option<u32>, Option<u32>),) = self.ask(&pipe).await?;
+            let holder = holder.filter(|holder| *holder != own);
+            let holder = holder.or_else(|| takes_up.filter(|_| up)).unwrap_or(0);
             let mut pipe = Pipeline::with_capacity(1);
             let pass = pipe.cmd("EVAL").arg(PASS).arg(4).arg(self.session_of(session)).arg(self.waiting_of(session));
             pass.arg(self.node(holder)).arg(self.inbox(holder)).arg(holder).arg(own).arg(nodes::room(text));
             pass.arg(nodes::INBOX_LIVES).arg(session).arg(&text[..]).arg(idle).arg(-WAITING);
+            pass.arg(u8::from(waits)).arg(u8::from(up));
             let outcome = self.ask::<(u8,)>(&pipe).await;
             match self.done(Work::Sessions, outcome)? {
                 (0,) => {}
-                (1,) => return Ok(()),
+                (1,) => return Ok(true),
+                (3,) => return Ok(false),
                 _ => return Err(Trouble::garbled("the inbox of a process is full")),
             }
         }
         Err(Trouble::garbled("a session's stream changes its place all the time"))
+    }
+
+    /// This process takes up what finds no stream from now on. Returns what waits.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn take_up(self: &Arc<Self>, session: &str, own: u32) -> Result<Vec<Bytes>, Trouble> {
+        let mut pipe = Pipeline::with_capacity(1);
+        let take = pipe.cmd("EVAL").arg(TAKE_UP).arg(2).arg(self.session_of(session)).arg(self.waiting_of(session));
+        take.arg(own);
+        let outcome = self.ask::<(Vec<Vec<u8>>,)>(&pipe).await;
+        let (waiting,) = self.done(Work::Sessions, outcome)?;
+        Ok(waiting.into_iter().map(Bytes::from).collect())
     }
 
     /// Tells all processes a message of the session's client.

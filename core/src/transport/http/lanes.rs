@@ -63,9 +63,21 @@ pub(super) struct Elsewhere {
     /// Another process sends what tells of changes.
     pub(super) is_silent: std::sync::atomic::AtomicBool,
     /// Sends a message to the process that has the stream.
-    pub(super) forward: Box<dyn Fn(Bytes) + Send + Sync>,
+    pub(super) forward: Box<dyn Fn(Bytes, Forward) + Send + Sync>,
+    /// Messages that found no stream go out with the answer to a request here, from now on.
+    pub(super) takes_up: Box<dyn Fn() + Send + Sync>,
     /// The last standalone stream here has ended; `true`: everything for it was read.
     pub(super) closed: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+/// What becomes of a message that is sent to another process.
+#[cfg(feature = "redis")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Forward {
+    /// Without a stream it waits for the next.
+    pub(super) waits: bool,
+    /// Without a stream it goes out with the answer to a request that takes it up.
+    pub(super) up: bool,
 }
 
 #[derive(Default)]
@@ -506,10 +518,28 @@ impl Lanes {
         }
     }
 
-    /// A message of another process that belongs to no request. Without a stream it goes to the store once more.
+    /// A message that belongs to no request, of another process or from the store. Without a stream it goes out with the
+    /// answer to a request that takes it up, else to the store once more.
     #[cfg(feature = "redis")]
     pub(super) fn pass(&self, text: &Bytes) {
-        self.unrelated(text, false);
+        let state = self.lock();
+        let is_read = |post: &&Post| post.takes_up && post.events && post.outlet.is_some();
+        let route = match self.reader(&state) {
+            Some(_) => None,
+            None => state.posts.iter().rev().find(is_read).map(|post| post.route),
+        };
+        let has_ended = state.ended;
+        let is_alone = self.reader(&state).is_none();
+        drop(state);
+        if has_ended || route.is_some_and(|route| self.related(route, text, false)) {
+            return;
+        }
+        match self.elsewhere.get() {
+            Some(elsewhere) if is_alone && !tells_of_change(text) => {
+                (elsewhere.forward)(text.clone(), Forward { waits: waits(text), up: false });
+            }
+            _ => self.unrelated(text, false),
+        }
     }
 
     /// Returns true for an event that the session had here, in this copy of it.
@@ -561,7 +591,7 @@ impl Lanes {
                 if let Some(elsewhere) = self.elsewhere.get() {
                     drop(state);
                     if !tells_of_change(text) {
-                        (elsewhere.forward)(text.clone());
+                        (elsewhere.forward)(text.clone(), Forward { waits: waits(text), up: true });
                     }
                     return;
                 }
@@ -708,16 +738,27 @@ impl Lanes {
 #[cfg(feature = "redis")]
 const RESOURCE: &[u8] = b"notifications/resources/updated";
 
-/// Returns true for a notification that every process sends by itself.
 #[cfg(feature = "redis")]
-fn tells_of_change(text: &Bytes) -> bool {
+fn method_of(text: &Bytes) -> Option<std::borrow::Cow<'_, str>> {
     #[derive(serde::Deserialize)]
     struct Named<'a> {
         #[serde(borrow)]
         method: Option<std::borrow::Cow<'a, str>>,
     }
-    let method = serde_json::from_slice::<Named<'_>>(text).ok().and_then(|named| named.method);
+    serde_json::from_slice::<Named<'_>>(text).ok().and_then(|named| named.method)
+}
+
+/// Returns true for a notification that every process sends by itself.
+#[cfg(feature = "redis")]
+fn tells_of_change(text: &Bytes) -> bool {
+    let method = method_of(text);
     method.is_some_and(|method| method == "notifications/resources/updated" || method.ends_with("/list_changed"))
+}
+
+/// Returns true for a message that waits for a stream: the status of a task is asked for, where there is none.
+#[cfg(feature = "redis")]
+fn waits(text: &Bytes) -> bool {
+    method_of(text).is_none_or(|method| method != "notifications/tasks/status")
 }
 
 /// The error instead of an answer that is too long to be kept for its client.
@@ -774,6 +815,11 @@ impl Sink for Lanes {
         !self.lock().streams.is_empty()
     }
 
+    #[cfg(feature = "redis")]
+    fn passes_on(&self) -> bool {
+        self.elsewhere.get().is_some()
+    }
+
     fn is_read(&self, route: Route) -> bool {
         self.lock().post(route).is_some_and(|post| post.outlet.is_some())
     }
@@ -783,6 +829,10 @@ impl Sink for Lanes {
             post.takes_up = true;
         }
         self.drain(route);
+        #[cfg(feature = "redis")]
+        if let Some(elsewhere) = self.elsewhere.get() {
+            (elsewhere.takes_up)();
+        }
     }
 
     fn close(&self) {

@@ -150,7 +150,7 @@ async fn ask(
 ) -> Response<Body> {
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, sender.holder().owner()));
     let route = session.lanes().open(outlet.clone(), accepts, asked);
-    let transport = sender.into_transport(Some(&session.id));
+    let transport = sender.into_transport_of(Some(&session.id), session.key());
     let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
     let opens = matches!(&input, Input::Received(message) if initializes(message));
     let size = match &input {
@@ -172,6 +172,7 @@ pub(super) fn status(answer: &Answer) -> StatusCode {
     match answer.code {
         Some(code::PARSE_ERROR | code::INVALID_REQUEST) if answer.early => StatusCode::BAD_REQUEST,
         Some(modern::UNSUPPORTED_VERSION) => StatusCode::BAD_REQUEST,
+        Some(code::UNAVAILABLE) => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::OK,
     }
 }

@@ -33,7 +33,17 @@ impl Sender {
 
     /// Returns the facts of its arrival, for its handler.
     pub(super) fn into_transport(self, session: Option<&Arc<str>>) -> Arc<Transport> {
+        self.into_transport_of(session, None)
+    }
+
+    /// As [`into_transport`](Self::into_transport). `shared`: the session, by the name that all processes know.
+    #[cfg_attr(not(feature = "redis"), expect(unused_variables, reason = "of sessions that several processes serve"))]
+    pub(super) fn into_transport_of(self, session: Option<&Arc<str>>, shared: Option<&Arc<str>>) -> Arc<Transport> {
         let mut transport = Transport::new("http");
+        #[cfg(feature = "redis")]
+        {
+            transport.shared_session = shared.cloned();
+        }
         transport.share = self.holder().share();
         transport.session_id = session.cloned();
         transport.principal = self.principal;

@@ -73,7 +73,7 @@ impl Session {
     }
 
     /// Returns the name of it that all processes know.
-    fn key(&self) -> Option<&Arc<str>> {
+    pub(super) fn key(&self) -> Option<&Arc<str>> {
         #[cfg(feature = "redis")]
         return self.shared.get().map(|shared| &shared.key);
         #[cfg(not(feature = "redis"))]
@@ -264,13 +264,13 @@ impl Sessions {
         table.by_id.get(table.by_key.get(key)?).cloned()
     }
 
-    /// The sessions that somebody waits for something of, by the names that all processes know.
+    /// The sessions that somebody waits for something of or may come back to, by the names that all processes know.
     #[cfg(feature = "redis")]
     pub(super) fn busy_keys(&self) -> Vec<Arc<str>> {
         let table = self.lock();
         let all: Vec<_> = table.by_key.values().filter_map(|id| table.by_id.get(id)).cloned().collect();
         drop(table);
-        all.iter().filter(|session| session.is_busy()).filter_map(|session| session.key().cloned()).collect()
+        all.iter().filter(|session| !session.is_idle()).filter_map(|session| session.key().cloned()).collect()
     }
 
     /// The session called `id`, whoever asks.

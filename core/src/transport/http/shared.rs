@@ -13,7 +13,7 @@ use http::{HeaderMap, StatusCode};
 use super::admit::Verb;
 use super::endpoint::Inner;
 use super::headers::{LAST_EVENT_ID, SESSION_ID, Single, Version};
-use super::lanes::{Elsewhere, Lanes};
+use super::lanes::{Elsewhere, Forward, Lanes};
 use super::legacy::lanes_of;
 use super::outlet::End;
 use super::reply::Refusal;
@@ -291,11 +291,28 @@ impl Inner {
         let idle = self.idle_millis();
         let forward = {
             let (store, key, own) = (node.store.clone(), Arc::<str>::from(key), node.number.clone());
-            move |text: Bytes| {
-                let (store, key, own) = (store.clone(), key.clone(), own.get());
+            let lanes = Arc::downgrade(lanes);
+            move |text: Bytes, how: Forward| {
+                let (store, key, own, lanes) = (store.clone(), key.clone(), own.get(), lanes.clone());
                 runtime::spawn(async move {
                     // Trouble has been said; the message is lost with it.
-                    let _ = store.to_client(&key, &text, own, idle).await;
+                    let passed = store.to_client(&key, &text, own, idle, (how.waits, how.up)).await;
+                    if let (Ok(false), Some(lanes)) = (passed, lanes.upgrade()) {
+                        lanes.pass(&text);
+                    }
+                });
+            }
+        };
+        let takes_up = {
+            let (store, key, own) = (node.store.clone(), Arc::<str>::from(key), node.number.clone());
+            let lanes = Arc::downgrade(lanes);
+            move || {
+                let (store, key, own, lanes) = (store.clone(), key.clone(), own.get(), lanes.clone());
+                runtime::spawn(async move {
+                    // Otherwise they wait for a stream.
+                    let waiting = store.take_up(&key, own).await.unwrap_or_default();
+                    let lanes = lanes.upgrade();
+                    waiting.iter().for_each(|text| lanes.iter().for_each(|lanes| lanes.pass(text)));
                 });
             }
         };
@@ -323,6 +340,7 @@ impl Inner {
             since: AtomicU64::new(0),
             is_silent,
             forward: Box::new(forward),
+            takes_up: Box::new(takes_up),
             closed: Box::new(closed),
         };
         // Later copies have greater numbers.

@@ -24,7 +24,7 @@ use crate::call::context::Link;
 use crate::call::request::Guard;
 use crate::call::{Context, Handler, Reply};
 use crate::error::{Error, Result, shortened};
-use crate::jsonrpc::{ErrorObject, RawJson, code};
+use crate::jsonrpc::{ErrorObject, RawJson};
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, Task, TaskStatus};
 use crate::protocol::revision::{Rules, shape};
 use crate::protocol::{Call, Payload, RequestContext};
@@ -71,8 +71,8 @@ impl Handler for Nobody {
     }
 }
 
-/// Tasks that somebody listens to, with their owners.
-pub(crate) type Listened = Vec<(Owner, String)>;
+/// Tasks that somebody listens to, with their owners, and of those of other processes what there was to tell.
+pub(crate) type Listened = Vec<(Owner, String, Option<(u64, RawJson)>)>;
 
 /// A task as `tasks/get` and `notifications/tasks` tell it, or as the answer to the request that became it.
 #[derive(Serialize)]
@@ -137,6 +137,33 @@ pub(super) fn told(task: &Task, questions: &Questions) -> RawJson {
     DetailedTask::of(task).asking(questions).text()
 }
 
+/// As [`told`] and [`told_end`], for a task of another process.
+#[cfg(feature = "redis")]
+pub(super) fn told_shared(shared: &crate::store::SharedTask) -> RawJson {
+    let task = &shared.task;
+    if task.status.is_terminal() {
+        return told_end(task, shared.outcome.as_ref());
+    }
+    let questions = shared.questions.as_ref().filter(|_| task.status == TaskStatus::InputRequired);
+    let input_requests = questions.and_then(|questions| questions.to().ok());
+    DetailedTask { input_requests, ..DetailedTask::of(task) }.text()
+}
+
+/// The answers that a request brings.
+///
+/// # Errors
+/// −32602 for what is none.
+pub(super) fn responses_of(params: Option<&RawJson>) -> Result<Map<String, Value>> {
+    let mut members: Map<String, Value> = params.and_then(|params| params.to().ok()).unwrap_or_default();
+    match members.remove("inputResponses") {
+        Some(Value::Object(responses)) => Ok(responses),
+        _ => {
+            let wrong = "\"inputResponses\": expected an object of answers, by their questions' keys";
+            Err(Error::invalid_params(wrong))
+        }
+    }
+}
+
 /// Returns the notification to those that listen to a task that is finished.
 pub(super) fn told_end(task: &Task, outcome: Option<&Outcome>) -> RawJson {
     let told = DetailedTask::of(task);
@@ -187,13 +214,15 @@ impl Tasks {
         if let Some(origin) = &context.request().origin {
             origin.outlast();
         }
-        link.clone().complete(context.call(), Ok(Payload::Object(created)));
-        if context.is_cancelled() {
-            // Nobody was told of it: unless it was cancelled as a task, it never was.
-            self.forget(&owner, own.id());
-            return Err(Error::cancelled("the request was cancelled"));
-        }
-        Ok(())
+        let (tasks, to, of, id) = (self.clone(), link.clone(), context.clone(), own.id().clone());
+        self.once_known(link, own.id(), move || {
+            to.complete(of.call(), Ok(Payload::Object(created)));
+            if of.is_cancelled() {
+                // Nobody was told of it: unless it was cancelled as a task, it never was.
+                tasks.forget(&owner, &id);
+            }
+        });
+        if context.is_cancelled() { Err(Error::cancelled("the request was cancelled")) } else { Ok(()) }
     }
 
     /// A handler asks its client, and waits so long for the answer.
@@ -247,7 +276,7 @@ impl Tasks {
 
     /// The client brings answers. A question whose answer is none is asked again, as another question: a client answers
     /// each once.
-    fn answered(&self, link: &Arc<dyn Link>, id: &str, responses: &Map<String, Value>) {
+    pub(super) fn answered(&self, link: &Arc<dyn Link>, id: &str, responses: &Map<String, Value>) {
         let mut answered: Vec<Answered> = Vec::new();
         self.change(link, id, |running, task, _| {
             let questions = running.questions.as_mut()?;
@@ -270,10 +299,8 @@ impl Tasks {
             Ok(payload) => shape::call_result(rules, payload),
             Err(error) => return failed(error),
         };
-        let (size, most) = (result.get().len(), self.options.max_task_bytes);
-        if size > most {
-            let message = format!("the result has {size} bytes, and no more than {most} are kept (max_task_bytes)");
-            return failed(Error::rpc(code::INTERNAL_ERROR, message));
+        if let Err(error) = self.fits(result.get().len()) {
+            return failed(error);
         }
         (TaskStatus::Completed, None, Outcome::Result(result))
     }
@@ -281,15 +308,28 @@ impl Tasks {
     /// Answers a request about tasks.
     pub(crate) fn serve_extension(self: &Arc<Self>, link: &Arc<dyn Link>, call: &Call) {
         self.expire(&**link);
-        let outcome = id_of(call).and_then(|id| {
-            let owner = owner(&sender(link, call), &id)?;
-            match call.method.name {
-                "tasks/get" => self.detailed(&owner, &id).map(|(_, text)| text),
-                "tasks/cancel" => self.end_by_request(&owner, &id),
-                _ => self.update(link, &owner, &id, call.params.as_ref()),
-            }
-        });
+        let owned = id_of(call).and_then(|id| Ok((owner(&sender(link, call), &id)?, id)));
+        let outcome = match owned {
+            Ok((owner, id)) if self.extension_afar(link, call, &owner, &id) => return,
+            Ok((owner, id)) => self.extension_here(link, call.method.name, &owner, &id, call.params.as_ref()),
+            Err(error) => Err(error),
+        };
         link.clone().complete(call.id, outcome.map(Payload::Object));
+    }
+
+    pub(super) fn extension_here(
+        &self,
+        link: &Arc<dyn Link>,
+        method: &str,
+        owner: &Owner,
+        id: &str,
+        params: Option<&RawJson>,
+    ) -> Result<RawJson> {
+        match method {
+            "tasks/get" => self.detailed(owner, id).map(|(_, text)| text),
+            "tasks/cancel" => self.end_by_request(owner, id),
+            _ => self.update(link, owner, id, params),
+        }
     }
 
     fn detailed(&self, owner: &Owner, id: &str) -> Result<(u64, RawJson)> {
@@ -315,17 +355,14 @@ impl Tasks {
     }
 
     fn update(&self, link: &Arc<dyn Link>, owner: &Owner, id: &str, params: Option<&RawJson>) -> Result<RawJson> {
-        let mut members: Map<String, Value> = params.and_then(|params| params.to().ok()).unwrap_or_default();
-        let wrong = "\"inputResponses\": expected an object of answers, by their questions' keys";
-        let Some(Value::Object(responses)) = members.remove("inputResponses") else {
-            return Err(Error::invalid_params(wrong));
-        };
+        let responses = responses_of(params)?;
         self.find(owner, id)?;
         self.answered(link, id, &responses);
         Ok(RawJson::empty_object())
     }
 
-    /// Narrows the tasks that a client wants to listen to down to its own.
+    /// Returns those of the tasks that a client wants to listen to that are its own and kept here, and the others, which
+    /// may be those of other processes.
     ///
     /// # Errors
     /// As [`owner`].
@@ -334,19 +371,42 @@ impl Tasks {
         link: &Arc<dyn Link>,
         call: &Call,
         filter: &mut SubscriptionFilter,
-    ) -> Result<Listened> {
+    ) -> Result<(Listened, Vec<(Owner, String)>)> {
         let sender = sender(link, call);
         let ids = std::mem::take(&mut filter.task_ids).into_iter();
-        let mut all = ids.map(|id| owner(&sender, &id).map(|owner| (owner, id))).collect::<Result<Listened>>()?;
+        let all = ids.map(|id| owner(&sender, &id).map(|owner| (owner, id))).collect::<Result<Vec<_>>>()?;
         let state = self.lock();
-        all.retain(|(owner, id)| state.store.get(owner, id).is_some());
-        filter.task_ids = all.iter().map(|(_, id)| id.clone()).collect();
-        Ok(all)
+        let (here, mut elsewhere): (Vec<_>, Vec<_>) =
+            all.into_iter().partition(|(owner, id)| state.store.get(owner, id).is_some());
+        if !self.is_shared() {
+            elsewhere.clear();
+        }
+        Ok((here.into_iter().map(|(owner, id)| (owner, id, None)).collect(), elsewhere))
+    }
+
+    /// Finds those of other processes.
+    ///
+    /// # Errors
+    /// The store does not answer.
+    #[cfg(feature = "redis")]
+    pub(crate) async fn listened_to_afar(
+        &self,
+        link: &Arc<dyn Link>,
+        call: &Call,
+        elsewhere: Vec<(Owner, String)>,
+    ) -> Result<Listened> {
+        self.listens_to(&sender(link, call), elsewhere).await
     }
 
     /// Returns the state of a task, for a client that begins to listen to it.
-    pub(crate) fn tell_now(&self, owner: &Owner, id: &str) -> Option<(u64, RawJson)> {
-        self.detailed(owner, id).ok()
+    pub(crate) fn tell_now(
+        &self,
+        (owner, id, then): &(Owner, String, Option<(u64, RawJson)>),
+    ) -> Option<(u64, RawJson)> {
+        self.detailed(owner, id).ok().or_else(|| {
+            let heard = self.last_heard(id).filter(|_| then.is_some());
+            heard.into_iter().chain(then.clone()).max_by_key(|(version, _)| *version)
+        })
     }
 }
 

@@ -83,7 +83,7 @@ impl Questions {
     }
 
     /// The questions as `inputRequests`.
-    pub(super) fn requests(&self) -> Map<String, Value> {
+    pub(in crate::call::tasks) fn requests(&self) -> Map<String, Value> {
         let request = |question: &Question| {
             let mut request = json!({"method": question.method});
             if question.method != "roots/list" || question.params.get() != "{}" {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "tests")]
 
 mod running;
+mod tasks;
 
 use std::time::Instant;
 
@@ -415,12 +416,12 @@ async fn a_message_goes_where_the_stream_is_or_waits_for_it() {
     follower.begin().await.unwrap();
     let session = SharedSession { revision: "2025-06-18".into(), params: "{}".into(), ..SharedSession::default() };
     let first = a.begin_session("a", "s", &session, 0, 60_000).await.unwrap();
-    a.to_client("s", &"one".into(), 7, 60_000).await.unwrap();
+    a.to_client("s", &"one".into(), 7, 60_000, (true, true)).await.unwrap();
     let (_, waiting, generation) = b.open_stream("b", "s", number.get(), 5).await.unwrap();
     assert_eq!(waiting, ["one"]);
-    a.to_client("s", &"two".into(), 7, 60_000).await.unwrap();
+    a.to_client("s", &"two".into(), 7, 60_000, (true, true)).await.unwrap();
     // Its own stream has ended, though the store does not know yet.
-    b.to_client("s", &"three".into(), number.get(), 60_000).await.unwrap();
+    b.to_client("s", &"three".into(), number.get(), 60_000, (true, true)).await.unwrap();
     let mut heard = follower.next().await.unwrap();
     while heard.is_empty() {
         heard = follower.next().await.unwrap();
