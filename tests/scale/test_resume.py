@@ -49,14 +49,20 @@ async def refused(stream: Events, status: int) -> Json:
     return (await stream.message())["error"]
 
 
+def states(number: int) -> set[str]:
+    """The states of all threads of a process."""
+    threads = Path(f"/proc/{number}/task").iterdir()
+    return {(thread / "stat").read_text().rpartition(")")[2].split()[0] for thread in threads}
+
+
 async def stopped(process: Process) -> None:
     """Stops all threads of a process: what one of them does at that moment may still be answered."""
     process.signal(signal.SIGSTOP)
     assert process.process
-    threads = Path(f"/proc/{process.process.pid}/task")
+    number = process.process.pid
 
     async def stand_still() -> bool:
-        return all((thread / "stat").read_text().rpartition(")")[2].split()[0] == "T" for thread in threads.iterdir())
+        return states(number) == {"T"}
 
     await until(f"{process.name} stands still", stand_still)
 
