@@ -150,6 +150,7 @@ export declare function checkPages(pages: string): void;
 /** True if a client may load an icon's `src`. */
 export declare function isSafeIcon(src: string): boolean;
 export declare function giveBackStreams(): void;
-export declare function watchSignals(patience: number): void;
+export declare function watchSignals(patience: number, polite: number): void;
+export declare function expectEnd(patience: number): void;
 export declare function heardSignal(): void;
 export declare function writeStderr(text: string): void;

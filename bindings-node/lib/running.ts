@@ -47,6 +47,9 @@ function endAfter(patience: number): void {
   setTimeout(() => process.exit(), patience).unref();
 }
 
+/** Milliseconds in which requests are answered after SIGTERM, unless `drainTimeout` says otherwise. */
+export const DRAIN = 5000;
+
 /**
  * The first SIGINT closes the server in order, the first SIGTERM or SIGBREAK drains it before; the next one does what it
  * always does. The program ends with its server then, and with the end of its input.
@@ -54,10 +57,12 @@ function endAfter(patience: number): void {
 export function closeOnSignal(
   server: { close(): Promise<void>; drained(): Promise<void> },
   home: { readonly running: number; readonly ending?: Promise<void> | undefined },
+  drainTimeout: number,
 ): { done(ended?: boolean): void } {
   // Signals exist on the main thread only.
   if (!isMainThread()) return { done() {} };
   const signals = ["SIGINT", ...POLITE] as const;
+  const polite = Math.min(BLOCKED + drainTimeout, 2 ** 31);
   const done = (ended = false): void => {
     for (const signal of signals) process.off(signal, onSignal);
     addon.heardSignal();
@@ -78,9 +83,17 @@ export function closeOnSignal(
     if (signal === "SIGINT") {
       process.exitCode ??= 130;
       close();
-    } else void server.drained().then(close, close);
+    } else {
+      // What comes in meanwhile may block the event loop, too.
+      addon.expectEnd(polite);
+      const drained = (): void => {
+        addon.heardSignal();
+        close();
+      };
+      void server.drained().then(drained, drained);
+    }
   };
   for (const signal of signals) process.on(signal, onSignal);
-  addon.watchSignals(BLOCKED);
+  addon.watchSignals(BLOCKED, polite);
   return { done };
 }

@@ -29,7 +29,7 @@ import { checkFunctions, checkTypes, shown, toEngine, withOptions } from "./opti
 import { userPackage } from "./package.js";
 import { giveBackStreams, takeStreams } from "./printed.js";
 import { serverAuth } from "./protection.js";
-import { address, askedFor, closeOnSignal } from "./running.js";
+import { address, askedFor, closeOnSignal, DRAIN } from "./running.js";
 import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./serving.js";
 import { Session } from "./session.js";
 import { type Source, sourceOf } from "./source.js";
@@ -335,10 +335,13 @@ export class Server<State = unknown> extends Offer<State> {
    * killed five seconds after a signal. On Windows Ctrl-Break counts as SIGTERM, and nothing ends a blocked event loop.
    */
   async run(http: boolean | number | string | HttpOptions = askedFor(process.argv.slice(2))): Promise<void> {
-    const signals = closeOnSignal({ close: () => this.close(), drained: () => this.#drained() }, this.#home);
+    const options = http === false ? undefined : address("run", http);
+    const patience = options === undefined ? 0 : (options.drainTimeout ?? DRAIN);
+    const server = { close: () => this.close(), drained: () => this.#drained() };
+    const signals = closeOnSignal(server, this.#home, typeof patience === "number" ? patience : DRAIN);
     try {
-      if (http === false) await this.serveStdio();
-      else await this.serveHttp({ onListening: (url) => say(`ready ${url}`), ...address("run", http) });
+      if (options === undefined) await this.serveStdio();
+      else await this.serveHttp({ onListening: (url) => say(`ready ${url}`), ...options });
     } finally {
       signals.done(http === false && !this.#closed);
     }

@@ -52,14 +52,25 @@ pub fn give_back_streams() {
     tricorn::bridge::give_back_streams();
 }
 
-/// The process is killed when the event loop has not called `heardSignal` within these milliseconds of a signal.
+/// The process is killed when the event loop has not called `heardSignal` within these milliseconds of a signal, `polite` for
+/// SIGTERM.
 #[napi(catch_unwind)]
-pub fn watch_signals(patience: u32) -> error::Result<()> {
+pub fn watch_signals(patience: u32, polite: u32) -> error::Result<()> {
+    let [patience, polite] = [patience, polite].map(|time| std::time::Duration::from_millis(time.into()));
     #[cfg(unix)]
-    tricorn::bridge::watch_signals(std::time::Duration::from_millis(patience.into())).map_err(error::raise)?;
+    tricorn::bridge::watch_signals(patience, polite).map_err(error::raise)?;
+    #[cfg(not(unix))]
+    let _ = (patience, polite);
+    Ok(())
+}
+
+/// The process is killed when the event loop does not call `heardSignal` within these milliseconds.
+#[napi(catch_unwind)]
+pub fn expect_end(patience: u32) {
+    #[cfg(unix)]
+    tricorn::bridge::expect_end(std::time::Duration::from_millis(patience.into()));
     #[cfg(not(unix))]
     let _ = patience;
-    Ok(())
 }
 
 /// The event loop has heard of a signal, or listens no more.

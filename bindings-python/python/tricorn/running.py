@@ -192,7 +192,9 @@ class Ending:
         self._over = threading.Event()
         self._alone = threading.Event()
         # A signal's handler starts no thread and takes no lock: it may have come in the middle of just that.
-        self._asked: queue.SimpleQueue[bool] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[float | None] = queue.SimpleQueue()
+        self.patience = 0.0
+        """`drain_timeout`, where HTTP is served: time in which handlers may answer after a polite signal."""
         self._watched = False
         self.error: BaseException | None = None
         """The exception of one of the program's signal handlers, to be raised when the server has ended in order."""
@@ -203,7 +205,7 @@ class Ending:
         own = _replaced.get(signal.Signals(number))
         _restore()
         self.status = STATUS[signal.Signals(number)]
-        self.watch()
+        self.watch(self.patience if number in POLITE else 0.0)
         if number in POLITE:
             self._drain()
         else:
@@ -254,7 +256,9 @@ class Ending:
                 if number in STATUS and getattr(signal.getsignal(number), "__func__", None) is Ending.told:
                     if self.status is None:
                         self.status = STATUS[signal.Signals(number)]
-                    self.watch()
+                    if number in POLITE:
+                        self._drain()  # what blocks the loop may be what is to be answered
+                    self.watch(self.patience if number in POLITE else 0.0)
 
     def served(self) -> None:
         """Nobody is served any more, and what the lifespan has begun is stopped."""
@@ -269,10 +273,10 @@ class Ending:
         if self._is_main:
             threading.Thread(target=self._watch, name="tricorn-end", daemon=True).start()
 
-    def watch(self) -> None:
-        """Sees to it that the process ends; also in a signal's handler."""
+    def watch(self, patience: float = 0.0) -> None:
+        """Sees to it that the process ends, `patience` later where the loop is blocked; also in a signal's handler."""
         self._watched = self._is_main
-        self._asked.put(True)
+        self._asked.put(patience)
 
     def watch_input(self, is_over: Callable[[], bool]) -> None:
         """Sees to it that the process ends after its input, when something in the event loop does not let it hear."""
@@ -288,7 +292,7 @@ class Ending:
 
     def at_end(self) -> None:
         """To be told when the program has nothing left to do: before any thread is waited for, and after that."""
-        self._asked.put(False)  # unless it was told before
+        self._asked.put(None)  # unless it was told before
         if self._watched:
             atexit.register(self._alone.set)
             with suppress(AttributeError, RuntimeError):
@@ -297,10 +301,13 @@ class Ending:
             self._over.set()
 
     def _watch(self) -> None:
-        if not self._asked.get():
+        patience = self._asked.get()
+        if patience is None:
             return
-        if not self._is_stuck():
-            self._served.wait()
+        stuck = self._is_stuck(patience + STUBBORN)
+        while not stuck and not self._served.wait(patience + LAST):
+            stuck = self._is_stuck(LAST)
+        if not stuck:
             if self._left.wait(STUBBORN):
                 self._over.wait()
                 if self._alone.wait(REST):
@@ -315,7 +322,7 @@ class Ending:
                 stream.flush()
         os._exit(self.status or 0)
 
-    def _is_stuck(self) -> bool:
+    def _is_stuck(self, patience: float) -> bool:
         """Returns True when something in the event loop does not let it go on."""
         turn = threading.Event()
         try:
@@ -323,7 +330,7 @@ class Ending:
                 self.loop.call_soon_threadsafe(turn.set)
         except RuntimeError:  # closed
             turn.set()
-        return not turn.wait(STUBBORN)
+        return not turn.wait(patience)
 
 
 def _only_wakes(loop: asyncio.AbstractEventLoop, descriptor: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, TypeVar, cast, overload
@@ -501,6 +502,8 @@ class Server(Offer):
                     if not self._closed:
                         ending.watch()
                 else:
+                    given = options.get("drain_timeout")
+                    ending.patience = 5.0 if given is None else min(float(given), threading.TIMEOUT_MAX / 2)
                     await self._serve_http(*address, _ready, options)
         finally:
             ending.served()

@@ -1,6 +1,7 @@
 //! The end of a program whose event loop hears of no signal, because something blocks it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Signal, getpid, kill_process};
@@ -13,15 +14,19 @@ use crate::error::Result;
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 /// Number of calls of [`watch_signals`].
 static ROUND: AtomicU64 = AtomicU64::new(0);
+/// Patience after SIGTERM.
+static POLITE: Mutex<Duration> = Mutex::new(Duration::ZERO);
 /// There is a task that hears the signals.
 static HEARS: AtomicBool = AtomicBool::new(false);
 
 /// From now on the process is killed when the host does not say, by [`heard`], within `patience` of SIGINT or SIGTERM that
-/// it has heard of it. To be called after the host has set its own handlers of these signals, which go on being called.
+/// it has heard of it, within `polite` for SIGTERM: what blocks the host then may be what is to be answered. To be called
+/// after the host has set its own handlers of these signals, which go on being called.
 ///
 /// # Errors
 /// The signals cannot be listened to.
-pub fn watch_signals(patience: Duration) -> Result<()> {
+pub fn watch_signals(patience: Duration, polite: Duration) -> Result<()> {
+    *POLITE.lock().unwrap_or_else(PoisonError::into_inner) = polite;
     ROUND.fetch_add(1, Ordering::SeqCst);
     IS_WATCHED.store(true, Ordering::SeqCst);
     if HEARS.swap(true, Ordering::SeqCst) {
@@ -35,22 +40,33 @@ pub fn watch_signals(patience: Duration) -> Result<()> {
     let (mut interrupt, mut terminate) = listen().inspect_err(|_| HEARS.store(false, Ordering::SeqCst))?;
     runtime::spawn(async move {
         loop {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            let watched = || IS_WATCHED.load(Ordering::SeqCst).then(|| ROUND.load(Ordering::SeqCst));
-            let before = watched();
-            tokio::time::sleep(patience).await;
-            // A host that watches since then has missed nothing.
-            if before.is_some() && watched() == before {
-                crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
-                // Nothing milder is safe while another thread runs the host's code.
-                let _ = kill_process(getpid(), Signal::KILL);
-            }
+            let patience = tokio::select! {
+                _ = interrupt.recv() => patience,
+                _ = terminate.recv() => *POLITE.lock().unwrap_or_else(PoisonError::into_inner),
+            };
+            wait_for_the_host(patience).await;
         }
     });
     Ok(())
+}
+
+/// Kills the process when the host does not say, by [`heard`], within `patience` that it has come to its end.
+pub fn expect_end(patience: Duration) {
+    ROUND.fetch_add(1, Ordering::SeqCst);
+    IS_WATCHED.store(true, Ordering::SeqCst);
+    runtime::spawn(wait_for_the_host(patience));
+}
+
+async fn wait_for_the_host(patience: Duration) {
+    let watched = || IS_WATCHED.load(Ordering::SeqCst).then(|| ROUND.load(Ordering::SeqCst));
+    let before = watched();
+    tokio::time::sleep(patience).await;
+    // A host that watches since then has missed nothing.
+    if before.is_some() && watched() == before {
+        crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
+        // Nothing milder is safe while another thread runs the host's code.
+        let _ = kill_process(getpid(), Signal::KILL);
+    }
 }
 
 /// The host has heard of a signal, or listens no more.

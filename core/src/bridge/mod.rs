@@ -36,7 +36,7 @@ pub use crate::idiom::Casing;
 pub use crate::model::is_safe_icon;
 pub use client::Client;
 #[cfg(all(unix, feature = "stdio"))]
-pub use ending::{heard, watch_signals};
+pub use ending::{expect_end, heard, watch_signals};
 pub use group::ClientGroup;
 #[cfg(feature = "http")]
 pub use http::HttpEndpoint;

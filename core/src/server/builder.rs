@@ -44,6 +44,8 @@ pub(crate) struct Shared {
     /// Number of listeners with requests that are being answered, or may be.
     #[cfg(feature = "http")]
     pub(crate) undrained: Arc<AtomicUsize>,
+    #[cfg(feature = "http")]
+    pub(crate) mounted: Mutex<Vec<Weak<dyn Drains>>>,
     pub(crate) connections: AtomicUsize,
     /// The transports that have more to count.
     pub(crate) meters: Mutex<Vec<Weak<dyn Meter>>>,
@@ -59,6 +61,13 @@ pub(crate) struct Shared {
     pub(crate) lifespan: RwLock<Option<Arc<dyn super::Lifespan>>>,
     #[cfg(feature = "runtime")]
     pub(crate) life: tokio::sync::Mutex<super::lifespan::Life>,
+}
+
+/// A mounted endpoint, which ends gently with its server.
+#[cfg(feature = "http")]
+pub(crate) trait Drains: Send + Sync {
+    /// Resolves when what runs has been answered, or its time is over.
+    fn drained(self: Arc<Self>) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 }
 
 impl Server {
@@ -100,6 +109,8 @@ impl Server {
             draining: Signal::default(),
             #[cfg(feature = "http")]
             undrained: Arc::default(),
+            #[cfg(feature = "http")]
+            mounted: Mutex::default(),
             connections: AtomicUsize::new(0),
             meters: Mutex::default(),
             links: Links::default(),
@@ -418,6 +429,10 @@ impl Server {
     pub(crate) fn check(&self) -> Result<()> {
         if self.shared.stop.is_set() {
             return Err(Error::closed("the server was closed: make a new one"));
+        }
+        #[cfg(feature = "http")]
+        if self.shared.draining.is_set() {
+            return Err(Error::closed("the server drains, and is closed then: make a new one"));
         }
         if let Some(bytes) = self.shared.options.read().unwrap_or_else(PoisonError::into_inner).max_memory {
             budget::set_max(bytes);

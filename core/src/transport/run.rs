@@ -77,7 +77,11 @@ impl Server {
         }
         tokio::select! {
             outcome = serving => outcome?,
-            _ = signals.next() => {}
+            // As it would have ended by that signal itself.
+            second = signals.next() => return Ok(match second {
+                Told::Terminate => ExitCode::from(143),
+                told => told.into(),
+            }),
         }
         Ok(status.into())
     }

@@ -53,6 +53,10 @@ pub(super) struct Activity {
 /// The slowest that a peer may take what is written, in bytes a second.
 const SLOWEST: u64 = 4096;
 
+/// Time for which a server that drains waits for the rest of a head, and for the first byte of a new socket: milliseconds.
+const BEGUN: u64 = 1_000;
+const CONNECTED: u64 = 100;
+
 /// Pauses that are so long ago do not count: milliseconds.
 const FORGIVEN: u64 = 60_000;
 
@@ -87,9 +91,20 @@ impl Activity {
         Busy { activity: self.clone(), waits: false }
     }
 
-    /// Returns true if a request is being read or answered; a stream that waits for news is none.
-    pub(super) fn is_answering(&self) -> bool {
-        self.busy.load(Ordering::Acquire) > self.waits.load(Ordering::Acquire)
+    /// Returns true if a request is being read or answered, an answer is not taken yet, or a request may be on its way: a
+    /// head that has begun, or a socket of which nothing is read yet. That for a while only, as nothing more may come. A
+    /// stream that waits for news is none.
+    pub(super) fn is_engaged(&self) -> bool {
+        let is_new = |since: &AtomicU64, limit: u64| {
+            let since = since.load(Ordering::Acquire);
+            since != 0 && millis() < since.saturating_add(limit)
+        };
+        let busy = self.busy.load(Ordering::Acquire);
+        let may_begin =
+            || is_new(&self.head, BEGUN) || (!self.heard.load(Ordering::Acquire) && is_new(&self.since, CONNECTED));
+        busy > self.waits.load(Ordering::Acquire)
+            || self.blocked.load(Ordering::Acquire) != 0
+            || (busy == 0 && may_begin())
     }
 
     /// The body of a request is on its way, until this is dropped.

@@ -1,8 +1,9 @@
 //! An endpoint ends: because its host does, where it is mounted, or because its server drains.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use http::{Response, StatusCode};
@@ -13,7 +14,7 @@ use super::outlet::End;
 use super::reply::Refusal;
 use crate::driver::runtime;
 use crate::jsonrpc::Id;
-use crate::server::Server;
+use crate::server::{Drains, Server};
 
 /// Interval of the checks that everything has been answered.
 const LOOK: Duration = Duration::from_millis(10);
@@ -53,16 +54,27 @@ impl Server {
     /// Ends gently: at once, before the future is polled, it takes no further connections, and event streams that wait for
     /// news end in order; their clients go elsewhere, and `/readyz` says 503. Requests that run over HTTP, and those that
     /// come in on connections that there are, have [`drain_timeout`](super::HttpOptions::drain_timeout) to be answered. Then
-    /// it [closes](Self::close), which ends whatever is left and all other transports. Resolves after that, also where
-    /// nothing is served. A mounted endpoint has [`Endpoint::shutdown`] for the same.
+    /// it [closes](Self::close), which ends whatever is left, tasks and all other transports. Resolves after that, also where
+    /// nothing is served: a handler that waits for it is one of those that are waited for. Mounted endpoints refuse what
+    /// comes in, as after [`Endpoint::shutdown`].
     pub fn drain(&self) -> impl Future<Output = ()> + Send + 'static {
-        self.shared.draining.set();
+        let is_first = self.shared.draining.set();
+        let mut mounted = self.shared.mounted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mounted: Vec<_> = mounted.drain(..).filter(|_| is_first).filter_map(|one| one.upgrade()).collect();
+        let ends: Vec<_> = mounted.into_iter().map(|one| runtime::spawn(one.drained())).collect();
         let server = self.clone();
         // Goes on if nobody waits.
         let work = runtime::spawn(async move {
-            while server.shared.undrained.load(Ordering::Acquire) > 0 && !server.shared.stop.is_set() {
-                tokio::time::sleep(LOOK).await;
-            }
+            let drained = async {
+                for end in ends {
+                    // Fails only with the runtime.
+                    let _ = end.await;
+                }
+                while server.shared.undrained.load(Ordering::Acquire) > 0 {
+                    tokio::time::sleep(LOOK).await;
+                }
+            };
+            server.shared.stop.unless(drained).await;
             server.close();
         });
         // Fails only with the runtime.
@@ -89,7 +101,10 @@ impl Undrained {
             inner.end_streams();
         }
         let answered = async {
-            while inner.is_answering() || is_busy() {
+            // Seen twice, for what is between two states.
+            let mut quiet = 0;
+            while quiet < 2 {
+                quiet = if inner.is_answering() || is_busy() { 0 } else { quiet + 1 };
                 tokio::time::sleep(LOOK).await;
             }
         };
@@ -100,6 +115,13 @@ impl Undrained {
 impl Drop for Undrained {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Drains for Inner {
+    fn drained(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        let patience = self.options.drain().unwrap_or_default();
+        Box::pin(Endpoint { inner: self }.shutdown(patience))
     }
 }
 
@@ -150,9 +172,14 @@ impl Inner {
         self.pairs.end_waiting(End::ServerClosed, WHY);
     }
 
+    /// Returns true if a session has a call, in which its client may be asked something.
+    pub(super) fn asks_may_come(&self) -> bool {
+        self.sessions.in_flight() + self.pairs.in_flight() > 0
+    }
+
     /// Returns true if a request is being answered, listen streams aside.
     fn is_answering(&self) -> bool {
-        self.stateless.len() > 0 || self.sessions.in_flight() + self.pairs.in_flight() > 0
+        self.stateless.len() > 0 || self.asks_may_come()
     }
 }
 

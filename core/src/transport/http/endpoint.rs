@@ -37,7 +37,7 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::{self, Decoded, Limits, Message, code};
 use crate::protocol::revision::{Revision, modern as envelope};
 use crate::protocol::{self, Facts, Head, Origin};
-use crate::server::{Meter, Server, Usage};
+use crate::server::{Drains, Meter, Server, Usage};
 use crate::signal::Signal;
 
 /// A server as a function from HTTP request to HTTP response, without a socket: served by
@@ -157,6 +157,12 @@ impl Endpoint {
         server.shared.add_meter(&meter);
         let idle: Arc<dyn Reclaim> = inner.clone();
         budget::reclaim_from(&idle);
+        if inner.mounted {
+            let drains: Arc<dyn Drains> = inner.clone();
+            let mut mounted = server.shared.mounted.lock().unwrap_or_else(PoisonError::into_inner);
+            mounted.retain(|other| other.strong_count() > 0);
+            mounted.push(Arc::downgrade(&drains));
+        }
         Ok(Self { inner })
     }
 
@@ -193,7 +199,10 @@ impl Endpoint {
         };
         let mut response = match admitted {
             Ok((Verb::Post(accepts), sender)) => self.inner.post(sender, body, accepts).await,
-            Ok((Verb::Get | Verb::OpenPair, _)) if self.inner.is_ending() || self.inner.is_draining() => {
+            Ok((verb @ (Verb::Get | Verb::OpenPair), sender))
+                if (self.inner.is_ending() || self.inner.is_draining())
+                    && !(matches!(verb, Verb::Get) && legacy::resumes_an_answer(&sender.headers)) =>
+            {
                 ending::refused(None)
             }
             Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender).await,

@@ -29,7 +29,7 @@ use crate::model::Principal;
 use crate::protocol::revision::{Era, Revision, modern};
 use crate::protocol::{Arrival, Connection, Head, Input, Route, Transport};
 use crate::random::new_id;
-use crate::store::EventId;
+use crate::store::{EventId, Stream};
 
 /// Takes a message, or answers a request.
 pub(super) async fn post(
@@ -197,6 +197,14 @@ async fn open(
         }
         _ => (None, 0),
     };
+    #[cfg(feature = "redis")]
+    let is_shared = crate::driver::Node::of(&inner.server).is_some();
+    #[cfg(not(feature = "redis"))]
+    let is_shared = false;
+    // A session that goes on nowhere.
+    if inner.is_draining() && !is_shared {
+        return super::ending::refused(request_id.as_ref());
+    }
     let id = match new_id() {
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
@@ -314,6 +322,12 @@ fn check_version(inner: &Inner, headers: &HeaderMap) -> Result<(), Refusal> {
         }
         _ => Ok(()),
     }
+}
+
+/// Returns true if a GET asks for the rest of an answer, which is no new stream.
+pub(super) fn resumes_an_answer(headers: &HeaderMap) -> bool {
+    let last = Single::of(headers, &LAST_EVENT_ID);
+    last.text().and_then(EventId::parse).is_some_and(|id| matches!(id.stream, Stream::Request(_)))
 }
 
 /// Opens a standalone stream of a session.

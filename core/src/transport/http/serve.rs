@@ -295,8 +295,9 @@ fn start(
     max: usize,
     uses: Use,
 ) -> tokio::task::JoinHandle<()> {
+    let undrained = Undrained::begin(&server);
     runtime::spawn(async move {
-        accept(listeners, endpoint, server, tls, closing, max).await;
+        accept(listeners, endpoint, server, tls, closing, (max, undrained)).await;
         uses.end().await;
     })
 }
@@ -307,7 +308,7 @@ async fn accept(
     server: Server,
     tls: Option<Tls>,
     closing: Arc<Signal>,
-    max: usize,
+    (max, undrained): (usize, Undrained),
 ) {
     let mut stop = std::pin::pin!(async {
         tokio::select! {
@@ -316,7 +317,7 @@ async fn accept(
         }
     });
     let mut drains = std::pin::pin!(server.shared.draining.wait());
-    let (undrained, mut is_drained) = (Undrained::begin(&server), false);
+    let mut is_drained = false;
     let sockets = Arc::new(Sockets::new(max, SOCKETS_FULL));
     let (turned_away, no_descriptors) = (Arc::new(Semaphore::new(TURNED_AWAY)), Said::default());
     // Every connection has one end of it: the other one sees when all of them are gone.
@@ -383,7 +384,7 @@ async fn accept(
     }
     drop(listeners);
     if is_drained {
-        let busy = || sockets.any(|socket| socket.is_answering());
+        let busy = || sockets.any(|socket| socket.is_engaged());
         tokio::select! {
             () = stop.as_mut() => {}
             () = undrained.drain(&endpoint, busy) => {}
@@ -542,7 +543,7 @@ impl Common {
             tokio::task::yield_now().await;
             self.turn.store(false, Ordering::Relaxed);
         }
-        let version = request.version();
+        let (version, is_get) = (request.version(), request.method() == http::Method::GET);
         let request = request.map(|body| Patient::new(body, &self.activity));
         let mut response = self.endpoint.answer(request, Some(client)).await;
         if response.body().waits() {
@@ -552,7 +553,10 @@ impl Common {
             entry.answered(response.status());
         }
         let is_http2 = version == http::Version::HTTP_2;
-        if !is_http2 && self.endpoint.inner.is_draining() {
+        // A client that waits for its call may be asked on the way, and keeps the connection for its answers.
+        let inner = &self.endpoint.inner;
+        let may_be_asked = || (is_get || response.status() == StatusCode::ACCEPTED) && inner.asks_may_come();
+        if !is_http2 && inner.is_draining() && !may_be_asked() {
             response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| {
