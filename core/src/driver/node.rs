@@ -198,7 +198,7 @@ impl Node {
             let _ = tokio::time::timeout(DEADLINE * 2, publishes).await;
         }
         if let Some(tasks) = node.shared.upgrade().and_then(|shared| shared.router.tasks()) {
-            let _ = tokio::time::timeout(DEADLINE * 2, tasks.write_changed()).await;
+            let _ = tokio::time::timeout(DEADLINE * 2, tasks.write_last()).await;
         }
         node.store.leave_number(&node.id, &node.number).await;
     }

@@ -30,7 +30,7 @@ const MAX_WATCHED: usize = 10_000;
 /// Time between two writes of a task that goes on.
 const PACE: Duration = Duration::from_millis(50);
 /// Time for which a task may be missing before it is known to be gone: a store that was emptied gets it back.
-const MISSING: Duration = Duration::from_secs(15);
+const MISSING: Duration = Duration::from_secs(30);
 /// The reason of a task that has ended with its process.
 const PROCESS_ENDED: &str = "the process that ran the task has ended";
 
@@ -300,6 +300,15 @@ impl Tasks {
         }
         drop(state);
         self.afar.changed.notify_one();
+    }
+
+    /// Writes the last states of tasks that are not kept here any more.
+    pub(crate) async fn write_last(self: &Arc<Self>) {
+        // One that somebody else is writing is not among those that have changed.
+        while self.afar.lock().own.values().any(|own| own.left.is_some()) {
+            let _ = self.write_changed().await;
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Returns what says that there is something to write.
