@@ -47,6 +47,9 @@ function endAfter(patience: number): void {
   setTimeout(() => process.exit(), patience).unref();
 }
 
+/** Number of servers that drain: the last one ends the program. */
+let draining = 0;
+
 /** Milliseconds in which requests are answered after SIGTERM, unless `drainTimeout` says otherwise. */
 export const DRAIN = 5000;
 
@@ -65,18 +68,20 @@ export function closeOnSignal(
   const polite = Math.min(BLOCKED + drainTimeout, 2 ** 31);
   const done = (ended = false): void => {
     for (const signal of signals) process.off(signal, onSignal);
-    addon.heardSignal();
+    if (draining === 0) addon.heardSignal();
     if (ended) endAfter(REST);
   };
   const onSignal = (signal: NodeJS.Signals): void => {
     done();
     const rest = isHeard(signal) ? REST_OF_ITS_OWN : REST;
     const close = (): void => {
-      void server.close().finally(() => endAfter(rest));
+      void server.close().finally(() => {
+        if (draining === 0) endAfter(rest);
+      });
       setTimeout(() => {
         // What the lifespan stops is not a handler that does not want to end.
         void Promise.resolve(home.ending).then(() => {
-          if (home.running > 0) process.exit();
+          if (home.running > 0 && draining === 0) process.exit();
         });
       }, STUBBORN).unref();
     };
@@ -84,10 +89,14 @@ export function closeOnSignal(
       process.exitCode ??= 130;
       close();
     } else {
-      // What comes in meanwhile may block the event loop, too.
+      // What comes in meanwhile may block the event loop, too. Told anew as long as nothing does.
+      draining++;
       addon.expectEnd(polite);
+      const beat = setInterval(() => addon.expectEnd(polite), Math.max(1000, polite / 10)).unref();
       const drained = (): void => {
-        addon.heardSignal();
+        clearInterval(beat);
+        draining--;
+        if (draining === 0) addon.heardSignal();
         close();
       };
       void server.drained().then(drained, drained);

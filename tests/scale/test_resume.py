@@ -288,6 +288,7 @@ async def test_the_store_stands_still_while_a_stream_is_resumed(stored: World) -
     assert text((await rest(stream))[-1]) == "slept 1500 ms"
 
 
+@pytest.mark.slow
 async def test_a_slow_reader_loses_its_stream_and_nothing_else(world: World) -> None:
     """The rest is there when it comes again: nothing is missing and nothing comes twice."""
     client, clock = await Client(world).start(at=0), await Client(world).start(at=1)
@@ -316,6 +317,8 @@ async def test_a_slow_reader_loses_its_stream_and_nothing_else(world: World) -> 
     one.close()
     seen = data.decode()
     assert " 200 OK" in seen[:30], seen[:300]
+    if seen.endswith('"text":"counted to 200"}]}}\n\n'):
+        pytest.skip("the buffers of this system took all of it")
     assert "too slow" in seen[-300:], seen[-300:]
     first = [int(n) for n in re.findall(r'"progress":(\d+)', seen)]
     last = re.findall(r"^id: (\S+)$", seen, re.MULTILINE)[-1]

@@ -307,13 +307,12 @@ class Ending:
         stuck = self._is_stuck(patience + STUBBORN)
         while not stuck and not self._served.wait(patience + LAST):
             stuck = self._is_stuck(LAST)
-        if not stuck:
-            if self._left.wait(STUBBORN):
-                self._over.wait()
-                if self._alone.wait(REST):
-                    # What the program has registered for its end runs, and nothing else.
-                    threading.Event().wait(LAST)
-                    os._exit(self.status or 0)
+        if not stuck and self._left.wait(STUBBORN):
+            self._over.wait()
+            if self._alone.wait(REST):
+                # What the program has registered for its end runs, and nothing else.
+                threading.Event().wait(LAST)
+                os._exit(self.status or 0)
         last = threading.Thread(target=atexit._run_exitfuncs, name="tricorn-atexit", daemon=True)
         last.start()
         last.join(LAST)

@@ -503,7 +503,9 @@ class Server(Offer):
                         ending.watch()
                 else:
                     given = options.get("drain_timeout")
-                    ending.patience = 5.0 if given is None else min(float(given), threading.TIMEOUT_MAX / 2)
+                    # What is no number is refused when it serves.
+                    patience = given if isinstance(given, (int, float)) else 5.0
+                    ending.patience = min(float(patience), threading.TIMEOUT_MAX / 2)
                     await self._serve_http(*address, _ready, options)
         finally:
             ending.served()

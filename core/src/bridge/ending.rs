@@ -44,7 +44,7 @@ pub fn watch_signals(patience: Duration, polite: Duration) -> Result<()> {
                 _ = interrupt.recv() => patience,
                 _ = terminate.recv() => *POLITE.lock().unwrap_or_else(PoisonError::into_inner),
             };
-            wait_for_the_host(patience).await;
+            wait_for_the_host(patience, ROUND.load(Ordering::SeqCst)).await;
         }
     });
     Ok(())
@@ -52,17 +52,19 @@ pub fn watch_signals(patience: Duration, polite: Duration) -> Result<()> {
 
 /// Kills the process when the host does not say, by [`heard`], within `patience` that it has come to its end.
 pub fn expect_end(patience: Duration) {
-    ROUND.fetch_add(1, Ordering::SeqCst);
+    let round = ROUND.fetch_add(1, Ordering::SeqCst) + 1;
     IS_WATCHED.store(true, Ordering::SeqCst);
-    runtime::spawn(wait_for_the_host(patience));
+    runtime::spawn(wait_for_the_host(patience, round));
 }
 
-async fn wait_for_the_host(patience: Duration) {
-    let watched = || IS_WATCHED.load(Ordering::SeqCst).then(|| ROUND.load(Ordering::SeqCst));
-    let before = watched();
+async fn wait_for_the_host(patience: Duration, round: u64) {
+    let is_waited_for = || IS_WATCHED.load(Ordering::SeqCst) && ROUND.load(Ordering::SeqCst) == round;
+    if !is_waited_for() {
+        return;
+    }
     tokio::time::sleep(patience).await;
     // A host that watches since then has missed nothing.
-    if before.is_some() && watched() == before {
+    if is_waited_for() {
         crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
         // Nothing milder is safe while another thread runs the host's code.
         let _ = kill_process(getpid(), Signal::KILL);

@@ -281,7 +281,7 @@ async fn hear(
 ) {
     // Its inbox is one of what it reads, from the first question on.
     ready[2].wait().await;
-    let mut missed = false;
+    let (mut missed, mut is_lost) = (false, false);
     loop {
         let heard = match follower.begin().await {
             Ok(()) => {
@@ -298,6 +298,13 @@ async fn hear(
             Ok(news) => {
                 // Own changes come from there, from now on.
                 outbox.begin_loop();
+                // A store that was away may have lost the last that it was told.
+                is_lost |= news.iter().any(|(_, news)| matches!(news, Heard::Missed));
+                if std::mem::take(&mut is_lost)
+                    && let Some(tasks) = shared.router.tasks()
+                {
+                    tasks.tell_again();
+                }
                 // Until there was a place in the log, anything may have happened.
                 if std::mem::take(&mut missed) {
                     tell(&shared, &Change::All);
@@ -351,6 +358,7 @@ async fn hear(
             }
             Err(_) => {
                 missed |= !ready[1].is_set();
+                is_lost = true;
                 // Nor do changes of this process: its clients hear of them at once.
                 outbox.end_loop().iter().for_each(|change| tell(&shared, change));
                 drop(shared);

@@ -35,10 +35,10 @@ mod typed;
 mod usage;
 
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
-#[cfg(feature = "redis")]
 #[cfg(feature = "http")]
 pub(crate) use builder::Drains;
 pub use builder::Server;
+#[cfg(feature = "redis")]
 pub(crate) use builder::Shared as ServerShared;
 pub use cache::CacheOptions;
 pub use extension::Extension;

@@ -122,6 +122,10 @@ fn many(lang: Lang) -> Step {
     setup::nginx();
     let mut tests = program(tool::venv("python"), &PYTEST);
     tests.args(["tests/scale", "--ignore=tests/scale/test_stateless.py", "--lang", lang.name()]);
+    if lang != Lang::Rust {
+        // Leases are the engine's, and take half a minute.
+        tests.args(["-m", "not slow"]);
+    }
     step(&name, tests, 10, Reader::Pytest)
 }
 

@@ -328,12 +328,18 @@ impl Tasks {
             if !self.write(&id).await {
                 later.push(id);
                 outcome = Err(away());
-                break;
+                if self.is_store_away() {
+                    break;
+                }
             }
         }
         let mut state = self.afar.lock();
         later.iter().for_each(|id| state.add(id));
         outcome.map(|()| next)
+    }
+
+    fn is_store_away(&self) -> bool {
+        self.afar.commons().is_none_or(|commons| commons.store.pause().is_some())
     }
 
     /// Takes the next one out whose turn has come; the others go into `later`.
@@ -735,7 +741,8 @@ impl Tasks {
     pub(crate) async fn look_again(&self) {
         let names: Vec<_> = self.afar.lock().watched.keys().cloned().collect();
         for name in names {
-            if self.refresh(&name).await.is_err() {
+            // One that cannot be read says nothing of the others.
+            if self.refresh(&name).await.is_err() && self.is_store_away() {
                 return;
             }
         }

@@ -17,7 +17,7 @@ const VERSION: u8 = 1;
 const LISTED: usize = 1000;
 /// Time for which a process may be without its number before its tasks have failed, in milliseconds: a store that was
 /// away for longer than numbers live has none when it is back, until all processes have put theirs back.
-const GRACE: u64 = 5_000;
+const GRACE: u64 = nodes::BEAT + 4_000;
 /// Longest life of a task in the store, in milliseconds.
 const LONGEST: u64 = 1 << 45;
 

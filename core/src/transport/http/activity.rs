@@ -102,9 +102,8 @@ impl Activity {
         let busy = self.busy.load(Ordering::Acquire);
         let may_begin =
             || is_new(&self.head, BEGUN) || (!self.heard.load(Ordering::Acquire) && is_new(&self.since, CONNECTED));
-        busy > self.waits.load(Ordering::Acquire)
-            || self.blocked.load(Ordering::Acquire) != 0
-            || (busy == 0 && may_begin())
+        let is_taken = || self.blocked.load(Ordering::Acquire) == 0;
+        busy > self.waits.load(Ordering::Acquire) || (busy == 0 && (!is_taken() || may_begin()))
     }
 
     /// The body of a request is on its way, until this is dropped.

@@ -33,13 +33,8 @@ impl Endpoint {
         async move {
             let inner = ending.0.clone();
             let work = async move {
-                let answered = async {
-                    while inner.is_answering() {
-                        tokio::time::sleep(LOOK).await;
-                    }
-                };
                 // Streams that were opened meanwhile end with the rest.
-                let _ = tokio::time::timeout(grace, answered).await;
+                let _ = tokio::time::timeout(grace, inner.answered(|| false)).await;
                 inner.end_all(WHY);
                 inner.end_use().await;
                 drop(ending);
@@ -58,18 +53,24 @@ impl Server {
     /// nothing is served: a handler that waits for it is one of those that are waited for. Mounted endpoints refuse what
     /// comes in, as after [`Endpoint::shutdown`].
     pub fn drain(&self) -> impl Future<Output = ()> + Send + 'static {
-        let is_first = self.shared.draining.set();
-        let mut mounted = self.shared.mounted.lock().unwrap_or_else(PoisonError::into_inner);
-        let mounted: Vec<_> = mounted.drain(..).filter(|_| is_first).filter_map(|one| one.upgrade()).collect();
-        let ends: Vec<_> = mounted.into_iter().map(|one| runtime::spawn(one.drained())).collect();
+        let mounted: Vec<_> = {
+            let mut all = self.shared.mounted.lock().unwrap_or_else(PoisonError::into_inner);
+            // Under the lock: another drain waits for what is counted here.
+            self.shared.draining.set();
+            let all = std::mem::take(&mut *all);
+            all.into_iter().filter_map(|one| one.upgrade()).map(|one| (Undrained::begin(self), one)).collect()
+        };
+        for (counted, one) in mounted {
+            let drained = one.drained();
+            runtime::spawn(async move {
+                drained.await;
+                drop(counted);
+            });
+        }
         let server = self.clone();
         // Goes on if nobody waits.
         let work = runtime::spawn(async move {
             let drained = async {
-                for end in ends {
-                    // Fails only with the runtime.
-                    let _ = end.await;
-                }
                 while server.shared.undrained.load(Ordering::Acquire) > 0 {
                     tokio::time::sleep(LOOK).await;
                 }
@@ -100,15 +101,7 @@ impl Undrained {
         if !patience.is_zero() {
             inner.end_streams();
         }
-        let answered = async {
-            // Seen twice, for what is between two states.
-            let mut quiet = 0;
-            while quiet < 2 {
-                quiet = if inner.is_answering() || is_busy() { 0 } else { quiet + 1 };
-                tokio::time::sleep(LOOK).await;
-            }
-        };
-        let _ = tokio::time::timeout(patience, answered).await;
+        let _ = tokio::time::timeout(patience, inner.answered(is_busy)).await;
     }
 }
 
@@ -121,7 +114,12 @@ impl Drop for Undrained {
 impl Drains for Inner {
     fn drained(self: Arc<Self>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         let patience = self.options.drain().unwrap_or_default();
-        Box::pin(Endpoint { inner: self }.shutdown(patience))
+        // For good: its server closes then, which ends what is left, and the use.
+        self.ending.fetch_add(1, Ordering::AcqRel);
+        self.end_waiting();
+        Box::pin(async move {
+            let _ = tokio::time::timeout(patience, self.answered(|| false)).await;
+        })
     }
 }
 
@@ -145,6 +143,15 @@ impl Inner {
     /// Returns true if the host is about to end. Answers to what runs are still taken.
     pub(super) fn is_ending(&self) -> bool {
         self.ending.load(Ordering::Acquire) > 0
+    }
+
+    /// Waits until nothing is being answered. Seen twice, for what is between two states.
+    async fn answered(&self, is_busy: impl Fn() -> bool) {
+        let mut quiet = 0;
+        while quiet < 2 {
+            quiet = if self.is_answering() || is_busy() { 0 } else { quiet + 1 };
+            tokio::time::sleep(LOOK).await;
+        }
     }
 
     /// Returns true if the server drains: what comes in is still answered, but opens no stream.

@@ -263,7 +263,8 @@ impl HttpOptions {
     }
 
     pub(super) fn drain(&self) -> Result<Duration> {
-        Duration::try_from_secs_f64(self.drain_timeout.min(FOR_EVER)).map_err(|_| {
+        let given = Some(self.drain_timeout).filter(|given| !given.is_nan());
+        given.and_then(|given| Duration::try_from_secs_f64(given.min(FOR_EVER)).ok()).ok_or_else(|| {
             let (option, unit, value) = (named("drain_timeout"), unit(), number(self.drain_timeout));
             Error::misuse(format!("HTTP option {option:?}: expected {unit} of at least 0, got {value}"))
         })

@@ -388,6 +388,12 @@ async fn accept(
         tokio::select! {
             () = stop.as_mut() => {}
             () = undrained.drain(&endpoint, busy) => {}
+            () = async {
+                loop {
+                    sweep.tick().await;
+                    sockets.sweep(&PATIENCE);
+                }
+            } => {}
         }
     } else {
         drop(undrained);

@@ -184,6 +184,22 @@ async fn a_server_that_drains_answers_what_runs_and_takes_no_more() {
 }
 
 #[tokio::test]
+async fn a_mounted_endpoint_drains_with_its_server_however_often_that_is_told() {
+    let it = Fixture::new();
+    let call = modern(1, "tools/call", tool("waits", json!({})));
+    let ends = async {
+        until("the call runs", || it.gate.started() == 1).await;
+        let (first, second) = (it.server.drain(), it.server.drain());
+        let late = it.post(&[], &modern(2, "tools/list", json!({}))).await;
+        assert_eq!((late.status, it.gate.cancelled()), (503, 0));
+        it.gate.open();
+        within("the drain", async { (first.await, second.await) }).await;
+    };
+    let (answer, ()) = tokio::join!(it.post(&[], &call), ends);
+    assert_eq!(answer.status, 200);
+}
+
+#[tokio::test]
 async fn a_drain_ends_with_its_time_and_with_a_close() {
     for closes in [false, true] {
         let it = Fixture::new();
