@@ -166,9 +166,6 @@ async def test_a_question_that_is_open_at_sigterm_can_still_be_answered(world: W
         pytest.fail(f"SIGTERM cut a call that waits for its answer: {lost}")
 
 
-@pytest.mark.xfail(
-    strict=False, reason="a request may be on its way to an idle connection that closes just then: 1 in some 500"
-)
 async def test_a_rolling_restart_is_noticed_by_no_client(world: World) -> None:
     """The balancer takes a process out, the process drains and is started again; then the next one."""
     clients = await asyncio.gather(*(Client(world, by=FRONT).start() for _ in range(10)))
@@ -205,7 +202,8 @@ async def test_a_rolling_restart_is_noticed_by_no_client(world: World) -> None:
     finally:
         over.set()
     turns = await asyncio.gather(*working)
-    assert not failures, f"{len(failures)} of {sum(turns)} calls: {failures[:5]}"
+    # A request may be on its way to an idle connection that closes just then: one for each restart.
+    assert len(failures) <= len(world.processes), f"{len(failures)} of {sum(turns)} calls: {failures[:5]}"
     assert all(turns)
 
 
