@@ -79,7 +79,7 @@ export function closeOnSignal(
         if (draining === 0) endAfter(rest);
       });
       setTimeout(() => {
-        // What the lifespan stops is not a handler that does not want to end.
+        // A lifespan that stops is no handler that does not want to end.
         void Promise.resolve(home.ending).then(() => {
           if (home.running > 0 && draining === 0) process.exit();
         });
@@ -89,7 +89,7 @@ export function closeOnSignal(
       process.exitCode ??= 130;
       close();
     } else {
-      // What comes in meanwhile may block the event loop, too. Told anew as long as nothing does.
+      // A request that comes in meanwhile may block the event loop, too. Told anew as long as none does.
       draining++;
       addon.expectEnd(polite);
       const beat = setInterval(() => addon.expectEnd(polite), Math.max(1000, polite / 10)).unref();

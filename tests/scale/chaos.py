@@ -338,7 +338,7 @@ class Chaos:
                 self.world.store.signal(signal.SIGSTOP)
                 await asyncio.sleep(given.pause_store)
                 self.world.store.signal(signal.SIGCONT)
-                # What was made meanwhile is written when the store is asked again.
+                # A task that was made meanwhile is written when the store is asked again.
                 await asyncio.sleep(4)
                 self.is_away = False
             elif given.flush and not flushed and passed > given.seconds * 2 / 3:

@@ -16,7 +16,7 @@ ENDED = ("completed", "failed", "cancelled")
 LEASE = 30.0
 """A process that was not heard of for so long has ended, for the others."""
 GRACE = 20.0
-"""What it takes on top of that until they say so."""
+"""Time on top of that until they say so."""
 
 
 @pytest_asyncio.fixture

@@ -310,7 +310,7 @@ class Ending:
         if not stuck and self._left.wait(STUBBORN):
             self._over.wait()
             if self._alone.wait(REST):
-                # What the program has registered for its end runs, and nothing else.
+                # Functions that the program has registered for its end run now, and nothing else.
                 threading.Event().wait(LAST)
                 os._exit(self.status or 0)
         last = threading.Thread(target=atexit._run_exitfuncs, name="tricorn-atexit", daemon=True)

@@ -503,7 +503,7 @@ class Server(Offer):
                         ending.watch()
                 else:
                     given = options.get("drain_timeout")
-                    # What is no number is refused when it serves.
+                    # Another type is refused when it serves.
                     patience = given if isinstance(given, (int, float)) else 5.0
                     ending.patience = min(float(patience), threading.TIMEOUT_MAX / 2)
                     await self._serve_http(*address, _ready, options)

@@ -58,7 +58,7 @@ pub(crate) struct Node {
     /// Place of the change that its clients are being told of from the log. 0: none.
     pub(crate) hearing: Arc<AtomicU64>,
     tasks: Vec<JoinHandle<()>>,
-    /// What the server's tasks know of other processes, for as long as this is one of them.
+    /// Access of the server's tasks to those of other processes, for as long as this is one of them.
     _commons: Arc<Commons>,
     /// Tells them of those.
     shared: Weak<ServerShared>,

@@ -42,7 +42,7 @@ pub(crate) struct Commons {
     pub(crate) number: Arc<Number>,
 }
 
-/// What this process knows of the others' store.
+/// Tasks in the store, as this process knows them.
 #[derive(Default)]
 pub(super) struct Afar {
     commons: Mutex<Weak<Commons>>,
@@ -95,13 +95,13 @@ struct Watched {
     waiters: Vec<(CallId, Arc<dyn Link>, Reply)>,
     /// Clients here listen to it.
     is_listened_to: bool,
-    /// What they were told last.
+    /// State that they were told last.
     told: Option<(u64, RawJson)>,
     expires: Instant,
     missing: Option<Instant>,
 }
 
-/// Where a task is.
+/// Place of a task.
 enum Standing {
     Here,
     /// Here, but another process may have ended it.

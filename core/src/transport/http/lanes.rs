@@ -70,7 +70,7 @@ pub(super) struct Elsewhere {
     pub(super) closed: Box<dyn Fn(bool) + Send + Sync>,
 }
 
-/// What becomes of a message that is sent to another process.
+/// Fate of a message that is sent to another process.
 #[cfg(feature = "redis")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Forward {
