@@ -93,14 +93,9 @@ impl Undrained {
         Self(count)
     }
 
-    /// Waits until everything has been answered, or for `drain_timeout` at most. `is_busy`: some socket has a request.
-    pub(super) async fn drain(self, endpoint: &Endpoint, is_busy: impl Fn() -> bool) {
+    /// Waits until everything has been answered, or until `drain_timeout` is over. `is_busy`: some socket has a request.
+    pub(super) async fn drain(self, endpoint: &Endpoint, patience: Duration, is_busy: impl Fn() -> bool) {
         let inner = &endpoint.inner;
-        inner.drains.store(true, Ordering::Release);
-        let Ok(patience) = inner.options.drain() else { return };
-        if !patience.is_zero() {
-            inner.end_streams();
-        }
         let _ = tokio::time::timeout(patience, inner.answered(is_busy)).await;
     }
 }
@@ -108,6 +103,18 @@ impl Undrained {
 impl Drop for Undrained {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Endpoint {
+    /// The server drains from now on: streams that wait for news end. Returns the time that requests have to be answered.
+    pub(super) fn begin_drain(&self) -> Duration {
+        self.inner.drains.store(true, Ordering::Release);
+        let patience = self.inner.options.drain().unwrap_or_default();
+        if !patience.is_zero() {
+            self.inner.end_streams();
+        }
+        patience
     }
 }
 

@@ -22,6 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::net::UnixStream;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use tokio::sync::{Semaphore, mpsc};
+use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::access_log::Entry;
@@ -76,6 +77,9 @@ const MAX_STREAMS: u32 = 100;
 const PING: Duration = Duration::from_secs(20);
 /// After so many sockets were taken those that are there have their turn.
 const TAKEN: u32 = 4;
+/// Time for which a server that drains goes on to listen: connections that wait in the system's queue are taken, and a
+/// balancer that has just been told may still send to one that is idle.
+const LINGER: Duration = Duration::from_millis(100);
 /// Time for answers that are on their way when the server closes.
 const GRACE: Duration = Duration::from_millis(500);
 
@@ -317,7 +321,8 @@ async fn accept(
         }
     });
     let mut drains = std::pin::pin!(server.shared.draining.wait());
-    let mut is_drained = false;
+    // Since it drains: the time that it goes on to listen, and that requests have.
+    let mut leaving: Option<(Instant, Duration)> = None;
     let sockets = Arc::new(Sockets::new(max, SOCKETS_FULL));
     let (turned_away, no_descriptors) = (Arc::new(Semaphore::new(TURNED_AWAY)), Said::default());
     // Every connection has one end of it: the other one sees when all of them are gone.
@@ -329,11 +334,21 @@ async fn accept(
         if taken == 0 {
             tokio::task::yield_now().await;
         }
+        let leaves = async {
+            match leaving {
+                Some((at, _)) => tokio::time::sleep_until(at).await,
+                None => drains.as_mut().await,
+            }
+        };
         let accepted = tokio::select! {
             () = stop.as_mut() => break,
-            () = drains.as_mut() => {
-                is_drained = true;
-                break;
+            () = leaves => {
+                if leaving.is_some() {
+                    break;
+                }
+                let patience = endpoint.begin_drain();
+                leaving = Some((Instant::now() + LINGER.min(patience), patience));
+                continue;
             }
             accepted = listeners.accept() => accepted,
             _ = sweep.tick() => {
@@ -383,11 +398,11 @@ async fn accept(
         }
     }
     drop(listeners);
-    if is_drained {
+    if let Some((_, patience)) = leaving {
         let busy = || sockets.any(|socket| socket.is_engaged());
         tokio::select! {
             () = stop.as_mut() => {}
-            () = undrained.drain(&endpoint, busy) => {}
+            () = undrained.drain(&endpoint, patience, busy) => {}
             () = async {
                 loop {
                     sweep.tick().await;
