@@ -223,7 +223,7 @@ async def test_a_process_that_drains_answers_on_streams_of_others(several: World
     stream = await client.stream(1, last=last).open()
     world.processes[0].terminate()
     assert text((await rest(stream))[-1]) == "slept 2000 ms"
-    assert await world.processes[0].ended() in (0, 143, -15)
+    assert await world.processes[0].ended() == 0
 
 
 async def test_the_process_that_reads_is_killed_and_the_stream_goes_on_elsewhere(start: Starts) -> None:
@@ -289,7 +289,7 @@ async def test_the_store_stands_still_while_a_stream_is_resumed(stored: World) -
 
 
 @pytest.mark.slow
-async def test_a_slow_reader_loses_its_stream_and_nothing_else(world: World) -> None:
+async def test_a_slow_reader_loses_nothing(world: World) -> None:
     """The rest is there when it comes again: nothing is missing and nothing comes twice."""
     client, clock = await Client(world).start(at=0), await Client(world).start(at=1)
     call = client.calling("count", {"to": 200}, at=0, token="t" * 4000)
@@ -317,10 +317,12 @@ async def test_a_slow_reader_loses_its_stream_and_nothing_else(world: World) -> 
     one.close()
     seen = data.decode()
     assert " 200 OK" in seen[:30], seen[:300]
-    if seen.endswith('"text":"counted to 200"}]}}\n\n'):
-        pytest.skip("the buffers of this system took all of it")
-    assert "too slow" in seen[-300:], seen[-300:]
     first = [int(n) for n in re.findall(r'"progress":(\d+)', seen)]
+    if "too slow" not in seen[-300:]:
+        # The buffers of this system took all of it.
+        assert first == everything
+        assert seen.rstrip().endswith('"text":"counted to 200"}]}}')
+        return
     last = re.findall(r"^id: (\S+)$", seen, re.MULTILINE)[-1]
     messages = await rest(client.stream(1, last=last))
     both = [*first, *numbers(messages)]

@@ -155,6 +155,52 @@ async def test_a_question_that_comes_while_the_result_is_waited_for_elsewhere(wo
     assert (await waiting.answer(PROMPT)).tool == "Ada true"
 
 
+async def test_a_question_finds_the_request_for_its_result_though_another_came_later(world: World) -> None:
+    client = await Tasking(world).start(at=0)
+    first, second = await client.task("multi_input", at=0), await client.task("slow_compute", {"seconds": 0.2}, at=0)
+    waiting = client.begin("tasks/result", {"taskId": first}, 1)
+    assert (await client.result(second, 0)).tool == "computed  in 0.2 s"
+    seen = 0
+    while seen < 2:
+        message = await waiting.message(PROMPT)
+        if "id" in message:
+            seen += 1
+            left = message["params"]["message"] == "Left?"
+            await client.reply(message, accepted(name="Ada") if left else accepted(confirm=True), at=0)
+    assert (await waiting.answer(PROMPT)).tool == "Ada true"
+
+
+async def test_an_end_that_one_process_tells_is_known_at_the_other(stored: World) -> None:
+    world = stored
+    client, modern = await Tasking(world).start(at=0), ModernTasking(world)
+    for turn in range(20):
+        task = await client.task("slow_compute", {"seconds": 0.02, "label": str(turn)}, at=0)
+        assert (await client.result(task, 0)).tool == f"computed {turn} in 0.02 s"
+        assert (await client.get(task, 1))["status"] == "completed", f"turn {turn}"
+        task = await modern.task("slow_compute", {"seconds": 0.02}, at=0)
+        await modern.becomes(task, "completed", 0)
+        assert (await modern.get(task, 1))["status"] == "completed", f"turn {turn}"
+
+
+async def test_a_cancellation_is_told_once(stored: World) -> None:
+    world = stored
+    client = await Tasking(world).start(at=0)
+    stream = await client.stream(0).open()
+    task = await client.task("slow", {"ms": 120_000}, at=0)
+    assert (await client.cancel(task, 1)).result["status"] == "cancelled"
+
+    async def stopped() -> bool:
+        return json.loads((await client.call("test_metrics", at=0)).tool)["slow"]["cancelled"] == 1
+
+    await until("the handler at process 0 was cancelled", stopped, PROMPT)
+    await client.subscribe(WATCHED, at=0)
+    await client.touch(WATCHED, at=0)
+    ends = 0
+    while told(message := await stream.message(PROMPT)) != WATCHED:
+        ends += message["method"] == "notifications/tasks/status" and message["params"]["status"] == "cancelled"
+    assert ends == 1
+
+
 async def test_status_reaches_the_stream_of_the_session(world: World) -> None:
     client = await Tasking(world).start(at=0)
     stream = await client.stream(1).open()
@@ -412,6 +458,18 @@ async def test_a_short_pause_harms_no_task(stored: World) -> None:
     assert (await waiting.answer(PROMPT)).tool == "computed x in 2 s"
 
 
+async def test_a_process_that_is_asked_to_end_lets_tasks_end(stored: World) -> None:
+    world = stored
+    session, client = await Tasking(world).start(at=0), ModernTasking(world)
+    task = await session.task("slow_compute", {"seconds": 1, "label": "x"}, at=0)
+    other = await client.task("slow_compute", {"seconds": 1, "label": "y"}, at=0)
+    world.processes[0].terminate()
+    await world.processes[0].ended()
+    assert (await session.result(task, 1)).tool == "computed x in 1 s"
+    found = await client.becomes(other, "completed", 1)
+    assert found["result"]["content"][0]["text"] == "computed y in 1 s"
+
+
 async def test_a_process_that_is_asked_to_end_says_so_of_its_tasks(stored: World) -> None:
     world = stored
     session, client = await Tasking(world).start(at=0), ModernTasking(world)
@@ -518,6 +576,22 @@ async def test_what_is_no_task_costs_the_store_nothing(stored: World) -> None:
         assert (await client.call("echo", {"text": str(n)}, 1)).tool == str(n)
     used = await world.store.info("total_commands_processed") - before
     assert used <= 60, f"{used} commands for 100 calls that are no tasks"
+
+
+@pytest.mark.slow
+async def test_a_task_that_nobody_listens_to_any_more_is_looked_at_no_more(stored: World) -> None:
+    world = stored
+    client = ModernTasking(world)
+    tasks = [await client.task("slow", {"ms": 300_000}, at=0) for _ in range(30)]
+    streams = [await client.following(task, 1) for task in tasks]
+    for stream in streams:
+        await stream.close()
+    # The last look takes them out.
+    await asyncio.sleep(4)
+    before = await world.store.info("total_commands_processed")
+    await asyncio.sleep(6)
+    used = await world.store.info("total_commands_processed") - before
+    assert used < 60, f"{used} commands in 6 s for 30 tasks that nobody listens to"
 
 
 # -- reports of others

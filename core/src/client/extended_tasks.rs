@@ -131,18 +131,8 @@ fn id_of(method: &str, params: Option<&RawJson>) -> Result<String> {
 
 /// A call that was answered at once, as a task that is over.
 fn at_once(id: &str) -> Task {
-    let now = humantime::format_rfc3339_millis(std::time::SystemTime::now()).to_string();
-    Task {
-        task_id: id.to_owned(),
-        status: TaskStatus::Completed,
-        status_message: None,
-        created_at: now.clone(),
-        last_updated_at: now,
-        ttl: None,
-        poll_interval: None,
-        meta: None,
-        extra: Map::new(),
-    }
+    let now = humantime::format_rfc3339_millis(std::time::SystemTime::now());
+    Task { status: TaskStatus::Completed, ..Task::working(id, now.to_string()) }
 }
 
 impl Client {

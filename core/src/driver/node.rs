@@ -165,6 +165,7 @@ impl Node {
             all.join(&commons);
             tasks.push(runtime.spawn(write_tasks(store.clone(), Arc::downgrade(&all))));
             tasks.push(runtime.spawn(look_at_tasks(Arc::downgrade(&all))));
+            tasks.push(runtime.spawn(look_at_news(Arc::downgrade(&all))));
         }
         let own = shared.clone();
         let publishes =
@@ -327,9 +328,8 @@ async fn hear(
                     match news {
                         Heard::Nothing | Heard::Change(_) => {}
                         Heard::Task { name, answers } => {
-                            let tasks = shared.router.tasks();
-                            if let Some(work) = tasks.and_then(|tasks| tasks.heard_of(&name, answers.as_ref())) {
-                                runtime::own().spawn(work);
+                            if let Some(tasks) = shared.router.tasks() {
+                                tasks.heard_of(&name, answers.as_ref());
                             }
                         }
                         Heard::Missed => {
@@ -386,6 +386,16 @@ async fn write_tasks(store: Arc<Redis>, tasks: Weak<Tasks>) {
             }
         }
         failures = 0;
+    }
+}
+
+/// Looks at tasks of other processes that somebody waits for, as they change.
+async fn look_at_news(tasks: Weak<Tasks>) {
+    while let Some(all) = tasks.upgrade() {
+        let news = all.news();
+        all.look_at_news().await;
+        drop(all);
+        news.notified().await;
     }
 }
 

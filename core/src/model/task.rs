@@ -74,6 +74,24 @@ pub struct Task {
     pub extra: Map<String, Value>,
 }
 
+impl Task {
+    /// A task that begins at this time, as in RFC 3339.
+    pub(crate) fn working(id: impl Into<String>, now: impl Into<String>) -> Self {
+        let now = now.into();
+        Self {
+            task_id: id.into(),
+            status: TaskStatus::Working,
+            status_message: None,
+            created_at: now.clone(),
+            last_updated_at: now,
+            ttl: None,
+            poll_interval: None,
+            meta: None,
+            extra: Map::new(),
+        }
+    }
+}
+
 /// Milliseconds as other languages write them: `100.0` are 100. A negative number says nothing.
 fn millis<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<u64>, D::Error> {
     let Some(number) = Option::<serde_json::Number>::deserialize(deserializer)? else { return Ok(None) };

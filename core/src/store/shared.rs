@@ -73,17 +73,7 @@ impl SharedTask {
 
     /// Reads the fields of the task with this id, or of one that is listed. `None`: they are of a later release, or not ours.
     pub(crate) fn read(id: &str, fields: impl IntoIterator<Item = (String, String)>) -> Option<Self> {
-        let mut task = Task {
-            task_id: id.to_owned(),
-            status: TaskStatus::Working,
-            status_message: None,
-            created_at: String::new(),
-            last_updated_at: String::new(),
-            ttl: None,
-            poll_interval: None,
-            meta: None,
-            extra: serde_json::Map::new(),
-        };
+        let mut task = Task::working(id, "");
         let (mut said, mut questions, mut version, mut is_there) = (None, None, 0, false);
         for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
             match name.as_str() {

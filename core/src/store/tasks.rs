@@ -284,17 +284,7 @@ mod tests {
     }
 
     fn task(id: &str, status: TaskStatus) -> Task {
-        Task {
-            task_id: id.into(),
-            status,
-            status_message: None,
-            created_at: String::new(),
-            last_updated_at: String::new(),
-            ttl: None,
-            poll_interval: None,
-            meta: None,
-            extra: serde_json::Map::new(),
-        }
+        Task { status, ..Task::working(id, "") }
     }
 
     fn add(store: &mut MemoryTasks, owner: &Owner, id: &str, expires: u64) -> Result<(), Full> {

@@ -4,7 +4,6 @@
 //! **Invariant**: the lock here is taken after that of the tasks, or alone.
 
 use std::collections::{HashMap, VecDeque};
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
@@ -14,7 +13,7 @@ use tokio::sync::Notify;
 
 use super::extension::{told_end, told_shared};
 use super::serve::{ListTasksResult, MAX_UNREAD, id_of, text_of};
-use super::{Tasks, answer, newest_read, not_found, stamp};
+use super::{Tasks, answer, not_found, stamp};
 use crate::call::{Context, Handler, Link, Reply};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, code};
@@ -22,7 +21,7 @@ use crate::model::{Task, TaskStatus};
 use crate::protocol::{Call, CallId, Payload, Transport};
 use crate::store::redis::Redis;
 use crate::store::redis::nodes::Number;
-use crate::store::redis::tasks::{Answered, Failed, Put, Written, owner_of_session, task_name};
+use crate::store::redis::tasks::{Answered, Failed, Looked, Put, Written, owner_of_session, task_name};
 use crate::store::{Kept, MAX_OUTCOME, Outcome, Owner, SharedTask, outcome_text};
 
 /// Tasks of other processes that are waited for or listened to here, at most; and requests that wait.
@@ -48,6 +47,7 @@ pub(super) struct Afar {
     commons: Mutex<Weak<Commons>>,
     state: Mutex<State>,
     changed: Arc<Notify>,
+    news: Arc<Notify>,
 }
 
 #[derive(Default)]
@@ -62,6 +62,8 @@ struct State {
     last: u64,
     /// Tasks of other processes that somebody here waits for, by the same names.
     watched: HashMap<Arc<str>, Watched>,
+    /// Those that have changed, each once.
+    news: VecDeque<Arc<str>>,
     /// Requests that wait for results of those.
     waiters: usize,
 }
@@ -79,6 +81,8 @@ struct Own {
     /// Counts changes here, and those that the store knows.
     version: u64,
     written: u64,
+    /// Number of times that this process had lost its number, when the store was known to have the task as it is here.
+    confirmed: u32,
     is_queued: bool,
     is_over: bool,
     /// Time of the last write.
@@ -93,8 +97,9 @@ struct Own {
 struct Watched {
     id: String,
     waiters: Vec<(CallId, Arc<dyn Link>, Reply)>,
-    /// Clients here listen to it.
-    is_listened_to: bool,
+    /// Clients here that listen to it.
+    listeners: Vec<Weak<dyn Link>>,
+    is_due: bool,
     /// State that they were told last.
     told: Option<(u64, RawJson)>,
     expires: Instant,
@@ -151,6 +156,24 @@ impl State {
         }
     }
 
+    /// Takes the next task of another process that has changed.
+    fn next_news(&mut self) -> Option<Arc<str>> {
+        let name = self.news.pop_front()?;
+        if let Some(watched) = self.watched.get_mut(&name) {
+            watched.is_due = false;
+        }
+        Some(name)
+    }
+
+    /// Returns the tasks of other processes that somebody still waits for, and forgets the others.
+    fn waited_for(&mut self) -> Vec<Arc<str>> {
+        self.watched.retain(|_, watched| {
+            watched.listeners.retain(|link| link.strong_count() > 0);
+            !watched.is_idle()
+        });
+        self.watched.keys().cloned().collect()
+    }
+
     fn unwatch(&mut self, name: &str) -> Option<Watched> {
         let watched = self.watched.remove(name)?;
         self.waiters -= watched.waiters.len();
@@ -193,6 +216,7 @@ impl Tasks {
     ) {
         let transport = &context.request().transport;
         let Some(shared) = self.shared_owner(owner, transport, is_extension) else { return };
+        let Some(commons) = self.afar.commons() else { return };
         let name = task_name(&shared, id);
         let session = if is_extension { None } else { transport.shared_session.clone() };
         let mut state = self.afar.lock();
@@ -205,6 +229,7 @@ impl Tasks {
             place: state.last,
             version: 1,
             written: 0,
+            confirmed: commons.number.takes(),
             is_queued: false,
             is_over: false,
             at: None,
@@ -263,7 +288,9 @@ impl Tasks {
     /// reason. `owners`: those of these; `None`: all.
     pub(super) fn leaves(&self, tasks: &super::State, owners: Option<&[Owner]>, reason: &str) {
         let mut state = self.afar.lock();
-        let concerned = |own: &Own| own.left.is_none() && owners.is_none_or(|owners| owners.contains(&own.owner));
+        let concerned = |own: &Own| {
+            own.left.is_none() && !own.is_forgotten && owners.is_none_or(|owners| owners.contains(&own.owner))
+        };
         let ids: Vec<_> = state.own.iter().filter(|(_, own)| concerned(own)).map(|(id, _)| id.clone()).collect();
         for id in ids {
             let Some(own) = state.own.get_mut(&id) else { continue };
@@ -395,9 +422,15 @@ impl Tasks {
         if put.number == 0 {
             return false;
         }
+        let takes = commons.number.takes();
         let Ok(written) = commons.store.put_task(&put).await else { return false };
+        // Another write of this process may have ended it meanwhile.
+        let is_so_here = |status: &str| {
+            let kept = self.lock().store.get(&own.owner, id);
+            kept.is_some_and(|kept| kept.task.status.as_str() == status)
+        };
         match written {
-            Written::Over(status) if status != task.task.status.as_str() => {
+            Written::Over(status) if status != task.task.status.as_str() && !is_so_here(status) => {
                 return match own.left {
                     Some(_) => {
                         self.afar.lock().remove(id);
@@ -412,6 +445,7 @@ impl Tasks {
                     state.remove(id);
                 } else if let Some(known) = state.own.get_mut(id) {
                     known.written = known.written.max(own.version);
+                    known.confirmed = takes;
                     known.at = Some(Instant::now());
                 }
             }
@@ -430,17 +464,12 @@ impl Tasks {
         self.afar.lock().remove(id);
         drop(state);
         let Some(mut running) = running else { return true };
-        let (task, outcome) = looked.map_or((None, None), |(shared, _)| (Some(shared.task), shared.outcome));
-        let link = running.context.link().clone();
+        let (task, outcome) = looked.map_or((None, None), |looked| (Some(looked.task.task), looked.task.outcome));
         let waiters = std::mem::take(&mut running.waiters);
         let cancelled = task.as_ref().is_none_or(|task| task.status == TaskStatus::Cancelled);
-        match &task {
-            Some(task) if running.questions.is_some() => self.hear(id, u64::MAX, told_end(task, outcome.as_ref())),
-            Some(task) => {
-                let waiting: Vec<_> = waiters.iter().map(|(call, _)| *call).collect();
-                self.tell(&link, task, newest_read(&*link, &waiting));
-            }
-            None => {}
+        // Whoever has ended it has told its session.
+        if let Some(task) = task.filter(|_| running.questions.is_some()) {
+            self.hear(id, u64::MAX, told_end(&task, outcome.as_ref()));
         }
         waiters.into_iter().for_each(|(_, reply)| answer(reply, id, outcome.as_ref()));
         let reason = if cancelled { "tasks/cancel" } else { "another process has ended the task" };
@@ -448,11 +477,14 @@ impl Tasks {
         true
     }
 
-    /// Returns true if no other process can have ended the task, and this one may answer for it.
+    /// Returns true if this process may answer for a task: no other can have ended it, and of its end the store knows.
     pub(super) fn is_sure(&self, id: &str) -> bool {
         let Some(commons) = self.afar.commons() else { return true };
-        commons.number.is_sure()
-            || self.afar.lock().own.get(id).is_none_or(|own| own.is_over && own.written >= own.version)
+        let (is_sure, takes) = (commons.number.is_sure(), commons.number.takes());
+        self.afar.lock().own.get(id).is_none_or(|own| match own.is_over {
+            true => own.written >= own.version,
+            false => is_sure && own.confirmed == takes,
+        })
     }
 
     /// Tells those that wait for it that a task is over, once the store knows that: another process may have ended it.
@@ -470,7 +502,7 @@ impl Tasks {
             tasks.write(&id).await;
             let is_here = tasks.lock().store.get(&running.owner, &id).is_some();
             let there = if is_here { None } else { tasks.look(&name, &id, false).await.ok().flatten() };
-            let (task, outcome) = there.map_or(here, |(shared, _)| (shared.task, shared.outcome));
+            let (task, outcome) = there.map_or(here, |looked| (looked.task.task, looked.task.outcome));
             tasks.over(&to, &id, running, &task, outcome.as_ref());
         }));
     }
@@ -482,38 +514,48 @@ impl Tasks {
         if self.is_sure(id) { Standing::Here } else { Standing::Doubtful }
     }
 
-    /// News of a task came from another process. Returns what there is to do.
-    pub(crate) fn heard_of(
-        self: &Arc<Self>,
-        name: &str,
-        answers: Option<&Bytes>,
-    ) -> Option<impl Future<Output = ()> + Send + use<>> {
-        let state = self.afar.lock();
+    /// News of a task came from another process. Those that write and look at tasks go on from there: news that come
+    /// faster than that cost no more.
+    pub(crate) fn heard_of(&self, name: &str, answers: Option<&Bytes>) {
+        let mut state = self.afar.lock();
         let own = state.by_name.get(name).cloned();
-        let is_watched = state.watched.contains_key(name);
-        drop(state);
         if let (Some(id), Some(answers)) = (&own, answers) {
+            drop(state);
             let link = self.lock().running.get(id).map(|running| running.context.link().clone());
             let answers: Option<Map<String, Value>> = serde_json::from_slice(answers).ok();
             if let (Some(link), Some(answers)) = (link, answers) {
                 self.answered(&link, id, &answers);
             }
-            return None;
+            return;
         }
-        if own.is_none() && !is_watched {
-            return None;
+        if let Some(id) = own {
+            // Written once more, the store says so if it is over.
+            state.add(&id);
+            self.afar.changed.notify_one();
         }
-        let (tasks, name) = (self.clone(), Arc::<str>::from(name));
-        Some(async move {
-            if let Some(id) = own {
-                // It says so if it is over.
-                if !tasks.write(&id).await {
-                    tasks.changed(&id, false);
-                }
-            }
-            // Otherwise the next look does it.
-            let _ = tasks.refresh(&name).await;
-        })
+        let key = state.watched.get_key_value(name).map(|(key, _)| key.clone());
+        if let Some(key) = key
+            && let Some(watched) = state.watched.get_mut(&key)
+            && !std::mem::replace(&mut watched.is_due, true)
+        {
+            state.news.push_back(key);
+            self.afar.news.notify_one();
+        }
+    }
+
+    /// Returns what says that tasks of other processes have changed.
+    pub(crate) fn news(&self) -> Arc<Notify> {
+        self.afar.news.clone()
+    }
+
+    /// Looks at those that have changed.
+    pub(crate) async fn look_at_news(&self) {
+        loop {
+            let next = self.afar.lock().next_news();
+            let Some(name) = next else { return };
+            // One that fails now is looked at with the rest.
+            let _ = self.refresh(&name).await;
+        }
     }
 }
 
@@ -529,7 +571,7 @@ fn shared(tasks: &super::State, own: &Own, id: &str) -> Option<SharedTask> {
 /// Tasks of other processes.
 impl Tasks {
     /// Looks at a task in the store.
-    async fn look(&self, name: &str, id: &str, watches: bool) -> Result<Option<(SharedTask, bool)>> {
+    async fn look(&self, name: &str, id: &str, watches: bool) -> Result<Option<Looked>> {
         let commons = self.afar.commons().ok_or_else(away)?;
         let watcher = if watches { commons.number.get() } else { 0 };
         commons.store.look_at_task(name, id, watcher, &failed()).await.map_err(|_| away())
@@ -574,7 +616,10 @@ impl Tasks {
 
     async fn serve_afar(self: &Arc<Self>, link: &Arc<dyn Link>, call: Call, name: &Arc<str>, id: String) {
         let looked = match call.method.name {
-            "tasks/get" => self.look(name, &id, false).await,
+            "tasks/get" => {
+                let looked = self.look(name, &id, false).await;
+                looked.map(|looked| looked.map(|looked| (looked.task, looked.has_failed)))
+            }
             "tasks/cancel" => self.cancel_afar(name, &id).await.and_then(|(shared, is_new)| {
                 if is_new { Ok(Some((shared, true))) } else { Err(super::serve::over(&shared.task)) }
             }),
@@ -667,7 +712,7 @@ impl Tasks {
         let watched = state.watched.get_mut(name)?;
         let place = watched.waiters.iter().position(|(own, of, _)| *own == call && of.number() == link)?;
         let (_, _, reply) = watched.waiters.remove(place);
-        let is_idle = watched.waiters.is_empty() && !watched.is_listened_to;
+        let is_idle = watched.is_idle();
         state.waiters -= 1;
         if is_idle {
             state.watched.remove(name);
@@ -704,7 +749,7 @@ impl Tasks {
         let looked = self.look(name, &id, true).await?;
         let mut state = self.afar.lock();
         let Some(watched) = state.watched.get_mut(name) else { return Ok(()) };
-        let Some((shared, _)) = looked else {
+        let Some(Looked { task: shared, has_failed, left }) = looked else {
             let missing = *watched.missing.get_or_insert_with(Instant::now);
             let was_there = watched.expires > Instant::now();
             if was_there && missing.elapsed() < MISSING {
@@ -720,18 +765,22 @@ impl Tasks {
         watched.missing = None;
         let is_over = shared.task.status.is_terminal();
         let version = if is_over { u64::MAX } else { shared.version };
-        let is_news = watched.is_listened_to && watched.told.as_ref().is_none_or(|(told, _)| *told < version);
+        let is_news = !watched.listeners.is_empty() && watched.told.as_ref().is_none_or(|(told, _)| *told < version);
         let told = is_news.then(|| told_shared(&shared));
         if let Some(told) = &told {
             watched.told = Some((version, told.clone()));
         }
-        watched.expires = Instant::now() + life(&shared.task);
+        watched.expires = Instant::now() + left;
         let gone = if is_over { state.unwatch(name) } else { None };
         drop(state);
         if let Some(told) = told {
             self.hear(&id, version, told);
         }
-        for (_, _, reply) in gone.into_iter().flat_map(|gone| gone.waiters) {
+        let waiters = gone.map(|gone| gone.waiters).unwrap_or_default();
+        if let Some((_, link, _)) = waiters.first().filter(|_| has_failed) {
+            self.tell(link, &shared.task, None);
+        }
+        for (_, _, reply) in waiters {
             answer(reply, &id, shared.outcome.as_ref());
         }
         Ok(())
@@ -739,11 +788,17 @@ impl Tasks {
 
     /// Looks at all tasks that somebody here waits for: the process that works on one may have ended without a word.
     pub(crate) async fn look_again(&self) {
-        let names: Vec<_> = self.afar.lock().watched.keys().cloned().collect();
+        let names = self.afar.lock().waited_for();
         for name in names {
             // One that cannot be read says nothing of the others.
             if self.refresh(&name).await.is_err() && self.is_store_away() {
                 return;
+            }
+            // Another request of the session may have taken what goes out with the answer.
+            let last = |watched: &Watched| watched.waiters.last().map(|(call, link, _)| (*call, link.clone()));
+            let waiter = self.afar.lock().watched.get(&name).and_then(last);
+            if let Some((call, link)) = waiter.filter(|(call, link)| link.is_read(*call)) {
+                link.take_up(call);
             }
         }
     }
@@ -752,6 +807,7 @@ impl Tasks {
     pub(super) fn end_watches(&self, error: &Error) {
         let mut state = self.afar.lock();
         state.waiters = 0;
+        state.news = VecDeque::new();
         let gone = std::mem::take(&mut state.watched);
         drop(state);
         for (_, _, reply) in gone.into_values().flat_map(|gone| gone.waiters) {
@@ -782,7 +838,7 @@ impl Tasks {
             let name = task_name(&shared, &id);
             let outcome = match method {
                 "tasks/get" => match tasks.look(&name, &id, false).await {
-                    Ok(Some((shared, _))) => Ok(told_shared(&shared)),
+                    Ok(Some(looked)) => Ok(told_shared(&looked.task)),
                     Ok(None) => Err(not_found(&id)),
                     Err(error) => Err(error),
                 },
@@ -821,13 +877,14 @@ impl Tasks {
         for (owner, id) in wanted {
             let Some(shared) = self.shared_owner(&owner, &context.request().transport, true) else { continue };
             let name = task_name(&shared, &id);
-            let Some((shared, _)) = self.look(&name, &id, true).await? else { continue };
+            let Some(Looked { task: shared, left, .. }) = self.look(&name, &id, true).await? else { continue };
             let is_over = shared.task.status.is_terminal();
             let now = (if is_over { u64::MAX } else { shared.version }, told_shared(&shared));
             if !is_over {
                 let note = |watched: &mut Watched| {
-                    watched.is_listened_to = true;
-                    watched.expires = Instant::now() + life(&shared.task);
+                    watched.listeners.retain(|link| link.strong_count() > 0);
+                    watched.listeners.push(Arc::downgrade(context.link()));
+                    watched.expires = Instant::now() + left;
                     if watched.told.as_ref().is_none_or(|(told, _)| *told < now.0) {
                         watched.told = Some(now.clone());
                     }
@@ -848,14 +905,21 @@ impl Tasks {
 
 impl Watched {
     fn new(id: &str) -> Self {
-        let expires = Instant::now();
-        Self { id: id.to_owned(), waiters: Vec::new(), is_listened_to: false, told: None, expires, missing: None }
+        Self {
+            id: id.to_owned(),
+            waiters: Vec::new(),
+            listeners: Vec::new(),
+            is_due: false,
+            told: None,
+            expires: Instant::now(),
+            missing: None,
+        }
     }
-}
 
-/// The longest that a task may still be there.
-fn life(task: &Task) -> Duration {
-    Duration::from_millis(task.ttl.unwrap_or(u64::MAX).min(1 << 45))
+    /// Returns true if nobody waits for it.
+    fn is_idle(&self) -> bool {
+        self.waiters.is_empty() && self.listeners.is_empty()
+    }
 }
 
 /// A request for the result of another process's task. That it is cancelled is nothing to the task.

@@ -19,6 +19,7 @@ impl Tasks {
         answer: Result<Payload>,
     ) -> (TaskStatus, Option<String>, Outcome) {
         let failed = |error: Error| {
+            let error = self.fits(Outcome::Error(error.clone()).len()).err().unwrap_or(error);
             let message = shortened(error.message(), MAX_MESSAGE).into_owned();
             (TaskStatus::Failed, Some(message), Outcome::Error(error))
         };

@@ -25,7 +25,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use serde::Deserialize;
-use serde_json::{Map, json};
+use serde_json::json;
 
 #[cfg(feature = "redis")]
 pub(crate) use self::afar::Commons;
@@ -50,6 +50,9 @@ use crate::store::{Full, Kept, MemoryTasks, Outcome, Owner, TaskStore};
 
 /// The most characters of a failure that a status message repeats.
 const MAX_MESSAGE: usize = 300;
+
+/// The most characters of a status message that a handler sets.
+const MAX_STATUS: usize = 4096;
 
 /// The tasks that one side runs.
 pub(crate) struct Tasks {
@@ -241,17 +244,10 @@ impl Tasks {
             Some(_) => return Err(Error::invalid_params("\"task.ttl\": expected milliseconds of at least 0")),
             None => None,
         };
-        let now = stamp();
         Ok(Task {
-            task_id: String::new(),
-            status: TaskStatus::Working,
-            status_message: None,
-            created_at: now.clone(),
-            last_updated_at: now,
             ttl: Some(options::millis(self.options.ttl(ttl))),
             poll_interval: Some(self.options.poll_interval()),
-            meta: None,
-            extra: Map::new(),
+            ..Task::working("", stamp())
         })
     }
 
@@ -361,6 +357,12 @@ impl Tasks {
         }
     }
 
+    /// Returns true if a handler works on one.
+    #[cfg(feature = "http")]
+    pub(crate) fn is_working(&self) -> bool {
+        !self.lock().running.is_empty()
+    }
+
     /// Returns true if the connection has tasks that it can still ask for.
     pub(crate) fn has_of(&self, link: &dyn Link) -> bool {
         let state = self.lock();
@@ -448,11 +450,12 @@ impl Tasks {
 
     /// Sets the status message of the task, for people.
     fn set_status(&self, link: &Arc<dyn Link>, id: &str, message: &str) {
+        let message = shortened(message, MAX_STATUS);
         self.change(link, id, |running, task, now| {
-            if task.status_message.as_deref() == Some(message) {
+            if task.status_message.as_deref() == Some(&*message) {
                 return None;
             }
-            task.status_message = Some(message.to_owned());
+            task.status_message = Some(message.into_owned());
             // Not to be relied on, so what comes too soon is not told.
             Some(running.pace.offer(now, RawJson::empty_object()).is_some())
         });

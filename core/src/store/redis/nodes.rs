@@ -53,6 +53,8 @@ pub(crate) struct Number {
     number: AtomicU32,
     /// Time until which nobody else can have it.
     until: Mutex<Option<Instant>>,
+    /// Number of times that it was taken anew.
+    takes: AtomicU32,
 }
 
 impl Number {
@@ -63,6 +65,11 @@ impl Number {
     /// Returns true if nobody can take this process for one that has ended.
     pub(crate) fn is_sure(&self) -> bool {
         self.until.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Returns the number of times that it was taken anew: in between others may have taken this process for gone.
+    pub(crate) fn takes(&self) -> u32 {
+        self.takes.load(Ordering::Acquire)
     }
 
     /// Returns the number of the process that gave a request this id. 0: none.
@@ -104,6 +111,9 @@ impl Redis {
             let (taken,): (u8,) = self.ask(&pipe).await?;
             if taken > 0 {
                 number.number.store(wanted, Ordering::Release);
+                if taken == 2 {
+                    number.takes.fetch_add(1, Ordering::AcqRel);
+                }
                 let until = begun + Duration::from_millis(LIVES);
                 *number.until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
                 return Ok(taken == 2);

@@ -2,6 +2,7 @@
 //! those of a session. A task whose process has lost its number for a while has failed, for whoever looks at it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use redis::{FromRedisValue, Pipeline, Value};
@@ -25,16 +26,18 @@ const LONGEST: u64 = 1 << 45;
 /// inbox, its life, the grace, the time as text, and the message and the outcome of a task that failed with its process.
 const COMMON: &str = "local function place(kind, number) return ARGV[1] .. kind .. ':' .. number .. ARGV[2] end
 local function over(status) return status == 'completed' or status == 'failed' or status == 'cancelled' end
-local function send(number, name, ...)
+local function send(number, room, name, ...)
   if redis.call('EXISTS', place('node', number)) == 0 then return 0 end
   local inbox = place('inbox', number)
-  if redis.call('XLEN', inbox) >= tonumber(ARGV[3]) then return 2 end
+  if redis.call('XLEN', inbox) >= room then return 2 end
   redis.call('XADD', inbox, '*', 'task', name, ...)
   redis.call('PEXPIRE', inbox, ARGV[4])
   return 1
 end
+-- Half of an inbox is left to what nobody looks for later.
 local function tell(key, name)
-  for number in string.gmatch(redis.call('HGET', key, 'w') or '', '%d+') do send(number, name) end
+  local room = math.floor(tonumber(ARGV[3]) / 2)
+  for number in string.gmatch(redis.call('HGET', key, 'w') or '', '%d+') do send(number, room, name) end
 end
 local function lives(key)
   local of = redis.call('HMGET', key, 'n', 'p')
@@ -115,7 +118,7 @@ if ARGV[10] ~= '0' and not over(redis.call('HGET', KEYS[1], 's')) then
     redis.pcall('HSET', KEYS[1], 'w', known .. ARGV[10] .. ',')
   end
 end
-return {failed, redis.call('HGETALL', KEYS[1])}";
+return {failed, redis.call('HGETALL', KEYS[1]), redis.call('PTTL', KEYS[1])}";
 
 /// Cancels a task that is not over, and tells the process that works on it. 0: it was over.
 const CANCEL: &str = "local status = redis.call('HGET', KEYS[1], 's')
@@ -124,7 +127,8 @@ if over(status) then return {0, redis.call('HGETALL', KEYS[1])} end
 redis.call('HSET', KEYS[1], 's', 'cancelled', 'u', ARGV[6], 'm', ARGV[10])
 redis.call('HDEL', KEYS[1], 'q')
 tell(KEYS[1], ARGV[9])
-if lives(KEYS[1]) then send(redis.call('HGET', KEYS[1], 'n'), ARGV[9]) end
+-- One for each task at most, and always with room: its handler is to stop.
+if lives(KEYS[1]) then send(redis.call('HGET', KEYS[1], 'n'), math.huge, ARGV[9]) end
 return {1, redis.call('HGETALL', KEYS[1])}";
 
 /// Sends answers to the process that asks. 0: it is not there. 1: they are sent. 2: there is no room. 3: there is no such
@@ -133,7 +137,7 @@ const ANSWER: &str = "local status = redis.call('HGET', KEYS[1], 's')
 if not status then return 3 end
 if over(status) then return 4 end
 if not lives(KEYS[1]) then return 0 end
-return send(redis.call('HGET', KEYS[1], 'n'), ARGV[9], 'answers', ARGV[10])";
+return send(redis.call('HGET', KEYS[1], 'n'), tonumber(ARGV[3]), ARGV[9], 'answers', ARGV[10])";
 
 /// Lists tasks of a session after a place, with their places. Those that have expired are listed no more.
 const LIST: &str = "local out, after, most = {}, ARGV[9], tonumber(ARGV[10])
@@ -179,6 +183,16 @@ pub(crate) enum Written {
     Over(&'static str),
     /// It is not there, or another's.
     Gone,
+}
+
+/// A task as the store knows it.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    pub(crate) task: SharedTask,
+    /// It was found now that it has failed with its process.
+    pub(crate) has_failed: bool,
+    /// Time for which it is still there.
+    pub(crate) left: Duration,
 }
 
 /// Fate of answers.
@@ -273,8 +287,7 @@ impl Redis {
         })
     }
 
-    /// Looks at a task, with `true` if that has found that it failed with its process. `watcher`: the number of a process
-    /// that is told of its changes from now on, or 0.
+    /// Looks at a task. `watcher`: the number of a process that is told of its changes from now on, or 0.
     ///
     /// # Errors
     /// As `Redis::ask`; what is there cannot be read.
@@ -284,13 +297,14 @@ impl Redis {
         id: &str,
         watcher: u32,
         failed: &Failed,
-    ) -> Result<Option<(SharedTask, bool)>, Trouble> {
+    ) -> Result<Option<Looked>, Trouble> {
         let mut command = self.about(LOOK, &[self.task(name)], 0, failed);
         command.arg(name).arg(watcher);
-        match self.told::<Option<(u8, Value)>>(command).await? {
-            None => Ok(None),
-            Some((has_failed, fields)) => read(id, fields).map(|task| Some((task, has_failed == 1))),
-        }
+        let Some((has_failed, fields, left)) = self.told::<Option<(u8, Value, i64)>>(command).await? else {
+            return Ok(None);
+        };
+        let left = Duration::from_millis(u64::try_from(left).unwrap_or(0));
+        read(id, fields).map(|task| Some(Looked { task, has_failed: has_failed == 1, left }))
     }
 
     /// Cancels a task, and returns it as it is now: with `false`, if it was over before.

@@ -186,14 +186,26 @@ impl Inner {
         self.pairs.end_waiting(End::ServerClosed, WHY);
     }
 
+    /// Waits until clients at other processes are told of the end of their streams.
+    #[cfg(feature = "redis")]
+    pub(super) async fn notes_are_sent(&self, patience: Duration) {
+        let sent = async {
+            while self.writers.load(Ordering::Acquire) > 0 {
+                tokio::time::sleep(LOOK).await;
+            }
+        };
+        let _ = tokio::time::timeout(patience, sent).await;
+    }
+
     /// Returns true if a session has a call, in which its client may be asked something.
     pub(super) fn asks_may_come(&self) -> bool {
         self.sessions.in_flight() + self.pairs.in_flight() > 0
     }
 
-    /// Returns true if a request is being answered, listen streams aside.
+    /// Returns true if a request is being answered, listen streams aside, or a task is worked on.
     fn is_answering(&self) -> bool {
-        self.stateless.len() > 0 || self.asks_may_come()
+        let is_working = || self.server.shared.router.tasks().is_some_and(|tasks| tasks.is_working());
+        self.stateless.len() > 0 || self.asks_may_come() || is_working()
     }
 }
 

@@ -55,6 +55,8 @@ const AHEAD_BYTES: usize = 1 << 20;
 /// Messages after which the writer is told what was taken, and bytes.
 const OFTEN: u64 = 4;
 const OFTEN_BYTES: usize = 256 << 10;
+/// Attempts to send a long message that may have been taken though the store did not say so.
+const OFTEN_TRIED: usize = 3;
 /// Longest message, in bytes, whatever the options say.
 const LONGEST: usize = 4 << 20;
 
@@ -303,8 +305,16 @@ impl Reading {
         if let Some(message) = message {
             self.outlet.message(message, false);
         }
-        if let Some(end) = end {
-            self.outlet.end(end);
+        match end {
+            // Whatever waits here goes out there, too.
+            Some(End::Moved) => {
+                let (_, wake) = self.outlet.retire(End::Moved);
+                if let Some(wake) = wake {
+                    wake.wake();
+                }
+            }
+            Some(end) => self.outlet.end(end),
+            None => {}
         }
         if let Some(outcome) = outcome {
             self.comes_to(outcome);
@@ -392,6 +402,8 @@ pub(super) async fn take_up(
     let owner = Owner::Feed { session: session.clone(), reading: reading.clone(), _ticket: room };
     let exchange = Exchange::resumed(outlet, owner);
     let post = Post { store: node.store.clone(), own, other, key: sharing.key.clone(), ticket };
+    // The process may leave the others meanwhile.
+    drop(node);
     // To its end, also when the client has gone by then: the writer is told.
     runtime::spawn(read(reading.clone(), post, id));
     reading.answered.wait().await;
@@ -602,13 +614,21 @@ fn begin(inner: &Inner, session: &Arc<Session>, id: EventId, post: Post) -> Resu
 /// Sends a note, again if need be. `false`: the reader is to be given up.
 async fn pass(writing: &Writing, post: &Post, kind: Kind, text: &[u8]) -> bool {
     let begun = Instant::now();
+    let mut unsaid = 0;
     loop {
         match post.send(kind.clone(), text).await {
             Some(Posted::Sent) => return true,
             Some(Posted::Nobody) => return false,
             Some(Posted::Full) if begun.elapsed() >= FULL => return false,
             Some(Posted::Full) => tokio::time::sleep(RETRY).await,
-            None => tokio::time::sleep(post.pause()).await,
+            None => {
+                unsaid += 1;
+                // It stays among the events that are kept, and each attempt costs all others time.
+                if unsaid >= OFTEN_TRIED && text.len() > OFTEN_BYTES {
+                    return false;
+                }
+                tokio::time::sleep(post.pause()).await;
+            }
         }
         if writing.is_given_up() {
             return false;
@@ -628,6 +648,11 @@ struct Ahead {
 impl Ahead {
     fn has_room(&self) -> bool {
         self.sizes.len() < AHEAD && self.sizes.iter().sum::<usize>() < AHEAD_BYTES
+    }
+
+    /// Returns true if the client has taken nothing for too long, of as much as there may be.
+    fn is_stalled(&self) -> bool {
+        !self.has_room() && self.since.elapsed() >= STALL
     }
 
     fn sent(&mut self, size: usize) {
@@ -679,7 +704,7 @@ async fn write(counted: Counted, exchange: Exchange, post: Post, room: usize) {
                 return;
             }
             Some(next) if !ahead.has_room() => {
-                if ahead.since.elapsed() >= STALL {
+                if ahead.is_stalled() {
                     pass(writing, &post, Kind::End(ahead.last, Why::TooSlow), b"").await;
                     return;
                 }

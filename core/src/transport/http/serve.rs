@@ -417,6 +417,8 @@ async fn accept(
     closing.set();
     drop(alive);
     let _ = tokio::time::timeout(GRACE * 2, gone.recv()).await;
+    #[cfg(feature = "redis")]
+    endpoint.inner.notes_are_sent(GRACE).await;
 }
 
 /// Tells a client that there is no room for it, whatever it asks.
@@ -616,7 +618,7 @@ async fn connection(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client)
     // hyper's own timer would be set and cleared for each request.
     builder.header_read_timeout(None).max_header_size(MAX_HEAD).max_buf_size(MAX_BUFFER);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(socket), service));
-    if driven(serving.as_mut(), &common, &closing).await == Driven::Closing {
+    if driven(serving.as_mut(), &common, &closing, None).await == Driven::Closing {
         serving.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(GRACE, serving).await;
     }
@@ -644,7 +646,8 @@ async fn multiplexed(socket: impl AsyncRead + AsyncWrite + Unpin, client: Client
     builder.max_concurrent_streams(MAX_STREAMS).max_header_list_size(MAX_LIST).max_send_buf_size(MAX_BUFFER);
     builder.initial_stream_window_size(buffer).initial_connection_window_size(2 * buffer);
     let mut serving = std::pin::pin!(builder.serve_connection(TokioIo::new(Framed::new(socket)), service));
-    if driven(serving.as_mut(), &common, &closing).await != Driven::Ended {
+    // A client that is told to go elsewhere still gets its answers.
+    if driven(serving.as_mut(), &common, &closing, Some(|serving| serving.graceful_shutdown())).await != Driven::Ended {
         // Says which requests were not taken.
         serving.as_mut().graceful_shutdown();
         let _ = tokio::time::timeout(GRACE, serving).await;
@@ -671,12 +674,31 @@ enum Driven {
     Closing,
 }
 
-async fn driven<F: Future>(mut serving: Pin<&mut F>, common: &Common, closing: &Signal) -> Driven {
+/// Drives a connection. `leave` tells its client that the server drains, where no answer can.
+async fn driven<F: Future>(
+    mut serving: Pin<&mut F>,
+    common: &Common,
+    closing: &Signal,
+    mut leave: Option<fn(Pin<&mut F>)>,
+) -> Driven {
+    let inner = &common.endpoint.inner;
+    let mut draining = std::pin::pin!(inner.server.shared.draining.wait());
     let (mut closing, mut look) = (std::pin::pin!(closing.wait()), std::pin::pin!(common.activity.look.notified()));
     std::future::poll_fn(|cx| {
         common.turn.store(true, Ordering::Relaxed);
         if serving.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Driven::Ended);
+        }
+        // Clients that may be asked on the way keep it.
+        if let Some(tell) = leave
+            && draining.as_mut().poll(cx).is_ready()
+            && !inner.asks_may_come()
+        {
+            leave = None;
+            tell(serving.as_mut());
+            if serving.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Driven::Ended);
+            }
         }
         while look.as_mut().poll(cx).is_ready() {
             if common.activity.is_due(&PATIENCE) {

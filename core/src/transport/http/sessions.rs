@@ -210,15 +210,20 @@ impl Table {
 
     /// Returns the session that makes room for one more of this holder's. It is one of the holder with the most, if
     /// that has more than the newcomer, else one of the newcomer's own: a holder that opens many pushes out nobody who
-    /// has few. The one unused for longest, and none that is busy.
+    /// has few. The one unused for longest, and none that is busy; one with tasks that can be asked for only where all
+    /// others are.
     fn yields(&self, holder: &Holder) -> Option<Arc<str>> {
+        self.yields_if(holder, Session::is_idle).or_else(|| self.yields_if(holder, |session| !session.is_busy()))
+    }
+
+    fn yields_if(&self, holder: &Holder, fits: impl Fn(&Session) -> bool) -> Option<Arc<str>> {
         let own = self.held(holder);
         let most = self.held.values().max().copied().unwrap_or_default();
         let mut found: Option<(usize, &Arc<Session>)> = None;
         for session in self.by_use.values() {
             let held = self.held(&session.holder);
             let may = held > own || session.holder == *holder;
-            if may && found.is_none_or(|(others, _)| held > others) && !session.is_busy() {
+            if may && found.is_none_or(|(others, _)| held > others) && fits(session) {
                 found = Some((held, session));
                 if held == most {
                     break;
@@ -389,7 +394,7 @@ impl Sessions {
     pub(super) fn end_waiting(&self, end: End, reason: &str) {
         let all: Vec<_> = self.lock().by_id.values().cloned().collect();
         for session in all {
-            if session.in_flight() == 0 {
+            if session.in_flight() == 0 && !session.peer.is_kept() {
                 self.remove(&session.id);
                 session.end(end, reason);
             } else {

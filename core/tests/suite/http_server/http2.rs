@@ -83,6 +83,33 @@ async fn a_client_goes_on_when_its_connection_has_ended() {
     within("closing", client.close()).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_drains_says_goodbye_and_answers_what_runs() {
+    let (it, authority) = (Fixture::new(), Authority::new());
+    let serving = serve(&it, &authority).await;
+    let host = serving.local_addr().unwrap().to_string();
+    let mut sender = raw(&serving, &authority).await;
+    within("the beginning", sender.ready()).await.unwrap();
+    let running = tokio::spawn(sender.send_request(call(&host, "waits")));
+    until("the call runs", || it.gate.started() == 1).await;
+    let drained = it.server.drain();
+    // Another request has to go elsewhere.
+    let goodbye = async {
+        while sender.ready().await.is_ok() && sender.send_request(call(&host, "add")).await.is_ok() {
+            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+        }
+    };
+    within("the goodbye", goodbye).await;
+    assert_eq!(it.gate.cancelled(), 0);
+    it.gate.open();
+    let answer = within("the answer", running).await.unwrap().unwrap();
+    assert_eq!(answer.status(), 200);
+    let body = within("the body", answer.into_body().collect()).await.unwrap().to_bytes();
+    assert!(String::from_utf8_lossy(&body).contains("open"));
+    within("the drain", drained).await;
+    within("the end", serving.join()).await;
+}
+
 /// A connection of somebody else's.
 async fn raw(serving: &HttpServer, authority: &Authority) -> SendRequest<Full<Bytes>> {
     let mut roots = rustls::RootCertStore::empty();
@@ -104,7 +131,8 @@ fn call(authority: &str, tool: &str) -> http::Request<Full<Bytes>> {
     let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
         "io.modelcontextprotocol/clientInfo": {"name": "raw", "version": "1"},
         "io.modelcontextprotocol/clientCapabilities": {}});
-    let params = json!({"_meta": meta, "name": tool, "arguments": {"a": 1, "b": 2}});
+    let arguments = if tool == "add" { json!({"a": 1, "b": 2}) } else { json!({}) };
+    let params = json!({"_meta": meta, "name": tool, "arguments": arguments});
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string();
     http::Request::post(format!("https://{authority}/mcp"))
         .header("content-type", "application/json")

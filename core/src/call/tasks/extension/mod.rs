@@ -189,17 +189,10 @@ impl Tasks {
     fn detach(self: &Arc<Self>, own: &Detachable, context: &Context) -> Result<()> {
         let link = own.inner();
         self.expire(&**link);
-        let now = stamp();
         let task = Task {
-            task_id: own.id().to_string(),
-            status: TaskStatus::Working,
-            status_message: None,
-            created_at: now.clone(),
-            last_updated_at: now,
             ttl: Some(super::options::millis(self.options.ttl(None))),
             poll_interval: Some(self.options.poll_interval()),
-            meta: None,
-            extra: Map::new(),
+            ..Task::working(&**own.id(), stamp())
         };
         let owner = owner(context, own.id())?;
         let created = DetailedTask { result_type: Some("task"), ..DetailedTask::of(&task) }.text();
@@ -292,6 +285,7 @@ impl Tasks {
     /// Returns the end of a task whose handler has answered.
     fn ended_with(&self, rules: &Rules, answer: Result<Payload>) -> (TaskStatus, Option<String>, Outcome) {
         let failed = |error: Error| {
+            let error = self.fits(Outcome::Error(error.clone()).len()).err().unwrap_or(error);
             let message = shortened(error.message(), MAX_MESSAGE).into_owned();
             (TaskStatus::Failed, Some(message), Outcome::Error(rules.told(error.to_object(), false).into()))
         };

@@ -11,6 +11,9 @@ use crate::protocol::revision::{Rules, ask};
 /// The most questions of one task that wait at the same time.
 const MAX_PENDING: usize = 64;
 
+/// The most bytes of them.
+const MAX_BYTES: usize = 1 << 20;
+
 /// A question to the client.
 pub(super) struct Question {
     pub(super) method: &'static str,
@@ -39,6 +42,11 @@ impl Questions {
     pub(super) fn add(&mut self, question: Question) -> Result<u64, (Question, Error)> {
         if self.open.len() >= MAX_PENDING {
             return Err((question, Error::misuse(format!("{MAX_PENDING} questions wait for the client already"))));
+        }
+        let held: usize = self.open.iter().map(|(.., question)| question.params.get().len()).sum();
+        if held + question.params.get().len() > MAX_BYTES {
+            let message = format!("the questions of a task that wait for the client have {MAX_BYTES} bytes at most");
+            return Err((question, Error::misuse(message)));
         }
         let place = self.last + 1;
         let key = self.key(question.method);

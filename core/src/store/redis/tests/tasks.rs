@@ -9,17 +9,8 @@ use crate::store::{Outcome, SharedTask};
 const TTL: u64 = 60_000;
 
 fn task(id: &str, status: TaskStatus, version: u64) -> SharedTask {
-    let task = Task {
-        task_id: id.into(),
-        status,
-        status_message: None,
-        created_at: "2025-11-25T00:00:00Z".into(),
-        last_updated_at: "2025-11-25T00:00:00Z".into(),
-        ttl: Some(TTL),
-        poll_interval: Some(1000),
-        meta: None,
-        extra: serde_json::Map::new(),
-    };
+    let begun = Task::working(id, "2025-11-25T00:00:00Z");
+    let task = Task { status, ttl: Some(TTL), poll_interval: Some(1000), ..begun };
     let outcome = (status == TaskStatus::Completed).then(|| Outcome::Result(RawJson::written("{\"a\":1.0}".into())));
     SharedTask { task, outcome, questions: None, version }
 }
@@ -54,7 +45,8 @@ impl Process {
     }
 
     async fn look(&self, name: &str) -> Option<(SharedTask, bool)> {
-        self.store.look_at_task(name, "t", self.number.get(), &failed()).await.unwrap()
+        let looked = self.store.look_at_task(name, "t", self.number.get(), &failed()).await.unwrap();
+        looked.map(|looked| (looked.task, looked.has_failed))
     }
 
     async fn status(&self, name: &str) -> TaskStatus {

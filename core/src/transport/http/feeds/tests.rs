@@ -98,3 +98,19 @@ async fn few_messages_are_ahead_of_what_was_taken() {
     ahead.sent(AHEAD_BYTES);
     assert!(!ahead.has_room(), "a long one is alone");
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_takes_nothing_is_given_up_after_a_while() {
+    let mut ahead = Ahead { last: 0, sizes: VecDeque::new(), since: Instant::now() };
+    tokio::time::advance(STALL * 2).await;
+    assert!(!ahead.is_stalled(), "there is nothing to take");
+    (0..AHEAD).for_each(|_| ahead.sent(10));
+    tokio::time::advance(STALL - LOOK).await;
+    assert!(!ahead.is_stalled());
+    ahead.taken(1);
+    ahead.sent(10);
+    tokio::time::advance(STALL - LOOK).await;
+    assert!(!ahead.is_stalled(), "it has taken one meanwhile");
+    tokio::time::advance(LOOK).await;
+    assert!(ahead.is_stalled());
+}
