@@ -132,10 +132,18 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     };
     let (connected, bridge) = match &found.reach {
         Reach::One(target) => {
-            let options = with_login(options, target, screen).await;
+            let mut options = with_login(options, target, screen).await;
+            if let (Some(limit), Target::Command { .. }) = (given_limit(connection), target) {
+                // It has to answer within the limit, also one that knows nothing of the first question.
+                options = options.probe_timeout((limit.as_secs_f64() / 2.0).min(PROBE));
+            }
             tokio::select! {
                 connected = Client::connect_with(target, &options, &handlers) => (connected, None),
                 failure = heard.elsewhere.serves(&found) => return Err(failure),
+                () = late(target, given_limit(connection)) => {
+                    heard.failed().await.iter().for_each(|line| screen.line(line));
+                    return Err(Failure::late(&name));
+                }
             }
         }
         Reach::Many(_) => {
@@ -176,6 +184,19 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     heard.connected();
     let waits = screen.can_ask() && connection.timeout.is_none();
     Ok(Session { client, name, screen: screen.clone(), waits, bridge })
+}
+
+fn given_limit(connection: &Connection) -> Option<Duration> {
+    connection.timeout.filter(|limit| !limit.is_zero())
+}
+
+/// Waits until a program had this time to answer: one that is silent is asked more than once. A person may log in at a
+/// URL meanwhile.
+async fn late(target: &Target, limit: Option<Duration>) {
+    match limit.filter(|_| matches!(target, Target::Command { .. })) {
+        Some(limit) => tokio::time::sleep(limit).await,
+        None => std::future::pending().await,
+    }
 }
 
 /// The beginning of a line that is about this file.

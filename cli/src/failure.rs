@@ -43,16 +43,19 @@ impl Failure {
         match error.kind() {
             ErrorKind::Misuse => Self::misuse(message),
             ErrorKind::Auth => Self::login(target, message),
-            _ if message.contains("did not answer in time") => {
-                let hint = "--timeout SECONDS waits longer";
-                Self::new(UNREACHABLE, format!("cannot connect to {target}: the server did not answer in time; {hint}"))
-            }
+            _ if message.contains("did not answer in time") => Self::late(target),
             ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {}", without_page(message))),
             _ => {
                 let hint = if message.contains("Connection refused") { "; is the server running?" } else { "" };
                 Self::new(UNREACHABLE, format!("cannot connect to {target}: {}{hint}", without_program(message)))
             }
         }
+    }
+
+    /// Makes a failure of a server that does not answer at all.
+    pub(crate) fn late(target: &str) -> Self {
+        let hint = "--timeout SECONDS waits longer";
+        Self::new(UNREACHABLE, format!("cannot connect to {target}: the server did not answer in time; {hint}"))
     }
 
     /// Makes a failure of an error that a request ended with; `what` names the request.

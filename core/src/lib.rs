@@ -8,6 +8,7 @@
 //! | `http` | yes | Streamable HTTP, server and client |
 //! | `auth` | yes | OAuth 2.1 over Streamable HTTP: resource servers and clients |
 //! | `files` | yes | files and directories served as resources |
+//! | `redis` | no | one server out of many processes, whose sessions, tasks and events are in Redis or Valkey |
 //! | `keychain` | no | kept logins are sealed with a key of the desktop's keyring, on Linux and its like |
 //! | `tracing` | no | events of `tracing` inside of a handler as log messages for its client |
 //! | `otel` | no | requests as spans and metrics of OpenTelemetry |

@@ -1,14 +1,16 @@
 use std::ffi::OsString;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::Value;
-use tricorn::client::{Client, ClientOptions, Handlers, Stderr, Target};
+use tricorn::client::{Client, ClientOptions, Events, Handlers, Stderr, Target};
 
 use crate::connection::runtime;
 use crate::failure::{Failure, Outcome};
 use crate::hosts::{self, Entry, Kind, Places};
 use crate::launcher::Launcher;
 use crate::output::{Screen, shown};
+use crate::targets::{self, Elsewhere, Found, Reach};
 
 /// Longest time that a server has to start and to answer.
 const ANSWER: Duration = Duration::from_secs(30);
@@ -85,16 +87,23 @@ fn check(entry: &Entry) -> Result<String, String> {
     let target = target(entry);
     let options = ClientOptions::new().restart(false);
     let runtime = runtime().map_err(|failure| failure.message)?;
+    let found = Found { name: entry.name.clone(), reach: Reach::One(target), kind: targets::Kind::Command };
+    let Reach::One(target) = &found.reach else { return Err(format!("{}: no target", entry.name)) };
     let outcome = runtime.block_on(async {
-        let handlers = Handlers::new();
+        let said = Arc::<Said>::default();
+        let handlers = Handlers::new().events(said.clone());
         let connecting = async {
-            let client = Client::connect_with(&target, &options, &handlers).await?;
+            let client = Client::connect_with(target, &options, &handlers).await?;
             let info: Value = client.server_info().and_then(|info| info.to().ok()).unwrap_or_default();
             client.close().await;
             let texts = ["name", "version"].map(|member| info[member].as_str().unwrap_or_default());
             Ok::<_, tricorn::Error>(texts.join(" ").trim().to_owned())
         };
-        match tokio::time::timeout(ANSWER, connecting).await {
+        let outcome = tokio::select! {
+            outcome = tokio::time::timeout(ANSWER, connecting) => outcome,
+            failure = said.0.serves(&found) => return Err(failure.message),
+        };
+        match outcome {
             Ok(Ok(name)) if name.is_empty() => Ok("answers".to_owned()),
             Ok(Ok(name)) => Ok(name),
             Ok(Err(error)) => Err(Failure::connecting(&entry.name, &error).message),
@@ -103,6 +112,18 @@ fn check(entry: &Entry) -> Result<String, String> {
     });
     runtime.shutdown_background();
     outcome
+}
+
+/// Looks at what a program writes before it answers.
+#[derive(Default)]
+struct Said(Elsewhere);
+
+impl Events for Said {
+    fn stderr(&self, line: &str) {
+        self.0.look(line);
+    }
+
+    fn warning(&self, _message: &str) {}
 }
 
 #[cfg(test)]

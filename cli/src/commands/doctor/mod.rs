@@ -82,7 +82,7 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
         }
         Err(failure) => return Err(failure),
     };
-    let Reach::One(target) = found.reach else {
+    let Reach::One(target) = found.reach.clone() else {
         return Err(Failure::misuse(format!("{0}: doctor examines one server: say which, {0}#NAME", found.name)));
     };
     let transport = match (&target, &given.http) {
@@ -110,7 +110,7 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
         system::adopt(true);
         let examining = async {
             match (&target, &given.http) {
-                (Target::Command { .. }, None) => over_stdio::examine(&target, &plan, &report).await,
+                (Target::Command { .. }, None) => over_stdio::examine(&found, &target, &plan, &report).await,
                 (Target::Command { .. }, Some(at)) => over_http::started(&target, at, &plan, &report).await,
                 (Target::Url { url, .. }, _) => over_http::examine(url, None, &plan, &report).await,
                 _ => Ok(()),

@@ -12,6 +12,7 @@ use super::report::Report;
 use super::wire::{LEGACY, NEWEST_LEGACY, Wire};
 use super::{Plan, calls, life, lists, schemas, unreachable};
 use crate::failure::{Failure, Outcome};
+use crate::targets::Found;
 
 /// The shortest wait for an answer to the first question of newer clients: theirs.
 const PROBE: Duration = Duration::from_secs(5);
@@ -21,17 +22,17 @@ fn start(target: &Target, reads: Reads, report: &Report) -> Result<Wire, String>
     Ok(Wire::stdio(program, lines, report))
 }
 
-pub(super) async fn examine(target: &Target, plan: &Plan, report: &Report) -> Outcome<()> {
+pub(super) async fn examine(found: &Found, target: &Target, plan: &Plan, report: &Report) -> Outcome<()> {
     let began = tokio::time::Instant::now();
-    let main = if plan.legacy { first(target, plan, report).await? } else { None };
+    let main = if plan.legacy { first(found, target, plan, report).await? } else { None };
     let took = began.elapsed();
     match main {
         Some(wire) => {
-            let (modern, rest) = (modern(target, plan, report, took), others(target, plan, report, false));
+            let (modern, rest) = (modern(target, plan, report, Some(took)), others(target, plan, report, false));
             tokio::join!(content(wire, plan), async { modern.await.is_some() }, rest);
         }
         None if plan.modern => {
-            let Some(wire) = modern(target, plan, report, Duration::from_secs(5)).await else {
+            let Some(wire) = modern(target, plan, report, None).await else {
                 return Err(not_spoken(report));
             };
             tokio::join!(content(wire, plan), others(target, plan, report, true));
@@ -49,7 +50,7 @@ fn not_spoken(report: &Report) -> Failure {
 }
 
 /// Opens the first session, and learns how long a start takes. `None`: no older revision is spoken.
-async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<Wire>> {
+async fn first(found: &Found, target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<Wire>> {
     let mut wire = match start(target, Reads::All, report) {
         Ok(wire) => wire,
         Err(why) => {
@@ -57,7 +58,21 @@ async fn first(target: &Target, plan: &Plan, report: &Report) -> Outcome<Option<
             return Err(unreachable(why));
         }
     };
-    match opening::open(&mut wire, plan.revision(NEWEST_LEGACY), BEGINS).await {
+    let said = wire.program().map(|program| program.said());
+    let elsewhere = async {
+        match &said {
+            Some(said) => said.elsewhere.serves(found).await,
+            None => std::future::pending().await,
+        }
+    };
+    let opened = tokio::select! {
+        opened = opening::open(&mut wire, plan.revision(NEWEST_LEGACY), BEGINS) => opened,
+        mut failure = elsewhere => {
+            failure.message.push_str("; --http starts it and examines what it serves there");
+            return Err(failure);
+        }
+    };
+    match opened {
         Opened::Open => {
             report.ran(&["no-start", "dies-early", "noise", "multi-line"]);
             began(&mut wire);
@@ -99,14 +114,15 @@ async fn content(mut wire: Wire, plan: &Plan) {
     end(wire).await;
 }
 
-/// Asks as newer clients do. Gives the open wire if the server speaks their revision.
-async fn modern(target: &Target, plan: &Plan, report: &Report, took: Duration) -> Option<Wire> {
+/// Asks as newer clients do. Gives the open wire if the server speaks their revision. `took`: the time in which it has
+/// answered initialize, if it has.
+async fn modern(target: &Target, plan: &Plan, report: &Report, took: Option<Duration>) -> Option<Wire> {
     if !plan.modern {
         return None;
     }
     report.ran(&["probe-hangs", "probe-kills"]);
     let mut wire = start(target, Reads::All, report).ok()?.modern();
-    let limit = PROBE.max(took * 3);
+    let limit = PROBE.max(took.unwrap_or(PROBE) * 3);
     match opening::probe(&mut wire, limit).await {
         Probed::Modern => {
             began(&mut wire);
@@ -114,13 +130,13 @@ async fn modern(target: &Target, plan: &Plan, report: &Report, took: Duration) -
             return Some(wire);
         }
         Probed::Legacy => {}
-        Probed::Silent if plan.legacy => {
+        Probed::Silent if took.is_some() => {
             report.find(
                 "probe-hangs",
                 format!("server/discover: no answer in {} s; initialize is answered", limit.as_secs()),
             );
         }
-        Probed::Ended(how) if plan.legacy => {
+        Probed::Ended(how) if took.is_some() => {
             report.find("probe-kills", format!("server/discover: {how}; initialize is answered"));
         }
         Probed::Silent | Probed::Ended(_) => {}

@@ -12,7 +12,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tricorn::client::Target;
 
 use super::system;
-use crate::targets;
+use crate::targets::{self, Elsewhere};
 
 /// The longest line that is read of a server, in bytes.
 const LONGEST: usize = 8 << 20;
@@ -54,7 +54,9 @@ pub(super) struct Program {
 
 /// The last lines of standard error.
 #[derive(Default)]
-struct Said {
+pub(super) struct Said {
+    /// URLs that any line names.
+    pub(super) elsewhere: Elsewhere,
     lines: Mutex<VecDeque<String>>,
     /// The first URL of this machine in any of them.
     url: Mutex<Option<String>>,
@@ -132,6 +134,10 @@ impl Program {
 
     pub(super) fn is_running(&self) -> bool {
         self.status.borrow().is_none()
+    }
+
+    pub(super) fn said(&self) -> Arc<Said> {
+        self.said.clone()
     }
 
     /// The last line of its standard error that says something, after a moment for what is under way.
@@ -238,6 +244,7 @@ async fn keep(stderr: ChildStderr, said: Arc<Said>) {
 impl Said {
     /// Remembers the first URL.
     fn look(&self, line: &str) {
+        self.elsewhere.look(line);
         let mut known = self.url.lock().unwrap_or_else(PoisonError::into_inner);
         if known.is_none() {
             *known = crate::targets::own_url(line);
