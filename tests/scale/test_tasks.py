@@ -162,7 +162,7 @@ async def test_a_question_finds_the_request_for_its_result_though_another_came_l
     other = await client.result(second, 0)
     assert other.tool == "computed  in 0.2 s"
     seen, before = 0, list(other.before)
-    # Without a stream of their own, questions go out on the response to either request: on the newest that is still read.
+    # Without a stream of their own, questions go out on the response to either request.
     while seen < 2:
         message = before.pop(0) if before else await waiting.message(PROMPT)
         if "id" in message:
