@@ -46,6 +46,8 @@ mod random;
 mod report;
 pub mod server;
 mod signal;
+#[cfg(all(test, feature = "redis"))]
+mod simulated;
 mod store;
 #[cfg(all(any(unix, windows), feature = "runtime"))]
 mod streams;

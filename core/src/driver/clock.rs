@@ -7,6 +7,10 @@ static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// Monotonic time since the process first asked.
 pub(crate) fn now() -> Duration {
+    #[cfg(all(test, feature = "redis"))]
+    if let Some(now) = crate::simulated::now() {
+        return now;
+    }
     START.elapsed()
 }
 

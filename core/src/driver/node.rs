@@ -132,6 +132,12 @@ impl Node {
         self.telling.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// A resource may have changed before another process knew who is to hear of it.
+    #[cfg(feature = "http")]
+    pub(crate) fn may_have_changed(&self, uri: Box<str>) {
+        self.outbox.add(|| Change::Resource(uri.into()));
+    }
+
     /// Returns the place in the log of changes up to which clients here have been told.
     #[cfg(feature = "http")]
     pub(crate) fn place(&self) -> u64 {
@@ -145,11 +151,10 @@ impl Node {
         let (outbox, over, ready) = (server.shared.outbox.clone(), Arc::new(Signal::default()), Arc::default());
         outbox.open(true);
         // Not on a runtime of the program, which may stand still, or end.
-        let runtime = runtime::own();
         let shared = Arc::downgrade(&server.shared);
-        let keys = runtime.spawn(keep_keys(store.clone(), shared.clone(), Arc::clone(&ready)));
+        let keys = runtime::spawn_own(keep_keys(store.clone(), shared.clone(), Arc::clone(&ready)));
         let follower = store.follow(id.clone(), number.clone(), Arc::clone(&place));
-        let hears = runtime.spawn(hear(
+        let hears = runtime::spawn_own(hear(
             follower,
             shared.clone(),
             Arc::clone(&ready),
@@ -157,19 +162,30 @@ impl Node {
             (Arc::clone(&place), Arc::clone(&hearing), Arc::clone(&telling)),
             outbox.clone(),
         ));
-        let beats =
-            runtime.spawn(keep_number(store.clone(), id.clone(), number.clone(), Arc::clone(&ready), shared.clone()));
+        let beats = runtime::spawn_own(keep_number(
+            store.clone(),
+            id.clone(),
+            number.clone(),
+            Arc::clone(&ready),
+            shared.clone(),
+        ));
         let commons = Arc::new(Commons { store: store.clone(), node: id.clone(), number: number.clone() });
         let mut tasks = vec![keys, hears, beats];
         if let Some(all) = server.shared.router.tasks() {
             all.join(&commons);
-            tasks.push(runtime.spawn(write_tasks(store.clone(), Arc::downgrade(&all))));
-            tasks.push(runtime.spawn(look_at_tasks(Arc::downgrade(&all))));
-            tasks.push(runtime.spawn(look_at_news(Arc::downgrade(&all))));
+            tasks.push(runtime::spawn_own(write_tasks(store.clone(), Arc::downgrade(&all))));
+            tasks.push(runtime::spawn_own(look_at_tasks(Arc::downgrade(&all))));
+            tasks.push(runtime::spawn_own(look_at_news(Arc::downgrade(&all))));
         }
         let own = shared.clone();
-        let publishes =
-            runtime.spawn(publish(store.clone(), id.clone(), outbox.clone(), over.clone(), own, Arc::clone(&ready)));
+        let publishes = runtime::spawn_own(publish(
+            store.clone(),
+            id.clone(),
+            outbox.clone(),
+            over.clone(),
+            own,
+            Arc::clone(&ready),
+        ));
         let (publishes, store) = (Mutex::new(Some(publishes)), store.clone());
         let _commons = commons;
         Ok(Self {
@@ -436,7 +452,10 @@ async fn publish(
         if changes.is_empty() && is_over {
             return;
         }
-        if store.publish(&id, &changes).await.is_err() {
+        // All are heard here, too: those that clients were told of before, because the store did not answer, may be for some
+        // of whom this process hears late.
+        let heard: Vec<_> = changes.iter().map(|(change, _)| (change.clone(), true)).collect();
+        if store.publish(&id, &heard).await.is_err() {
             // Clients here do not wait for the store.
             let waiting = outbox.end_loop();
             let untold = changes.iter().filter(|(_, loops)| *loops).map(|(change, _)| change);

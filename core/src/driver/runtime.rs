@@ -47,7 +47,23 @@ where
     F: Future + Send + 'static,
     F::Output: Send + 'static,
 {
+    #[cfg(all(test, feature = "redis"))]
+    let future = crate::simulated::task(future);
     handle().spawn(future)
+}
+
+/// Runs `future` as a task of the engine's own runtime, also when the caller has one.
+#[cfg(feature = "redis")]
+pub(crate) fn spawn_own<F>(future: F) -> tokio::task::JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    #[cfg(test)]
+    if crate::simulated::is_on() {
+        return spawn(future);
+    }
+    own().spawn(future)
 }
 
 /// The threads of the engine's own runtime are called so.

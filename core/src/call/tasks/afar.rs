@@ -5,11 +5,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
+use tokio::time::Instant;
 
 use super::extension::{told_end, told_shared};
 use super::serve::{ListTasksResult, MAX_UNREAD, id_of, text_of};
@@ -363,6 +364,14 @@ impl Tasks {
         let mut state = self.afar.lock();
         later.iter().for_each(|id| state.add(id));
         outcome.map(|()| next)
+    }
+
+    /// The numbers of tasks, running ones, names, tasks of others and requests that wait for those, for tests.
+    #[cfg(test)]
+    pub(crate) fn left(&self) -> [usize; 5] {
+        let state = self.lock();
+        let afar = self.afar.lock();
+        [state.store.len(), state.running.len(), afar.own.len() + afar.by_name.len(), afar.watched.len(), afar.waiters]
     }
 
     fn is_store_away(&self) -> bool {

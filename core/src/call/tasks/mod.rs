@@ -130,7 +130,10 @@ fn newest_read(link: &dyn Link, waiting: &[CallId]) -> Option<CallId> {
 }
 
 fn stamp() -> String {
-    humantime::format_rfc3339_millis(SystemTime::now()).to_string()
+    let now = SystemTime::now();
+    #[cfg(all(test, feature = "redis"))]
+    let now = crate::simulated::unix().map_or(now, |time| SystemTime::UNIX_EPOCH + time);
+    humantime::format_rfc3339_millis(now).to_string()
 }
 
 /// `{"io.modelcontextprotocol/related-task": {"taskId"}}`

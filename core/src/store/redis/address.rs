@@ -28,6 +28,8 @@ enum Place {
     Single(Box<Client>),
     Cluster(Vec<ConnectionInfo>),
     Sentinel(Box<Sentinel>),
+    #[cfg(test)]
+    Simulated,
 }
 
 struct Sentinel {
@@ -50,6 +52,10 @@ impl Address {
         if matches!(scheme, "unix" | "redis+unix" | "valkey+unix") {
             let shown = format!("{scheme}://{}", rest.split(['?', '#']).next().unwrap_or_default());
             return Ok(Self { place: Place::Single(Box::new(Client::open(url).map_err(|_| expected())?)), shown });
+        }
+        #[cfg(test)]
+        if scheme == "simulated" {
+            return Ok(Self { place: Place::Simulated, shown: url.to_owned() });
         }
         let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         if tail.contains('@') {
@@ -83,6 +89,8 @@ impl Address {
                 let client = client.connection_timeout(CONNECTING).response_timeout(answers).retries(2).build()?;
                 client.get_async_connection().await.map(|link| Link::Cluster(link.into()))
             }
+            #[cfg(test)]
+            Place::Simulated => super::simulated::Wire::connect(answers).await.map(|link| Link::Simulated(link.into())),
             Place::Sentinel(sentinel) => {
                 let mut client = sentinel.client()?;
                 client.get_async_connection_with_config(&config).await.map(|link| Link::Single(link.into()))

@@ -1,9 +1,10 @@
 //! Health of a store: the breaker, and the line that says once that something is wrong.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use redis::{ErrorKind, RedisError, ServerErrorKind};
+use tokio::time::Instant;
 
 use super::Address;
 use crate::report;

@@ -9,6 +9,8 @@ use redis::{FromRedisValue, Pipeline, RedisResult};
 pub(super) enum Link {
     Single(Box<MultiplexedConnection>),
     Cluster(Box<ClusterConnection>),
+    #[cfg(test)]
+    Simulated(Box<super::simulated::Wire>),
 }
 
 impl Link {
@@ -17,6 +19,8 @@ impl Link {
         match self {
             Self::Single(link) => pipe.query_async(link.as_mut()).await,
             Self::Cluster(link) => pipe.query_async(link.as_mut()).await,
+            #[cfg(test)]
+            Self::Simulated(link) => pipe.query_async(link.as_mut()).await,
         }
     }
 }

@@ -9,6 +9,8 @@ mod keys;
 mod link;
 pub(crate) mod nodes;
 pub(crate) mod sessions;
+#[cfg(test)]
+pub(crate) mod simulated;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;

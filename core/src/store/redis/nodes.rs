@@ -2,10 +2,11 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Pipeline;
+use tokio::time::Instant;
 
 use super::health::Work;
 use super::{Redis, Trouble};
@@ -29,7 +30,7 @@ const LEAST: usize = 16;
 pub(super) const INBOX_LIVES: u64 = 60_000;
 
 /// Takes the number if nobody else has it. 2: nobody had it.
-const TAKE: &str = "local owner = redis.call('GET', KEYS[1])
+pub(super) const TAKE: &str = "local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return 0 end
 -- A full store lets a key live on, and takes none.
 if owner then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
@@ -37,11 +38,12 @@ redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 2";
 
 /// Gives it back.
-const LEAVE: &str = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
+pub(super) const LEAVE: &str =
+    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
 return 0";
 
 /// Puts a message into the inbox of a process. 0: it is not there. 2: there is no room.
-const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+pub(super) const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[1]) then return 2 end
 redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], ARGV[5], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])

@@ -21,11 +21,12 @@ const ATTEMPTS: usize = 4;
 const SUBSCRIPTION: &str = "s:";
 /// The version of a session that has ended.
 const ENDED: &str = "0";
-/// Time for which is known that a session has ended, in milliseconds: all processes have heard of it by then.
-const REMEMBERED: u64 = 3_000;
+/// Time for which is known that a session has ended, in milliseconds: processes have heard of it by then, also one whose
+/// connection has broken unseen, or that stood still for less than its number lives.
+const REMEMBERED: u64 = 60_000;
 
 /// Gives nothing, the version if it is known already, or everything; and lets it live on.
-const LOOK: &str = "local version = redis.call('HGET', KEYS[1], 'v')
+pub(super) const LOOK: &str = "local version = redis.call('HGET', KEYS[1], 'v')
 if not version then return false end
 if version == '0' then return version end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])
@@ -33,9 +34,9 @@ if version == ARGV[2] then return version end
 return redis.call('HGETALL', KEYS[1])";
 
 /// Sets and removes fields of a session that is there, and tells the other processes. The version of a new one is the
-/// store's time, so that it is greater than that of one that was lost.
-const TELL: &str = "local version = redis.call('HGET', KEYS[1], 'v')
-if (version or '0') == '0' and ARGV[4] ~= 'new' then return 0 end
+/// store's time, so that it is greater than that of one that was lost. One that has ended does not begin anew.
+pub(super) const TELL: &str = "local version = redis.call('HGET', KEYS[1], 'v')
+if version == '0' or (not version and ARGV[4] ~= 'new') then return 0 end
 local i = 6
 while ARGV[i] do
   if ARGV[i] == '+' then
@@ -58,7 +59,7 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 return redis.call('HINCRBY', KEYS[1], 'v', 1)";
 
 /// Ends a session with its tasks, and tells the other processes.
-const END: &str = "for _, task in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
+pub(super) const END: &str = "for _, task in ipairs(redis.call('ZRANGE', KEYS[4], 0, -1)) do
   redis.call('DEL', ARGV[5] .. task .. ARGV[6])
 end
 redis.call('DEL', KEYS[1], KEYS[3], KEYS[4])
@@ -69,13 +70,13 @@ redis.call('PEXPIRE', KEYS[2], 604800000)
 return 1";
 
 /// Says whether nobody has used a session for so long, of the time that it lives.
-const UNUSED: &str = "local left = redis.call('PTTL', KEYS[1])
+pub(super) const UNUSED: &str = "local left = redis.call('PTTL', KEYS[1])
 if left < 0 or ARGV[2] - left + 1000 < tonumber(ARGV[1]) then return 0 end
 return 1";
 
 /// Puts a message into the inbox of the process that has a session's stream, or that takes up what has none, if that is the
 /// one that is named, else among those that wait. 0: it is another now. 2: there is no room. 3: it is the sender.
-const PASS: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return 1 end
+pub(super) const PASS: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return 1 end
 local holder = redis.call('HGET', KEYS[1], 'n') or '0'
 if holder == '0' or holder == ARGV[2] then
   local up = redis.call('HGET', KEYS[1], 'u') or '0'
@@ -101,14 +102,14 @@ redis.call('PEXPIRE', KEYS[2], ARGV[7])
 return 1";
 
 /// A process takes up what finds no stream. Gives what waits.
-const TAKE_UP: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {} end
+pub(super) const TAKE_UP: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {} end
 redis.call('HSET', KEYS[1], 'u', ARGV[1])
 local waiting = redis.call('LRANGE', KEYS[2], 0, -1)
 if #waiting > 0 then redis.call('DEL', KEYS[2]) end
 return waiting";
 
 /// A process has the standalone stream now. Gives the place up to which the client knows all changes, and what waits.
-const OPEN: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {'', {}, 0} end
+pub(super) const OPEN: &str = "if (redis.call('HGET', KEYS[1], 'v') or '0') == '0' then return {'', {}, 0} end
 local at = redis.call('HGET', KEYS[1], 'at')
 local other = redis.call('HGET', KEYS[1], 'n')
 if other and other ~= ARGV[1] then
@@ -122,7 +123,7 @@ redis.call('DEL', KEYS[2])
 return {at or '', waiting, redis.call('HINCRBY', KEYS[1], 'g', 1)}";
 
 /// It has not any more.
-const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'g') == ARGV[1] then
+pub(super) const CLOSE: &str = "if redis.call('HGET', KEYS[1], 'g') == ARGV[1] then
   redis.call('HDEL', KEYS[1], 'n')
   if ARGV[5] then redis.call('HSET', KEYS[1], 'at', ARGV[5]) end
   redis.call('HINCRBY', KEYS[1], 'v', 1)
@@ -272,7 +273,7 @@ impl Redis {
         Ok(())
     }
 
-    /// Puts a session into the store, and returns its version.
+    /// Puts a session into the store, and returns its version, 0 if it has ended.
     ///
     /// # Errors
     /// As `Redis::ask`.

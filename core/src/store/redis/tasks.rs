@@ -24,7 +24,8 @@ const LONGEST: u64 = 1 << 45;
 
 /// Functions of the scripts about tasks. Arguments: the beginning and the end of keys that name processes, the room in an
 /// inbox, its life, the grace, the time as text, and the message and the outcome of a task that failed with its process.
-const COMMON: &str = "local function place(kind, number) return ARGV[1] .. kind .. ':' .. number .. ARGV[2] end
+pub(super) const COMMON: &str =
+    "local function place(kind, number) return ARGV[1] .. kind .. ':' .. number .. ARGV[2] end
 local function over(status) return status == 'completed' or status == 'failed' or status == 'cancelled' end
 local function send(number, room, name, ...)
   if redis.call('EXISTS', place('node', number)) == 0 then return 0 end
@@ -68,7 +69,8 @@ const FIRST: usize = 8;
 
 /// Writes a task. An end stays, only the process that works on it writes, and what is older changes nothing. 0: it is
 /// known. 1: it is written. 2: it is over, as what follows says. 3: it is not there, and is not to be. 4: it is another's.
-const PUT: &str = "local name, ttl, process, number, version = ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13]
+pub(super) const PUT: &str =
+    "local name, ttl, process, number, version = ARGV[9], ARGV[10], ARGV[11], ARGV[12], ARGV[13]
 local was = redis.call('HMGET', KEYS[1], 's', 'p', 'v')
 if was[1] then
   if over(was[1]) then return {2, was[1]} end
@@ -109,7 +111,7 @@ end
 return {1, ARGV[19]}";
 
 /// Gives a task, which tells a process of its changes from now on.
-const LOOK: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return false end
+pub(super) const LOOK: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return false end
 local failed = judge(KEYS[1], ARGV[9])
 if ARGV[10] ~= '0' and not over(redis.call('HGET', KEYS[1], 's')) then
   local known = redis.call('HGET', KEYS[1], 'w') or ','
@@ -121,7 +123,7 @@ end
 return {failed, redis.call('HGETALL', KEYS[1]), redis.call('PTTL', KEYS[1])}";
 
 /// Cancels a task that is not over, and tells the process that works on it. 0: it was over.
-const CANCEL: &str = "local status = redis.call('HGET', KEYS[1], 's')
+pub(super) const CANCEL: &str = "local status = redis.call('HGET', KEYS[1], 's')
 if not status then return false end
 if over(status) then return {0, redis.call('HGETALL', KEYS[1])} end
 redis.call('HSET', KEYS[1], 's', 'cancelled', 'u', ARGV[6], 'm', ARGV[10])
@@ -133,14 +135,14 @@ return {1, redis.call('HGETALL', KEYS[1])}";
 
 /// Sends answers to the process that asks. 0: it is not there. 1: they are sent. 2: there is no room. 3: there is no such
 /// task. 4: it is over.
-const ANSWER: &str = "local status = redis.call('HGET', KEYS[1], 's')
+pub(super) const ANSWER: &str = "local status = redis.call('HGET', KEYS[1], 's')
 if not status then return 3 end
 if over(status) then return 4 end
 if not lives(KEYS[1]) then return 0 end
 return send(redis.call('HGET', KEYS[1], 'n'), tonumber(ARGV[3]), ARGV[9], 'answers', ARGV[10])";
 
 /// Lists tasks of a session after a place, with their places. Those that have expired are listed no more.
-const LIST: &str = "local out, after, most = {}, ARGV[9], tonumber(ARGV[10])
+pub(super) const LIST: &str = "local out, after, most = {}, ARGV[9], tonumber(ARGV[10])
 repeat
   local some = redis.call('ZRANGE', KEYS[1], '(' .. after, '+inf', 'BYSCORE', 'LIMIT', 0, most, 'WITHSCORES')
   for i = 1, #some, 2 do
@@ -157,7 +159,7 @@ until #some == 0 or #out >= most
 return out";
 
 /// Forgets a task of this process.
-const FORGET: &str = "if redis.call('HGET', KEYS[1], 'p') ~= ARGV[1] then return 0 end
+pub(super) const FORGET: &str = "if redis.call('HGET', KEYS[1], 'p') ~= ARGV[1] then return 0 end
 if KEYS[2] ~= KEYS[1] then redis.call('ZREM', KEYS[2], ARGV[2]) end
 return redis.call('DEL', KEYS[1])";
 

@@ -464,6 +464,7 @@ async fn keep(inner: Weak<Inner>, gone: Arc<Signal>, server: Server) {
     let pause = (idle / 8).clamp(Duration::from_millis(50), Duration::from_secs(60));
     loop {
         tokio::select! {
+            biased;
             () = gone.wait() => return,
             () = server.shared.stop.wait() => {
                 if let Some(inner) = inner.upgrade() {

@@ -693,6 +693,7 @@ async fn write(counted: Counted, exchange: Exchange, post: Post, room: usize) {
         let (event, is_last) = match held.take() {
             None => {
                 tokio::select! {
+                    biased;
                     next = std::future::poll_fn(|cx| writing.outlet.poll(cx)) => held = Some(next),
                     () = writing.news.notified() => {}
                     () = tokio::time::sleep(LOOK) => {}

@@ -321,6 +321,18 @@ impl Lanes {
         (!elsewhere.is_behind.load(Acquire)).then(|| elsewhere.generation.load(Acquire))
     }
 
+    /// Returns true if there is a standalone stream here.
+    #[cfg(feature = "redis")]
+    pub(super) fn has_stream(&self) -> bool {
+        !self.lock().streams.is_empty()
+    }
+
+    /// Returns the number of the newest stream here that the store knows.
+    #[cfg(feature = "redis")]
+    pub(super) fn generation(&self) -> u64 {
+        self.elsewhere.get().map_or(0, |elsewhere| elsewhere.generation.load(std::sync::atomic::Ordering::Acquire))
+    }
+
     /// Returns the place up to which the client knows all changes once it has read an event of this stream.
     fn place(&self, stream: Stream) -> u64 {
         #[cfg(feature = "redis")]

@@ -45,6 +45,8 @@ mod sessions;
 #[cfg(feature = "redis")]
 mod shared;
 mod shares;
+#[cfg(all(test, feature = "redis", feature = "auth"))]
+mod simulation;
 pub(crate) mod sse;
 mod stateless;
 mod tickets;

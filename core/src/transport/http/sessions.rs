@@ -273,8 +273,9 @@ impl Sessions {
     #[cfg(feature = "redis")]
     pub(super) fn busy_keys(&self) -> Vec<Arc<str>> {
         let table = self.lock();
-        let all: Vec<_> = table.by_key.values().filter_map(|id| table.by_id.get(id)).cloned().collect();
+        let mut all: Vec<_> = table.by_key.values().filter_map(|id| table.by_id.get(id)).cloned().collect();
         drop(table);
+        all.sort_by(|one, other| one.id.cmp(&other.id));
         all.iter().filter(|session| !session.is_idle()).filter_map(|session| session.key().cloned()).collect()
     }
 

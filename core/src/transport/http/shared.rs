@@ -1,6 +1,7 @@
 //! Sessions that several processes serve: each keeps a copy of those that it was asked in, and the store has what their
 //! clients have told. A request asks the store once, before anything else.
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -50,6 +51,10 @@ pub(super) struct Sharing {
     version: AtomicU64,
     /// Count of what the client has told, as far as the store has it.
     told: AtomicU64,
+    /// Parameters of another `initialize` that the store does not have yet.
+    params: Mutex<Option<String>>,
+    /// The store did not take what the client has told, and is asked again: resources that it has subscribed to meanwhile.
+    late: Mutex<Option<BTreeSet<Box<str>>>>,
     node: Weak<Node>,
     /// Time that it lives in the store after its last use, in milliseconds.
     idle: u64,
@@ -58,7 +63,8 @@ pub(super) struct Sharing {
 impl Sharing {
     fn new(node: &Arc<Node>, idle: u64, key: &str, known: SharedSession, told: u64) -> Self {
         let (version, node) = (AtomicU64::new(known.version), Arc::downgrade(node));
-        Self { key: key.into(), known: Mutex::new(known), version, told: AtomicU64::new(told), node, idle }
+        let (params, late, told) = (Mutex::default(), Mutex::default(), AtomicU64::new(told));
+        Self { key: key.into(), known: Mutex::new(known), version, told, params, late, node, idle }
     }
 }
 
@@ -344,7 +350,10 @@ impl Inner {
             closed: Box::new(closed),
         };
         // Later copies have greater numbers.
-        let time = std::time::UNIX_EPOCH.elapsed().map_or(0, millis) & ((1 << EVENT_BITS) - 1);
+        let time = std::time::UNIX_EPOCH.elapsed().map_or(0, millis);
+        #[cfg(test)]
+        let time = crate::simulated::unix().map_or(time, millis);
+        let time = time & ((1 << EVENT_BITS) - 1);
         lanes.share((u64::from(number) << EVENT_BITS) + time, elsewhere);
         connection
     }
@@ -385,12 +394,26 @@ impl Inner {
     /// A session was ended here: it ends everywhere.
     pub(super) async fn end_everywhere(self: &Arc<Self>, id: &str) {
         if let Some(node) = self.node() {
-            let end = || async { node.store.end_session(&node.id, &session_key(id)).await };
-            if end().await.is_err() {
-                tokio::time::sleep(PAUSE).await;
-                // Otherwise it ends when it has been idle for long enough.
-                let _ = end().await;
+            let key = session_key(id);
+            if node.store.end_session(&node.id, &key).await.is_ok() {
+                return;
             }
+            // Its client does not wait for a store that does not answer.
+            let (node, idle) = (Arc::downgrade(&node), Duration::from_millis(self.idle_millis()));
+            runtime::spawn(async move {
+                let begun = now();
+                loop {
+                    let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(PAUSE).max(PAUSE)) else {
+                        return;
+                    };
+                    tokio::time::sleep(pause).await;
+                    let Some(node) = node.upgrade() else { return };
+                    // Then it has been idle for long enough.
+                    if node.store.end_session(&node.id, &key).await.is_ok() || now().saturating_sub(begun) > idle {
+                        return;
+                    }
+                }
+            });
         }
     }
 
@@ -435,7 +458,7 @@ impl Inner {
     }
 }
 
-/// Puts a session into the store. `false`: the store did not answer.
+/// Puts a session into the store. `false`: the store did not answer, or the session has ended.
 async fn put(node: &Arc<Node>, session: &Arc<Session>) -> bool {
     let Some(sharing) = session.shared.get() else { return true };
     let (_, shared, count) = sharing.compared(session);
@@ -443,8 +466,10 @@ async fn put(node: &Arc<Node>, session: &Arc<Session>) -> bool {
     let Ok(version) = node.store.begin_session(&node.id, &sharing.key, &shared, place, idle).await else {
         return false;
     };
-    sharing.remember(SharedSession { version, ..shared }, count);
-    true
+    if version > 0 {
+        sharing.remember(SharedSession { version, ..shared }, count);
+    }
+    version > 0
 }
 
 /// Other processes know more of the session than this one did.
@@ -476,26 +501,68 @@ fn update(copy: &Session, shared: SharedSession) {
 /// The store learns what a session's client has told here. `params`: those of another `initialize`.
 async fn share(session: &Arc<Session>, params: Option<String>) {
     let Some(sharing) = session.shared.get() else { return };
-    if sharing.is_told(session) && params.is_none() {
-        return;
+    if params.is_some() {
+        *sharing.params.lock().unwrap_or_else(PoisonError::into_inner) = params;
     }
-    let Some(node) = sharing.node.upgrade() else { return };
+    if write_told(session, sharing).await.is_err() {
+        tokio::time::sleep(PAUSE).await;
+        if let Err(subscribed) = write_told(session, sharing).await {
+            share_later(session, sharing, subscribed);
+        }
+    }
+}
+
+/// The store learns what a client has told here as soon as it takes it, also when the client asks nothing here any more.
+fn share_later(session: &Arc<Session>, sharing: &Sharing, subscribed: Vec<Box<str>>) {
+    let mut late = sharing.late.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(late) = &mut *late {
+        return late.extend(subscribed);
+    }
+    *late = Some(subscribed.into_iter().collect());
+    drop(late);
+    let (session, node) = (Arc::downgrade(session), sharing.node.clone());
+    runtime::spawn(async move {
+        loop {
+            let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(PAUSE).max(PAUSE)) else { return };
+            tokio::time::sleep(pause).await;
+            let Some(session) = session.upgrade().filter(|session| !session.lanes().has_ended()) else { return };
+            let Some((sharing, node)) = session.shared.get().zip(node.upgrade()) else { return };
+            if write_told(&session, sharing).await.is_ok() {
+                let late = sharing.late.lock().unwrap_or_else(PoisonError::into_inner).take();
+                // They may have changed before the process that tells the client knew that it wants to hear of them.
+                late.into_iter().flatten().for_each(|uri| node.may_have_changed(uri));
+                return;
+            }
+        }
+    });
+}
+
+/// Writes what a session's client has told here.
+///
+/// # Errors
+/// The store did not take it, or did not say so: what the client has subscribed to.
+async fn write_told(session: &Arc<Session>, sharing: &Sharing) -> Result<(), Vec<Box<str>>> {
+    let params = sharing.params.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if sharing.is_told(session) && params.is_none() {
+        return Ok(());
+    }
+    let Some(node) = sharing.node.upgrade() else { return Ok(()) };
     let (before, mut shared, count) = sharing.compared(session);
-    shared.params = params.unwrap_or(shared.params);
+    if let Some(params) = &params {
+        shared.params.clone_from(params);
+    }
     let edits = before.edits(&shared);
+    let mut version = before.version;
+    if !edits.is_empty() {
+        let Ok(edited) = node.store.edit_session(&node.id, &sharing.key, &edits, sharing.idle).await else {
+            return Err(shared.subscriptions.difference(&before.subscriptions).cloned().collect());
+        };
+        version = edited;
+    }
+    sharing.params.lock().unwrap_or_else(PoisonError::into_inner).take_if(|own| Some(&*own) == params.as_ref());
     if edits.is_empty() {
         sharing.told.store(count, Ordering::Release);
-        return;
-    }
-    // Otherwise the next request tries again.
-    let edit = || node.store.edit_session(&node.id, &sharing.key, &edits, sharing.idle);
-    let mut edited = edit().await;
-    if edited.is_err() {
-        tokio::time::sleep(PAUSE).await;
-        edited = edit().await;
-    }
-    let Ok(version) = edited else { return };
-    if version == before.version + 1 {
+    } else if version == before.version + 1 {
         sharing.remember(SharedSession { version, ..shared }, count);
     } else if version > 0 {
         // Another process has changed it meanwhile.
@@ -504,6 +571,7 @@ async fn share(session: &Arc<Session>, params: Option<String>) {
             update(session, *shared);
         }
     }
+    Ok(())
 }
 
 /// A request of a session is over: its client may have told something with it after its response began.
@@ -530,14 +598,25 @@ pub(super) fn makes_room(session: &Session, age: Duration) {
 async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
     let Some(sharing) = session.shared.get() else { return };
     let number = node.number.get();
-    let Ok((at, waiting, generation)) = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await
-    else {
+    let opened = node.store.open_stream(&node.id, &sharing.key, number, node.place()).await;
+    let Ok((at, waiting, generation)) = opened else {
         // The store may have noted that the client knows all.
         let (_turn, place) = (node.turn(), node.place());
         let all = vec![(place, Change::All)];
+        // For the store another process has the stream, or none: whoever hears of the session next would believe it.
+        runtime::spawn(hold_later(Arc::downgrade(node), Arc::downgrade(session), session.lanes().generation()));
         return session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
     };
     session.lanes().is_numbered(generation);
+    // What is told ahead of the log is told to those who want to hear of it: what the log says of that may not be read yet.
+    let known = sharing.version.load(Ordering::Acquire);
+    match node.store.session(&sharing.key, known, sharing.idle).await {
+        Ok(Look::Session(shared)) => update(session, *shared),
+        Ok(_) => {}
+        Err(_) => {
+            runtime::spawn(hold_later(Arc::downgrade(node), Arc::downgrade(session), generation));
+        }
+    }
     for text in waiting {
         session.lanes().pass(&text);
     }
@@ -559,6 +638,19 @@ async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
     let _turn = node.turn();
     all.push((place, Change::All));
     session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
+}
+
+/// The store learns that this process has the stream as soon as it takes it, unless there is a newer one by then.
+fn hold_later(node: Weak<Node>, session: Weak<Session>, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+    Box::pin(async move {
+        let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(PAUSE).max(PAUSE)) else { return };
+        tokio::time::sleep(pause).await;
+        let Some((node, session)) = node.upgrade().zip(session.upgrade()) else { return };
+        if session.lanes().has_stream() && session.lanes().generation() == generation {
+            session.lanes().falls_behind(0);
+            hold(&node, &session, None).await;
+        }
+    })
 }
 
 fn tell(peer: &Arc<Peer>, change: Change) {
@@ -708,8 +800,9 @@ struct Cancelled {
     reason: Option<String>,
 }
 
-impl Mailbox for Inner {
-    fn changed<'a>(&'a self, session: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+impl Inner {
+    /// Another process knows something new of a session. `is_named`: the log says so.
+    fn looks<'a>(&'a self, session: &'a str, is_named: bool) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             let Some(copy) = self.sessions.of_key(session) else { return };
             let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
@@ -738,15 +831,26 @@ impl Mailbox for Inner {
                     self.sessions.remove(&copy.id);
                     copy.end(End::SessionEnded, "the client ended the session");
                 }
+                // It was there when the log named it, and this process hears of it late.
+                Ok(Look::Unknown) if is_named => {
+                    self.sessions.remove(&copy.id);
+                    copy.end(End::SessionEnded, "the session has ended");
+                }
                 _ => {}
             }
         })
+    }
+}
+
+impl Mailbox for Inner {
+    fn changed<'a>(&'a self, session: &'a str) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        self.looks(session, true)
     }
 
     fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             for key in self.sessions.busy_keys() {
-                self.changed(&key).await;
+                self.looks(&key, false).await;
             }
         })
     }

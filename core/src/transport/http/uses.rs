@@ -79,6 +79,7 @@ impl Inner {
         let ends = over.clone();
         let task = runtime::spawn(async move {
             tokio::select! {
+                biased;
                 () = server.shared.stop.wait() => {}
                 () = gone.wait() => {}
                 () = ends.wait() => {}

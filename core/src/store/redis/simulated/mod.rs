@@ -1,0 +1,223 @@
+//! A simulated store, and the wires to it: answers come late, or never, and so do questions.
+
+mod model;
+#[cfg(unix)]
+mod tests;
+
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use tokio::sync::{Notify, mpsc, oneshot};
+
+use crate::simulated::{chance, random, unix};
+use model::{Model, Said};
+
+thread_local! {
+    static STORE: RefCell<Option<Arc<Store>>> = const { RefCell::new(None) };
+}
+
+/// The store of the simulation on this thread.
+#[derive(Default)]
+pub(crate) struct Store {
+    model: Mutex<Model>,
+    changed: Notify,
+    faults: Mutex<Faults>,
+}
+
+/// What goes wrong on the way to the store.
+#[derive(Default)]
+struct Faults {
+    /// Of a hundred questions so many get no answer, or one that comes too late.
+    percent: u64,
+    /// Questions and answers take their time.
+    late: bool,
+    /// Nobody reaches it.
+    away: bool,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store {
+    /// Begins a store for this thread.
+    pub(crate) fn begin(percent: u64, late: bool) -> Arc<Self> {
+        let store = Arc::new(Self::default());
+        *lock(&store.faults) = Faults { percent, late, ..Faults::default() };
+        STORE.set(Some(store.clone()));
+        store
+    }
+
+    pub(crate) fn end() {
+        STORE.set(None);
+    }
+
+    fn of_thread() -> RedisResult<Arc<Self>> {
+        STORE.with(|store| store.borrow().clone()).ok_or_else(gone)
+    }
+
+    /// Nothing goes wrong from now on.
+    pub(crate) fn heals(&self) {
+        *lock(&self.faults) = Faults { late: true, ..Faults::default() };
+    }
+
+    /// Nobody reaches it, or everybody does.
+    pub(crate) fn goes_away(&self, away: bool) {
+        lock(&self.faults).away = away;
+    }
+
+    /// The names of all keys, and of those that never end.
+    pub(crate) fn keys(&self) -> (Vec<String>, Vec<String>) {
+        let mut model = lock(&self.model);
+        model.at(millis());
+        (model.names(), model.endless())
+    }
+
+    /// Takes less than so many milliseconds.
+    async fn late(&self, most: u64) {
+        if lock(&self.faults).late {
+            tokio::time::sleep(Duration::from_millis(random(most))).await;
+        }
+    }
+
+    fn is_reached(&self) -> bool {
+        !lock(&self.faults).away
+    }
+
+    /// Does what a pipeline says. A read that waits holds up what follows.
+    async fn answer(&self, commands: &[Vec<Vec<u8>>]) -> Vec<Value> {
+        let mut all = Vec::with_capacity(commands.len());
+        for command in commands {
+            let mut until: Option<u64> = None;
+            let value = loop {
+                let changed = self.changed.notified();
+                let (before, said, after) = {
+                    let mut model = lock(&self.model);
+                    model.at(millis());
+                    let before = model.changes;
+                    (before, model.ask(command), model.changes)
+                };
+                if after > before {
+                    self.changed.notify_waiters();
+                }
+                match said {
+                    Said::Value(value) => break value,
+                    Said::Waits(time) => {
+                        let until = *until.get_or_insert_with(|| millis() + time);
+                        let left = Duration::from_millis(until.saturating_sub(millis()));
+                        if left.is_zero() || tokio::time::timeout(left, changed).await.is_err() {
+                            break Value::Nil;
+                        }
+                    }
+                }
+            };
+            all.push(value);
+        }
+        all
+    }
+}
+
+fn millis() -> u64 {
+    unix().map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(0))
+}
+
+fn gone() -> RedisError {
+    (ErrorKind::Io, "the simulated wire is cut").into()
+}
+
+type Question = (Vec<Vec<Vec<u8>>>, oneshot::Sender<Vec<Value>>);
+
+/// A connection of one process. Its questions arrive in their order, also when nobody waits for their answers any more.
+#[derive(Clone)]
+pub(crate) struct Wire {
+    /// Time in which an answer comes.
+    patience: Duration,
+    questions: mpsc::UnboundedSender<Question>,
+}
+
+impl Wire {
+    pub(crate) async fn connect(patience: Duration) -> RedisResult<Self> {
+        let store = Store::of_thread()?;
+        store.late(3).await;
+        if !store.is_reached() {
+            return Err(gone());
+        }
+        let (questions, mut asked) = mpsc::unbounded_channel::<Question>();
+        tokio::spawn(async move {
+            while let Some((commands, answer)) = asked.recv().await {
+                // On its way there.
+                store.late(if random(20) == 0 { 30 } else { 3 }).await;
+                let is_bad = chance(lock(&store.faults).percent);
+                if !store.is_reached() {
+                    // It waits in a buffer, and may arrive after all.
+                    tokio::time::sleep(Duration::from_millis(300 + random(2000))).await;
+                    if !store.is_reached() {
+                        return;
+                    }
+                }
+                let fate = if is_bad { random(4) } else { u64::MAX };
+                match fate {
+                    // The wire breaks before it has arrived.
+                    0 => return,
+                    // It stands still for long.
+                    1 => tokio::time::sleep(Duration::from_millis(200 + random(1500))).await,
+                    _ => {}
+                }
+                let values = store.answer(&commands).await;
+                match fate {
+                    // The wire breaks, and has done it.
+                    2 => return,
+                    // The answer is lost, and the wire is not known to be broken.
+                    3 => std::mem::forget(answer),
+                    _ => {
+                        let store = store.clone();
+                        tokio::spawn(async move {
+                            store.late(3).await;
+                            let _ = answer.send(values);
+                        });
+                    }
+                }
+            }
+        });
+        Ok(Self { patience, questions })
+    }
+}
+
+async fn answer_of(patience: Duration, answered: oneshot::Receiver<Vec<Value>>) -> RedisResult<Vec<Value>> {
+    tokio::time::timeout(patience, answered).await.map_err(|_| gone())?.map_err(|_| gone())
+}
+
+fn words(command: &Cmd) -> Vec<Vec<u8>> {
+    command.args_iter().map(|word| if let Arg::Simple(word) = word { word.to_vec() } else { Vec::new() }).collect()
+}
+
+impl redis::aio::ConnectionLike for Wire {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        let (patience, (answer, answered)) = (self.patience, oneshot::channel());
+        let sent = self.questions.send((vec![words(command)], answer));
+        Box::pin(async move {
+            sent.map_err(|_| gone())?;
+            answer_of(patience, answered).await?.into_iter().next().ok_or_else(gone)
+        })
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        _: usize,
+        _: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        let (patience, (answer, answered)) = (self.patience, oneshot::channel());
+        let sent = self.questions.send((pipeline.cmd_iter().map(words).collect(), answer));
+        Box::pin(async move {
+            sent.map_err(|_| gone())?;
+            answer_of(patience, answered).await
+        })
+    }
+
+    fn get_db(&self) -> i64 {
+        0
+    }
+}

@@ -1,0 +1,672 @@
+//! A model of the store: what the commands and scripts of this crate do to it, in Rust. The tests beside it hold it to a
+//! real one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use redis::Value;
+
+use super::super::{keys, nodes, sessions, tasks};
+
+type Text = Vec<u8>;
+/// The id of an entry of a stream.
+type Place = (u64, u64);
+
+/// One reply: a value, or that there is nothing to read yet.
+#[derive(Debug)]
+pub(crate) enum Said {
+    Value(Value),
+    /// Nothing has come on these streams; it waits for so many milliseconds.
+    Waits(u64),
+}
+
+#[derive(Debug, Clone)]
+enum Kept {
+    Text(Text),
+    Hash(BTreeMap<String, Text>),
+    List(VecDeque<Text>),
+    Stream {
+        entries: VecDeque<(Place, Vec<Text>)>,
+        last: Place,
+    },
+    /// Names by their scores.
+    Sorted(BTreeSet<(u64, String)>),
+}
+
+/// All keys of a store.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    /// Milliseconds since 1970.
+    now: u64,
+    keys: BTreeMap<String, (Kept, Option<u64>)>,
+    /// Changes so far, for those who wait for one.
+    pub(crate) changes: u64,
+}
+
+fn nil() -> Value {
+    Value::Nil
+}
+
+fn int(number: usize) -> Value {
+    Value::Int(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+fn bulk(text: impl AsRef<[u8]>) -> Value {
+    Value::BulkString(text.as_ref().to_vec())
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn number(text: &str) -> u64 {
+    text.parse().unwrap_or(0)
+}
+
+fn place(id: &str, without: u64) -> Place {
+    let (time, count) = id.split_once('-').unwrap_or((id, ""));
+    (number(time), count.parse().unwrap_or(without))
+}
+
+fn shown((time, count): Place) -> String {
+    format!("{time}-{count}")
+}
+
+fn entry((at, fields): &(Place, Vec<Text>)) -> Value {
+    Value::Array(vec![bulk(shown(*at)), Value::Array(fields.iter().map(bulk).collect())])
+}
+
+impl Model {
+    /// Time goes on, and keys end with theirs.
+    pub(crate) fn at(&mut self, now: u64) {
+        self.now = self.now.max(now);
+        let now = self.now;
+        self.keys.retain(|_, (_, until)| until.is_none_or(|until| until > now));
+    }
+
+    /// The names of all keys.
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.keys.keys().cloned().collect()
+    }
+
+    /// The names of those that never end.
+    pub(crate) fn endless(&self) -> Vec<String> {
+        self.keys.iter().filter(|(_, (_, until))| until.is_none()).map(|(name, _)| name.clone()).collect()
+    }
+
+    /// Does what one command says.
+    pub(crate) fn ask(&mut self, command: &[Text]) -> Said {
+        let words: Vec<String> = command.iter().map(|word| text(word)).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Said::Value(match (words[0], &words[1..]) {
+            ("PEXPIRE", [key, lives]) => int(self.lives(key, number(lives))),
+            ("HMGET", [key, names @ ..]) => {
+                Value::Array(names.iter().map(|name| self.field(key, name).map_or_else(nil, bulk)).collect())
+            }
+            ("XADD", [key, "MAXLEN", "~", most, "*", ..]) => {
+                bulk(shown(self.add(key, Some(number(most)), &command[6..])))
+            }
+            ("XTRIM", [key, "MINID", "=", id]) => {
+                let least = place(id, 0);
+                let Some((Kept::Stream { entries, .. }, _)) = self.keys.get_mut(*key) else {
+                    return Said::Value(int(0));
+                };
+                let before = entries.len();
+                entries.retain(|(at, _)| *at >= least);
+                int(before - entries.len())
+            }
+            ("XREAD", ["COUNT", most, "BLOCK", block, "STREAMS", streams @ ..]) => {
+                let (keys, ids) = streams.split_at(streams.len() / 2);
+                let mut read = Vec::new();
+                for (key, id) in keys.iter().zip(ids) {
+                    let after = place(id, 0);
+                    let some: Vec<_> = self.entries(key).filter(|(at, _)| *at > after).map(entry).collect();
+                    let some: Vec<_> = some.into_iter().take(usize::try_from(number(most)).unwrap_or(0)).collect();
+                    if !some.is_empty() {
+                        read.push(Value::Array(vec![bulk(key), Value::Array(some)]));
+                    }
+                }
+                if read.is_empty() {
+                    return Said::Waits(number(block));
+                }
+                Value::Array(read)
+            }
+            ("XRANGE", [key, from, to, rest @ ..]) => {
+                let most = rest.get(1).map_or(usize::MAX, |most| usize::try_from(number(most)).unwrap_or(0));
+                let (from, is_after) = from.strip_prefix('(').map_or((*from, false), |from| (from, true));
+                let (from, to) = (place(from, 0), if *to == "+" { (u64::MAX, u64::MAX) } else { place(to, u64::MAX) });
+                let fits = |at: Place| at <= to && if is_after { at > from } else { at >= from };
+                Value::Array(self.entries(key).filter(|(at, _)| fits(*at)).take(most).map(entry).collect())
+            }
+            ("XREVRANGE", [key, "+", "-", "COUNT", "1"]) => {
+                Value::Array(self.entries(key).last().map(entry).into_iter().collect())
+            }
+            ("EVAL", [script, count, rest @ ..]) => {
+                let (keys, arguments) = rest.split_at(usize::try_from(number(count)).unwrap_or(0));
+                return Said::Value(self.script(script, keys, arguments));
+            }
+            (other, _) => panic!("the model of the store does not know {other}"),
+        })
+    }
+
+    fn script(&mut self, script: &str, keys: &[&str], arguments: &[&str]) -> Value {
+        match script {
+            sessions::LOOK => self.look(keys[0], arguments),
+            sessions::TELL => self.tell(keys, arguments),
+            sessions::END => self.end(keys, arguments),
+            sessions::UNUSED => {
+                let left = self.left(keys[0]);
+                let is_used = left < 0
+                    || i128::from(number(arguments[1])) - i128::from(left) + 1000 < i128::from(number(arguments[0]));
+                Value::Int(i64::from(!is_used))
+            }
+            sessions::PASS => Value::Int(self.pass(keys, arguments)),
+            sessions::TAKE_UP => {
+                if !self.is_session(keys[0]) {
+                    return Value::Array(Vec::new());
+                }
+                self.set(keys[0], "u", arguments[0]);
+                Value::Array(self.take_list(keys[1]).iter().map(bulk).collect())
+            }
+            sessions::OPEN => self.open(keys, arguments),
+            sessions::CLOSE => {
+                if self.shown_field(keys[0], "g").as_deref() == Some(arguments[0]) {
+                    self.remove(keys[0], "n");
+                    if let Some(at) = arguments.get(4) {
+                        self.set(keys[0], "at", at);
+                    }
+                    self.count(keys[0], "v");
+                    self.changed(keys[1], arguments[1], arguments[2], arguments[3]);
+                }
+                Value::Int(1)
+            }
+            nodes::TAKE => match self.text(keys[0]) {
+                Some(owner) if owner != arguments[0].as_bytes() => Value::Int(0),
+                Some(_) => int(self.lives(keys[0], number(arguments[1]))),
+                None => {
+                    self.put(keys[0], Kept::Text(arguments[0].into()), Some(number(arguments[1])));
+                    Value::Int(2)
+                }
+            },
+            nodes::LEAVE => {
+                let is_own = self.text(keys[0]).is_some_and(|owner| owner == arguments[0].as_bytes());
+                int(if is_own { self.delete(keys) } else { 0 })
+            }
+            nodes::SEND => {
+                if !self.keys.contains_key(keys[0]) {
+                    return Value::Int(0);
+                }
+                if self.length(keys[1]) >= number(arguments[0]) {
+                    return Value::Int(2);
+                }
+                self.add(keys[1], None, &["session", arguments[2], arguments[4], arguments[3]].map(Text::from));
+                self.lives(keys[1], number(arguments[1]));
+                Value::Int(1)
+            }
+            keys::READ => {
+                let kept = self.text(keys[0]).unwrap_or_default();
+                self.lives(keys[0], number(arguments[0]));
+                Value::Array(vec![Value::Int(i64::try_from(self.now).unwrap_or(0)), bulk(kept)])
+            }
+            keys::SWAP => {
+                let kept = self.text(keys[0]).unwrap_or_default();
+                if kept != arguments[0].as_bytes() {
+                    return bulk(kept);
+                }
+                self.put(keys[0], Kept::Text(arguments[1].into()), Some(number(arguments[2])));
+                bulk(arguments[1])
+            }
+            tasks::FORGET => {
+                if self.shown_field(keys[0], "p").as_deref() != Some(arguments[0]) {
+                    return Value::Int(0);
+                }
+                if keys[1] != keys[0] {
+                    self.unrank(keys[1], arguments[1]);
+                }
+                int(self.delete(&keys[..1]))
+            }
+            script => match script.strip_prefix(tasks::COMMON) {
+                Some(tasks::PUT) => self.put_task(keys, arguments),
+                Some(tasks::LOOK) => self.look_at_task(keys[0], arguments),
+                Some(tasks::CANCEL) => self.cancel_task(keys[0], arguments),
+                Some(tasks::ANSWER) => self.answer_task(keys[0], arguments),
+                Some(tasks::LIST) => self.list_tasks(keys[0], arguments),
+                _ => panic!("the model of the store does not know a script"),
+            },
+        }
+    }
+
+    // ---- keys ---------------------------------------------------------------------------------------------------
+
+    fn put(&mut self, key: &str, kept: Kept, lives: Option<u64>) {
+        self.keys.insert(key.to_owned(), (kept, lives.map(|lives| self.now + lives)));
+    }
+
+    fn lives(&mut self, key: &str, lives: u64) -> usize {
+        let until = self.now + lives;
+        self.keys.get_mut(key).map_or(0, |(_, end)| {
+            *end = Some(until);
+            1
+        })
+    }
+
+    /// Time that a key has left. −2: it is not there. −1: it has no end.
+    fn left(&self, key: &str) -> i64 {
+        let Some((_, until)) = self.keys.get(key) else { return -2 };
+        until.map_or(-1, |until| i64::try_from(until - self.now).unwrap_or(i64::MAX))
+    }
+
+    fn delete(&mut self, keys: &[&str]) -> usize {
+        keys.iter().filter(|key| self.keys.remove(**key).is_some()).count()
+    }
+
+    fn text(&self, key: &str) -> Option<Text> {
+        match self.keys.get(key) {
+            Some((Kept::Text(text), _)) => Some(text.clone()),
+            _ => None,
+        }
+    }
+
+    fn hash(&self, key: &str) -> Option<&BTreeMap<String, Text>> {
+        match self.keys.get(key) {
+            Some((Kept::Hash(fields), _)) => Some(fields),
+            _ => None,
+        }
+    }
+
+    fn field(&self, key: &str, name: &str) -> Option<&Text> {
+        self.hash(key)?.get(name)
+    }
+
+    fn shown_field(&self, key: &str, name: &str) -> Option<String> {
+        self.field(key, name).map(|value| text(value))
+    }
+
+    fn set(&mut self, key: &str, name: &str, value: impl AsRef<[u8]>) {
+        let (kept, _) = self.keys.entry(key.to_owned()).or_insert_with(|| (Kept::Hash(BTreeMap::new()), None));
+        if let Kept::Hash(fields) = kept {
+            fields.insert(name.to_owned(), value.as_ref().to_vec());
+        }
+    }
+
+    fn remove(&mut self, key: &str, name: &str) {
+        let is_empty = match self.keys.get_mut(key) {
+            Some((Kept::Hash(fields), _)) => {
+                fields.remove(name);
+                fields.is_empty()
+            }
+            _ => false,
+        };
+        if is_empty {
+            self.keys.remove(key);
+        }
+    }
+
+    fn count(&mut self, key: &str, name: &str) -> u64 {
+        let next = self.shown_field(key, name).map_or(0, |value| number(&value)) + 1;
+        self.set(key, name, next.to_string());
+        next
+    }
+
+    fn all_fields(&self, key: &str) -> Value {
+        let fields = self.hash(key).into_iter().flatten();
+        Value::Array(fields.flat_map(|(name, value)| [bulk(name), bulk(value)]).collect())
+    }
+
+    fn entries(&self, key: &str) -> impl Iterator<Item = &(Place, Vec<Text>)> {
+        let entries = match self.keys.get(key) {
+            Some((Kept::Stream { entries, .. }, _)) => Some(entries),
+            _ => None,
+        };
+        entries.into_iter().flatten()
+    }
+
+    fn length(&self, key: &str) -> u64 {
+        self.entries(key).count() as u64
+    }
+
+    /// Adds an entry to a stream. Those beyond `most` go in hundreds, as they are kept.
+    fn add(&mut self, key: &str, most: Option<u64>, fields: &[Text]) -> Place {
+        let now = self.now;
+        self.changes += 1;
+        let empty = || (Kept::Stream { entries: VecDeque::new(), last: (0, 0) }, None);
+        let (kept, _) = self.keys.entry(key.to_owned()).or_insert_with(empty);
+        let Kept::Stream { entries, last } = kept else { return (0, 0) };
+        *last = if now > last.0 { (now, 0) } else { (last.0, last.1 + 1) };
+        entries.push_back((*last, fields.to_vec()));
+        if most.is_some_and(|most| entries.len() as u64 >= most + 100) {
+            entries.drain(..100);
+        }
+        *last
+    }
+
+    fn take_list(&mut self, key: &str) -> Vec<Text> {
+        match self.keys.remove(key) {
+            Some((Kept::List(all), _)) => all.into(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn ranked(&self, key: &str) -> Vec<(u64, String)> {
+        match self.keys.get(key) {
+            Some((Kept::Sorted(all), _)) => all.iter().cloned().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn rank(&mut self, key: &str, score: u64, name: &str) {
+        let (kept, _) = self.keys.entry(key.to_owned()).or_insert_with(|| (Kept::Sorted(BTreeSet::new()), None));
+        if let Kept::Sorted(all) = kept {
+            all.retain(|(_, other)| other != name);
+            all.insert((score, name.to_owned()));
+        }
+    }
+
+    fn unrank(&mut self, key: &str, name: &str) {
+        let is_empty = match self.keys.get_mut(key) {
+            Some((Kept::Sorted(all), _)) => {
+                all.retain(|(_, other)| other != name);
+                all.is_empty()
+            }
+            _ => false,
+        };
+        if is_empty {
+            self.keys.remove(key);
+        }
+    }
+
+    // ---- sessions -----------------------------------------------------------------------------------------------
+
+    fn is_session(&self, key: &str) -> bool {
+        self.shown_field(key, "v").is_some_and(|version| version != "0")
+    }
+
+    fn changed(&mut self, log: &str, node: &str, session: &str, most: &str) {
+        self.add(log, Some(number(most)), &["n", node, "session", session].map(Text::from));
+        self.lives(log, 604_800_000);
+    }
+
+    fn look(&mut self, key: &str, arguments: &[&str]) -> Value {
+        let Some(version) = self.shown_field(key, "v") else { return nil() };
+        if version == "0" {
+            return bulk(version);
+        }
+        self.lives(key, number(arguments[0]));
+        if version == arguments[1] { bulk(version) } else { self.all_fields(key) }
+    }
+
+    fn tell(&mut self, keys: &[&str], arguments: &[&str]) -> Value {
+        let version = self.shown_field(keys[0], "v");
+        let is_new = arguments[3] == "new";
+        if version.as_deref() == Some("0") || (version.is_none() && !is_new) {
+            return Value::Int(0);
+        }
+        let mut edits = arguments[5..].iter();
+        while let Some(edit) = edits.next() {
+            let name = edits.next().copied().unwrap_or_default();
+            match *edit {
+                "+" => self.set(keys[0], name, edits.next().copied().unwrap_or_default()),
+                _ => self.remove(keys[0], name),
+            }
+        }
+        if is_new {
+            let before = version.map_or(0, |version| number(&version));
+            self.set(keys[0], "v", self.now.max(before).to_string());
+        } else {
+            self.changed(keys[1], arguments[1], arguments[2], arguments[4]);
+        }
+        self.lives(keys[0], number(arguments[0]));
+        let version = self.count(keys[0], "v");
+        Value::Int(i64::try_from(version).unwrap_or(0))
+    }
+
+    fn end(&mut self, keys: &[&str], arguments: &[&str]) -> Value {
+        for (_, task) in self.ranked(keys[3]) {
+            let task = format!("{}{task}{}", arguments[4], arguments[5]);
+            self.delete(&[&task]);
+        }
+        self.delete(&[keys[0], keys[2], keys[3]]);
+        self.set(keys[0], "v", "0");
+        self.lives(keys[0], number(arguments[0]));
+        self.changed(keys[1], arguments[1], arguments[2], arguments[3]);
+        Value::Int(1)
+    }
+
+    fn pass(&mut self, keys: &[&str], arguments: &[&str]) -> i64 {
+        let [named, own, room, inbox_lives, session, message, idle, waiting, waits, up] = arguments else { return 1 };
+        if !self.is_session(keys[0]) {
+            return 1;
+        }
+        let field = |model: &Self, name| model.shown_field(keys[0], name).unwrap_or_else(|| "0".to_owned());
+        let mut holder = field(self, "n");
+        if holder == "0" || holder == *own {
+            let takes_up = field(self, "u");
+            holder = "0".to_owned();
+            if *up == "1" {
+                holder = takes_up;
+            } else if takes_up == *own {
+                self.remove(keys[0], "u");
+            }
+        }
+        if holder != *named {
+            return 0;
+        }
+        if holder != "0" && holder == *own {
+            return 3;
+        }
+        if self.keys.contains_key(keys[2]) {
+            if self.length(keys[3]) >= number(room) {
+                return 2;
+            }
+            self.add(keys[3], None, &["session", session, "to", message].map(Text::from));
+            self.lives(keys[3], number(inbox_lives));
+            return 1;
+        }
+        if *waits == "0" {
+            return 1;
+        }
+        let (kept, _) = self.keys.entry(keys[1].to_owned()).or_insert_with(|| (Kept::List(VecDeque::new()), None));
+        if let Kept::List(all) = kept {
+            all.push_back(Text::from(*message));
+            let most = usize::try_from(waiting.trim_start_matches('-').parse::<u64>().unwrap_or(0)).unwrap_or(0);
+            while all.len() > most {
+                all.pop_front();
+            }
+        }
+        self.lives(keys[1], number(idle));
+        1
+    }
+
+    fn open(&mut self, keys: &[&str], arguments: &[&str]) -> Value {
+        if !self.is_session(keys[0]) {
+            return Value::Array(vec![bulk(""), Value::Array(Vec::new()), Value::Int(0)]);
+        }
+        let at = self.shown_field(keys[0], "at").unwrap_or_default();
+        if self.shown_field(keys[0], "n").is_some_and(|other| other != arguments[0]) {
+            self.count(keys[0], "v");
+            self.changed(keys[2], arguments[2], arguments[3], arguments[4]);
+        }
+        self.set(keys[0], "n", arguments[0]);
+        self.set(keys[0], "at", arguments[1]);
+        let waiting = self.take_list(keys[1]);
+        let generation = self.count(keys[0], "g");
+        let waiting = Value::Array(waiting.iter().map(bulk).collect());
+        Value::Array(vec![bulk(at), waiting, Value::Int(i64::try_from(generation).unwrap_or(0))])
+    }
+
+    // ---- tasks --------------------------------------------------------------------------------------------------
+
+    fn is_over(&self, key: &str) -> bool {
+        self.shown_field(key, "s").is_some_and(|status| is_over(&status))
+    }
+
+    fn send(&mut self, arguments: &[&str], to: &str, room: Option<u64>, message: &[&str]) -> i64 {
+        let of = |kind: &str| format!("{}{kind}:{to}{}", arguments[0], arguments[1]);
+        if !self.keys.contains_key(&of("node")) {
+            return 0;
+        }
+        let inbox = of("inbox");
+        if room.is_some_and(|room| self.length(&inbox) >= room) {
+            return 2;
+        }
+        let fields: Vec<_> = ["task"].iter().chain(message).map(|field| Text::from(*field)).collect();
+        self.add(&inbox, None, &fields);
+        self.lives(&inbox, number(arguments[3]));
+        1
+    }
+
+    fn tell_watchers(&mut self, key: &str, arguments: &[&str], name: &str) {
+        let watchers = self.shown_field(key, "w").unwrap_or_default();
+        for watcher in watchers.split(',').filter(|watcher| !watcher.is_empty()) {
+            self.send(arguments, watcher, Some(number(arguments[2]) / 2), &[name]);
+        }
+    }
+
+    fn lives_on(&self, key: &str, arguments: &[&str]) -> bool {
+        let process = self.shown_field(key, "n").unwrap_or_default();
+        let owner = self.text(&format!("{}node:{process}{}", arguments[0], arguments[1]));
+        owner.is_some() && owner.as_ref() == self.field(key, "p")
+    }
+
+    fn judge(&mut self, key: &str, arguments: &[&str], name: &str) -> i64 {
+        if self.is_over(key) {
+            return 0;
+        }
+        let missed = self.shown_field(key, "f");
+        if self.lives_on(key, arguments) {
+            self.remove(key, "f");
+            return 0;
+        }
+        let Some(missed) = missed else {
+            self.set(key, "f", self.now.to_string());
+            return 0;
+        };
+        if self.now.saturating_sub(number(&missed)) < number(arguments[4]) {
+            return 0;
+        }
+        for (name, value) in [("s", "failed"), ("u", arguments[5]), ("m", arguments[6]), ("x", arguments[7])] {
+            self.set(key, name, value);
+        }
+        self.remove(key, "q");
+        self.tell_watchers(key, arguments, name);
+        1
+    }
+
+    fn put_task(&mut self, keys: &[&str], arguments: &[&str]) -> Value {
+        let fate = |fate: i64, status: &str| Value::Array(vec![Value::Int(fate), bulk(status)]);
+        let [name, ttl, process, at, version, creates, listed, begins, ends, fields @ ..] = &arguments[8..] else {
+            panic!("arguments are missing");
+        };
+        let was = self.shown_field(keys[0], "s");
+        match &was {
+            Some(status) if is_over(status) => return fate(2, status),
+            Some(status) if self.shown_field(keys[0], "p").as_deref() != Some(process) => return fate(4, status),
+            Some(status) if self.shown_field(keys[0], "v").is_some_and(|known| number(&known) >= number(version)) => {
+                return fate(0, status);
+            }
+            Some(_) => {}
+            None if *creates != "1" => return fate(3, ""),
+            None if keys[1] != keys[0] && self.shown_field(keys[2], "v").as_deref() == Some("0") => return fate(3, ""),
+            None => {}
+        }
+        for (name, value) in [("p", process), ("n", at), ("v", version)] {
+            self.set(keys[0], name, value);
+        }
+        for pair in fields.chunks(2) {
+            if pair[1].is_empty() { self.remove(keys[0], pair[0]) } else { self.set(keys[0], pair[0], pair[1]) }
+        }
+        self.lives(keys[0], number(ttl));
+        if was.is_some() {
+            self.remove(keys[0], "f");
+            self.tell_watchers(keys[0], arguments, name);
+        } else if keys[1] != keys[0] {
+            let last = self.ranked(keys[1]).last().map_or(0, |(score, _)| score + 1);
+            self.rank(keys[1], last.max(self.now * 1000), name);
+            if self.left(keys[1]) < i64::try_from(number(ttl)).unwrap_or(i64::MAX) {
+                self.lives(keys[1], number(ttl));
+            }
+            while self.ranked(keys[1]).len() as u64 > number(listed) {
+                let Some((_, oldest)) = self.ranked(keys[1]).into_iter().next() else { break };
+                self.unrank(keys[1], &oldest);
+                let key = format!("{begins}{oldest}{ends}");
+                if self.is_over(&key) {
+                    self.delete(&[&key]);
+                }
+            }
+        }
+        fate(1, fields[1])
+    }
+
+    fn look_at_task(&mut self, key: &str, arguments: &[&str]) -> Value {
+        if !self.keys.contains_key(key) {
+            return nil();
+        }
+        let failed = self.judge(key, arguments, arguments[8]);
+        let watcher = arguments[9];
+        if watcher != "0" && !self.is_over(key) {
+            let known = self.shown_field(key, "w").unwrap_or_else(|| ",".to_owned());
+            if known.len() < 512 && !known.contains(&format!(",{watcher},")) {
+                self.set(key, "w", format!("{known}{watcher},"));
+            }
+        }
+        Value::Array(vec![Value::Int(failed), self.all_fields(key), Value::Int(self.left(key))])
+    }
+
+    fn cancel_task(&mut self, key: &str, arguments: &[&str]) -> Value {
+        if self.field(key, "s").is_none() {
+            return nil();
+        }
+        if self.is_over(key) {
+            return Value::Array(vec![Value::Int(0), self.all_fields(key)]);
+        }
+        for (name, value) in [("s", "cancelled"), ("u", arguments[5]), ("m", arguments[9])] {
+            self.set(key, name, value);
+        }
+        self.remove(key, "q");
+        self.tell_watchers(key, arguments, arguments[8]);
+        if self.lives_on(key, arguments) {
+            let process = self.shown_field(key, "n").unwrap_or_default();
+            self.send(arguments, &process, None, &[arguments[8]]);
+        }
+        Value::Array(vec![Value::Int(1), self.all_fields(key)])
+    }
+
+    fn answer_task(&mut self, key: &str, arguments: &[&str]) -> Value {
+        if self.field(key, "s").is_none() {
+            return Value::Int(3);
+        }
+        if self.is_over(key) {
+            return Value::Int(4);
+        }
+        if !self.lives_on(key, arguments) {
+            return Value::Int(0);
+        }
+        let process = self.shown_field(key, "n").unwrap_or_default();
+        let message = [arguments[8], "answers", arguments[9]];
+        Value::Int(self.send(arguments, &process, Some(number(arguments[2])), &message))
+    }
+
+    fn list_tasks(&mut self, set: &str, arguments: &[&str]) -> Value {
+        let [after, most, begins, ends] = &arguments[8..] else { panic!("arguments are missing") };
+        let most = usize::try_from(number(most)).unwrap_or(0);
+        let mut out = Vec::new();
+        for (score, name) in self.ranked(set) {
+            if score <= number(after) || out.len() >= most {
+                continue;
+            }
+            let key = format!("{begins}{name}{ends}");
+            if !self.keys.contains_key(&key) {
+                self.unrank(set, &name);
+                continue;
+            }
+            self.judge(&key, arguments, &name);
+            let fields = ["d", "s", "m", "c", "u", "t", "i"];
+            let fields = fields.iter().map(|field| self.field(&key, field).map_or_else(nil, bulk)).collect();
+            out.push(Value::Array(vec![bulk(score.to_string()), Value::Array(fields)]));
+        }
+        Value::Array(out)
+    }
+}
+
+fn is_over(status: &str) -> bool {
+    matches!(status, "completed" | "failed" | "cancelled")
+}
