@@ -11,6 +11,7 @@ import itertools
 import json
 import os
 import random
+import re
 import signal
 import sys
 from collections import Counter
@@ -23,7 +24,7 @@ from world import ALONE, FRONT, LANGS, NOTHING, SHARED, TREE, Json, Process, Wor
 
 LIMIT = 45.0
 """Seconds after which a request hangs."""
-SETTLES = 30.0
+SETTLES = 15.0
 """Seconds for what is still to arrive when all is well again."""
 KINDS = (
     "initialize",
@@ -36,10 +37,33 @@ KINDS = (
     "modern change",
     "modern task",
 )
+LISTS = ("tools", "resources", "prompts")
 ENDS = 60.0
 """Seconds in which a task is over, also if its process was killed."""
 UNSURE = 1.0
 """Seconds before a kill in which an answer does not show that its change was told to the store."""
+ANYTHING = 1
+"""Times that a client hears that anything may have changed, when the store was emptied."""
+AGAIN = 4.0
+"""Seconds in which a store that is back is asked again."""
+TOLD_AGAIN = 12.0
+"""Seconds in which the processes have told the store again what it lost, or what they could not tell it."""
+BALANCER, STORE, DRAIN = "502", "503", "-32603 the server was closed"
+DEFINED = {
+    BALANCER: "no process took it",
+    STORE: "the store is away",
+    DRAIN: "it ran for longer than its process had to end",
+    "connection lost": "its process was killed",
+    "400 to Last-Event-ID": "the stream of before is not known any more",
+    "failed with its process": "a task",
+}
+"""Errors that a client has to expect, by what is counted, with their reasons."""
+AFTER_A_FLUSH = {
+    "404": "the session",
+    "-32602 task not found": "the task",
+    '-32602 "requestState"': "the key of the state",
+}
+"""Errors for what a store lost that was emptied."""
 
 
 @dataclass
@@ -67,17 +91,33 @@ class Chaos:
         self.world, self.given = world, given
         self.counts = {kind: Count() for kind in KINDS}
         self.over = asyncio.Event()
-        self.kills: list[tuple[str, float]] = []
+        self.ends: list[tuple[str, float, bool]] = []
+        """Processes that ended, the times, and `True` for those that were killed."""
         self.done: Counter[str] = Counter()
-        self.flushed = False
-        self.is_away = False
-        """The store stands still, or did a moment ago."""
+        self.flushed: float | None = None
+        """The time at which the store was emptied."""
+        self.away: list[tuple[float, float]] = []
+        """Times in which the store stood still."""
         self.gone = 0
         """Sessions that were answered with 404."""
+        self.complaints: list[str] = []
+        """What was lost, doubled, wrong or undefined, in words."""
+        self.spies: dict[str, Tasking] = {}
+        """Clients that also ask for tasks of others."""
+        self.tasks_made: dict[str, str] = {}
+        """Tasks of sessions, and their clients."""
+        self.begun = self.now()
         self.random = random.Random(given.seed)
 
     def now(self) -> float:
         return asyncio.get_running_loop().time()
+
+    def complain(self, text: str) -> None:
+        self.complaints.append(f"{self.now() - self.begun:.1f} s: {text}")
+
+    @property
+    def was_flushed(self) -> bool:
+        return self.flushed is not None
 
     async def act(self, kind: str, action: Callable[[], Awaitable[Reply]]) -> Reply:
         """Counts a request with its outcome."""
@@ -93,18 +133,29 @@ class Chaos:
             count.errors["hangs" if " s " in text and "nothing arrived" in text else text[:60]] += 1
             raise Refused from None
         if reply.status != 200:
-            count.errors[f"{reply.status}"] += 1
+            name = str(reply.status)
+            if reply.status == 503 and not re.fullmatch(r"[1-9]|[12]\d|30", reply.headers.get("retry-after", "")):
+                name = "503 without Retry-After"
+            self.failed(kind, name, reply)
             raise (SessionLost if reply.status == 404 else Refused)(str(reply))
         if not isinstance(reply.message, dict) or "result" not in reply.message:
             error = (reply.message or {}).get("error", {})
-            count.errors[f"{error.get('code', 'no answer')} {str(error.get('message', ''))[:30]}".strip()] += 1
+            # Without the ids that it names.
+            message = re.split(r"[:;(]", str(error.get("message", "")))[0]
+            self.failed(kind, f"{error.get('code', 'no answer')} {message[:40]}".strip(), reply)
             raise Refused(str(reply))
         count.good += 1
         return reply
 
-    def right(self, kind: str, is_right: bool) -> None:
+    def failed(self, kind: str, name: str, reply: Reply) -> None:
+        self.counts[kind].errors[name] += 1
+        if name not in DEFINED and name not in AFTER_A_FLUSH:
+            self.complain(f"{kind}: {reply}")
+
+    def right(self, kind: str, is_right: bool, what: object = "") -> None:
         if not is_right:
             self.counts[kind].wrong += 1
+            self.complain(f"{kind}: not its own, or not right: {what}")
 
     # -- legacy clients
 
@@ -130,9 +181,9 @@ class Chaos:
                 self.gone += 1
                 listener.session_lost = True
             finally:
-                listening.cancel()
-                await asyncio.wait({listening})
+                # Not cancelled: Python before 3.12 forgets a cancellation when something arrives just then.
                 await listener.close()
+                await listening
             if not listener.session_lost:
                 listener.judge()
                 with contextlib.suppress(Lost, AssertionError):
@@ -149,12 +200,12 @@ class Chaos:
                         reply = await self.act(
                             "call", lambda text=text: client.call("echo", {"text": text}, limit=LIMIT)
                         )
-                        self.right("call", reply.tool == text)
+                        self.right("call", reply.tool == text, reply)
                     case 1:
                         await listener.change()
                     case 3:
                         reply = await self.act("question", lambda text=text: self.ask(client, text))
-                        self.right("question", reply.tool == f"a{text} b{text} c{text}")
+                        self.right("question", reply.tool == f"a{text} b{text} c{text}", reply)
             except SessionLost:
                 raise
             except Refused:
@@ -200,7 +251,7 @@ class Chaos:
                     reply = await self.act(
                         "modern call", lambda text=text: client.call("echo", {"text": text}, limit=LIMIT)
                     )
-                    self.right("modern call", reply.tool == text)
+                    self.right("modern call", reply.tool == text, reply)
                 else:
                     params = {"name": "three_questions", "arguments": {}}
                     for key in "abc":
@@ -213,7 +264,7 @@ class Chaos:
                     reply = await self.act(
                         "modern question", lambda params=params: client.request("tools/call", params, limit=LIMIT)
                     )
-                    self.right("modern question", reply.tool == f"a{text} b{text} c{text}")
+                    self.right("modern question", reply.tool == f"a{text} b{text} c{text}", reply)
             except Refused:
                 await self.pause()
             await asyncio.sleep(self.given.pause)
@@ -223,7 +274,8 @@ class Chaos:
         client, uri, kind = Modern(self.world), f"test://template/modern-{number}/data", "modern change"
         count = self.counts[kind]
         while not self.over.is_set():
-            made = heard = 0
+            made = heard = anything = 0
+            opened = self.now()
             stream: Events | None = None
             try:
                 stream = await client.listen(uri, FRONT)
@@ -232,30 +284,44 @@ class Chaos:
                     begun = self.now()
                     reply = await self.act(kind, lambda: client.call("touch", {"uri": uri}, limit=LIMIT))
                     try:
-                        event = await stream.next(self.given.pause_store + SETTLES)
+                        while (event := await stream.next(self.given.pause_store + SETTLES)) is not None:
+                            name = told(event.message)
+                            heard += name == uri
+                            anything += name == "tools"
+                            if name == uri or "method" not in event.message:
+                                break
+                            self.right(kind, name in LISTS, f"{name} on the stream of {uri}")
                     except AssertionError:
-                        count.lost += not self.flushed and not self.unsure(reply.who, begun)
+                        if not self.unsure(reply.who, begun):
+                            count.lost += 1
+                            self.complain(f"{kind}: {uri} was changed by {reply.who} and did not come to {stream.who}")
                         break
                     if event is None or "method" not in event.message:
                         break
-                    heard += 1
                     await asyncio.sleep(self.given.pause)
                 # A change that came twice is more than what was made.
                 with contextlib.suppress(AssertionError):
                     while (event := await stream.next(0.5)) is not None:
-                        heard += "method" in event.message
-                count.doubled += max(0, heard - made) if not self.flushed else 0
+                        heard += told(event.message) == uri
+                        anything += told(event.message) == "tools"
             except (Refused, AssertionError, Lost):
                 await self.pause()
             finally:
                 if stream:
                     await stream.close()
+            # That anything may have changed is one more, and comes before the lists, which a kill may keep back.
+            if self.flushed and self.flushed > opened:
+                anything = max(anything, ANYTHING)
+            if (more := heard - made - anything) > 0:
+                count.doubled += more
+                self.complain(f"{kind}: {stream and stream.who} brought {uri} {heard} times, of {made} changes")
 
     # -- tasks
 
     async def tasks(self, number: int) -> None:
         """A client that makes tasks of both kinds, and asks any process for them until they are over."""
         client, modern = Tasking(self.world, by=FRONT, name=f"tasks-{number}"), ModernTasking(self.world)
+        self.spies[f"t{number}"] = client
         for turn in itertools.count():
             if self.over.is_set():
                 return
@@ -270,7 +336,7 @@ class Chaos:
                     await self.act("initialize", lambda: client.initialize(limit=LIMIT))
                     with contextlib.suppress(Lost, AssertionError):
                         await client.notify("notifications/initialized")
-                params["task"] = {"ttl": 600_000}
+                params["task"] = {"ttl": int(self.given.ttl * 1000)}
                 make = functools.partial(client.request, "tools/call", params, FRONT, LIMIT)
                 await self.follow("task", make, client.request, arguments["label"])
             except SessionLost:
@@ -287,11 +353,14 @@ class Chaos:
         request: Callable[..., Awaitable[Reply]],
         label: str,
     ) -> None:
-        count, away = self.counts[kind], self.is_away
-        made = (await self.act(kind, make)).result
-        task = made.get("task", made)["taskId"]
+        count = self.counts[kind]
         begun = self.now()
-        unsure = away or self.is_away
+        reply = await self.act(kind, make)
+        made = reply.result
+        task, who = made.get("task", made)["taskId"], reply.who
+        if kind == "task":
+            await self.peep(label, task)
+        missing: float | None = None
         while self.now() - begun < ENDS:
             await asyncio.sleep(0.2)
             try:
@@ -299,86 +368,162 @@ class Chaos:
             except SessionLost:
                 raise
             except Refused as refused:
-                unsure |= self.is_away
-                if "-32602" in str(refused):
-                    # One that was made while the store was away went with its process.
-                    count.lost += not self.flushed and not unsure
+                if "-32602" not in str(refused):
+                    continue
+                if self.went(who, begun):
+                    return
+                # Its process has it, and tells the store.
+                missing = missing or self.now()
+                if self.now() - max(missing, *self.losses(begun)) > TOLD_AGAIN:
+                    count.lost += 1
+                    self.complain(f"{kind}: {task} of {who} is not found: {refused}")
                     return
                 continue
-            found = reply.result
+            missing, found = None, reply.result
             match found["status"]:
                 case "completed":
                     if "result" in found:
-                        self.right(kind, label in json.dumps(found["result"]))
-                    elif not self.over.is_set():
-                        ask = functools.partial(request, "tasks/result", {"taskId": task}, FRONT, LIMIT)
+                        self.right(kind, label in json.dumps(found["result"]), found)
+                        return
+                    ask = functools.partial(request, "tasks/result", {"taskId": task}, FRONT, LIMIT)
+                    with contextlib.suppress(Refused):
                         result = await self.act(kind, ask)
-                        self.right(kind, label in result.text)
-                    return
+                        self.right(kind, label in result.text, result)
+                        return
                 case "failed":
                     count.errors["failed with its process"] += 1
-                    self.right(kind, "process" in found.get("statusMessage", "") and bool(self.kills))
+                    has_ended = any(who.startswith(name) and when > begun - 10 for name, when, _ in self.ends)
+                    self.right(kind, "process" in found.get("statusMessage", "") and has_ended, (who, found))
                     return
                 case "cancelled":
-                    self.right(kind, is_right=False)
+                    self.right(kind, is_right=False, what=found)
                     return
         count.errors["hangs"] += 1
+        self.complain(f"{kind}: {task} of {who} has no end in {ENDS:g} s")
+
+    def losses(self, since: float) -> list[float]:
+        """Times at which the store lost what it knew since then, or could be told again what it missed."""
+        back = [end for _, end in self.away if end > since]
+        return [0.0, *back, *([self.flushed] if self.flushed and self.flushed > since else [])]
+
+    def went(self, who: str, made: float) -> bool:
+        """True for a task that the store lost, or was never told of, and whose process has ended since."""
+        ended = [when for name, when, _ in self.ends if who.startswith(name) and when > made]
+        away = any(start - UNSURE < made < end + TOLD_AGAIN for start, end in self.away)
+        return bool(ended) and (away or (self.flushed is not None and self.flushed > made))
+
+    async def peep(self, label: str, task: str) -> None:
+        """Asks for the task of another session, which nobody else may see."""
+        own = label.partition(".")[0]
+        others = [name for name, of in self.tasks_made.items() if of != own]
+        self.tasks_made[task] = own
+        if not others or own not in self.spies:
+            return
+        other = self.random.choice(others[-5:])
+        method = self.random.choice(["tasks/get", "tasks/result", "tasks/cancel"])
+        with contextlib.suppress(Lost, AssertionError):
+            reply = await self.spies[own].request(method, {"taskId": other}, FRONT, LIMIT)
+            is_seen = isinstance(reply.message, dict) and "result" in reply.message
+            self.right("task", not is_seen, f"{method} of another's task: {reply}")
 
     # -- disturbances
 
     async def disturb(self) -> None:
         begun, given = self.now(), self.given
-        paused = flushed = False
-        while (passed := self.now() - begun) < given.seconds:
+        # Each once, at its part of the time.
+        planned: list[tuple[float, Callable[[], Awaitable[None]]]] = []
+        if given.pause_store:
+            planned.append((given.seconds / 3, self.stop_store))
+        if given.rolling:
+            planned.append((given.seconds / 2, self.roll))
+        if given.flush:
+            planned.append((given.seconds * 0.6, self.flush))
+        while planned or self.now() - begun < given.seconds:
             await asyncio.sleep(given.every)
-            if given.pause_store and not paused and passed > given.seconds / 3:
-                paused = True
-                self.done["store stopped"] += 1
-                self.is_away = True
-                self.world.store.signal(signal.SIGSTOP)
-                await asyncio.sleep(given.pause_store)
-                self.world.store.signal(signal.SIGCONT)
-                # A task that was made meanwhile is written when the store is asked again.
-                await asyncio.sleep(4)
-                self.is_away = False
-            elif given.flush and not flushed and passed > given.seconds * 2 / 3:
-                flushed = self.flushed = True
-                self.done["store flushed"] += 1
-                await self.world.store.do("FLUSHALL")
+            if planned and self.now() - begun > planned[0][0]:
+                await planned.pop(0)[1]()
             elif given.how != "nothing":
-                await self.replace(self.random.choice(self.world.distinct))
+                how = given.how if given.how != "both" else self.random.choice(["kill", "term"])
+                self.done["killed" if how == "kill" else "restarted in order"] += 1
+                await self.replace(self.random.choice(self.world.distinct), how)
         self.over.set()
 
-    async def replace(self, process: Process) -> None:
-        how = self.given.how if self.given.how != "both" else self.random.choice(["kill", "term"])
-        self.done["killed" if how == "kill" else "restarted in order"] += 1
-        self.kills.append((process.name, self.now()))
+    async def stop_store(self) -> None:
+        self.done["store stopped"] += 1
+        stopped = self.now()
+        self.away.append((stopped, stopped + self.given.pause_store + AGAIN))
+        self.world.store.signal(signal.SIGSTOP)
+        await asyncio.sleep(self.given.pause_store)
+        self.world.store.signal(signal.SIGCONT)
+        self.away[-1] = (stopped, self.now())
+        # What waited meanwhile is written when the store is asked again.
+        await asyncio.sleep(AGAIN)
+
+    async def flush(self) -> None:
+        self.done["store flushed"] += 1
+        self.flushed = self.now()
+        await self.world.store.do("FLUSHALL")
+
+    async def roll(self) -> None:
+        """Restarts all processes in order, one after the other."""
+        self.done["all restarted"] += 1
+        for process in self.world.distinct:
+            await self.replace(process, "term")
+
+    async def replace(self, process: Process, how: str) -> None:
+        self.ends.append((process.name, self.now(), how == "kill"))
         if how == "term":
             process.terminate()
             await process.ended(60)
         await process.kill()
         await process.start()
 
+    def is_away(self, at: float) -> bool:
+        """True for a time at which the store stood still, or had not been asked again since."""
+        return any(start - UNSURE < at < end + AGAIN for start, end in self.away)
+
     def unsure(self, who: str, at: float) -> bool:
         """True if the process that answered was killed so soon after that its change may not be in the store."""
-        return any(who.startswith(name) and -UNSURE < when - at < UNSURE for name, when in self.kills)
+        return any(
+            is_kill and who.startswith(name) and -UNSURE < when - at < UNSURE for name, when, is_kill in self.ends
+        )
 
     # -- the whole
 
     async def run(self) -> None:
-        clients = [asyncio.create_task(self.session(n)) for n in range(self.given.sessions)]
-        clients += [asyncio.create_task(self.modern(n)) for n in range(self.given.modern)]
-        clients += [asyncio.create_task(self.listener(n)) for n in range(self.given.modern)]
-        clients += [asyncio.create_task(self.tasks(n)) for n in range(self.given.tasks)]
-        disturbing = asyncio.create_task(self.disturb())
-        await disturbing
-        await asyncio.gather(*clients)
+        self.begun = self.now()
+        given = self.given
+        clients = [asyncio.create_task(self.session(n), name=f"session {n}") for n in range(given.sessions)]
+        clients += [asyncio.create_task(self.modern(n), name=f"modern {n}") for n in range(given.modern)]
+        clients += [asyncio.create_task(self.listener(n), name=f"listener {n}") for n in range(given.modern)]
+        clients += [asyncio.create_task(self.tasks(n), name=f"tasks {n}") for n in range(given.tasks)]
+        disturbing = asyncio.create_task(self.disturb(), name="disturbances")
+        try:
+            await disturbing
+            # Each request has a limit, and so has each client.
+            _, late = await asyncio.wait(clients, timeout=ENDS + LIMIT + SETTLES)
+            for client in late:
+                stack = "; ".join(f"{frame.f_code.co_qualname}:{frame.f_lineno}" for frame in client.get_stack())
+                self.complain(f"{client.get_name()} does not come to its end: {stack}")
+            for client in clients:
+                if client.done() and (error := client.exception()):
+                    raise error
+        finally:
+            for task in (disturbing, *clients):
+                task.cancel()
+
+    def undefined(self) -> list[str]:
+        """Errors that no client has to expect."""
+        expected = {*DEFINED, *(AFTER_A_FLUSH if self.was_flushed else ())}
+        return [
+            f"{kind}: {name}" for kind, count in self.counts.items() for name in count.errors if name not in expected
+        ]
 
     def table(self) -> bool:
         """Prints what happened. True if nothing was lost, doubled or wrong."""
         head = f"{'':<16}{'calls':>8}{'good':>8}{'errors':>8}{'lost':>6}{'doubled':>9}{'wrong':>7}  errors by kind"
         print(head)
-        fine = True
+        fine = not self.undefined()
         for kind, count in self.counts.items():
             errors = ", ".join(f"{name}: {n}" for name, n in count.errors.most_common(8))
             total = sum(count.errors.values())
@@ -386,10 +531,17 @@ class Chaos:
                 f"{kind:<16}{count.calls:>8}{count.good:>8}{total:>8}{count.lost:>6}{count.doubled:>9}{count.wrong:>7}"
             )
             print(f"{line}  {errors}")
-            fine &= not (count.lost or count.doubled or count.wrong or count.errors["hangs"])
+            fine &= not (count.lost or count.doubled or count.wrong)
         happened = ", ".join(f"{what} {n} times" for what, n in self.done.items()) or "nothing was disturbed"
         print(f"{happened}; sessions answered with 404: {self.gone}")
-        return fine and (self.flushed or not self.gone)
+        marks = [(when, f"{name} {'killed' if is_kill else 'restarted'}") for name, when, is_kill in self.ends]
+        marks += [(start, f"store stopped for {end - start:.1f} s") for start, end in self.away]
+        marks += [(self.flushed, "store flushed")] if self.flushed else []
+        if self.complaints:
+            print(f"{len(self.complaints)} complaints, the first of them below")
+            print("; ".join(f"{when - self.begun:.1f} s: {what}" for when, what in sorted(marks)))
+        print("\n".join(self.complaints[:20]), end="\n" if self.complaints else "")
+        return fine and not self.complaints and (self.was_flushed or not self.gone)
 
 
 class Listener:
@@ -397,21 +549,23 @@ class Listener:
 
     def __init__(self, chaos: Chaos, client: Client) -> None:
         self.chaos, self.client = chaos, client
-        self.touched: set[str] = set()
-        """Changes whose answers came."""
-        self.maybe: set[str] = set()
-        """Changes of which nobody can tell whether they were made."""
+        self.changes: dict[str, tuple[str, float]] = {}
+        """Changes whose answers came, the processes that answered, and times."""
+        self.subscribed: dict[str, str] = {}
+        """The processes that answered the subscriptions."""
         self.seen: Counter[str] = Counter()
+        self.anything = 0
+        """Number of times that it heard that anything may have changed."""
         self.arrived = asyncio.Event()
-        self.session_lost = False
+        self.session_lost = self.is_closed = False
         self.last: str | None = None
         self.stream: Events | None = None
+        self.places: list[str] = []
+        """Processes of its streams, the newest last."""
         self.numbers = itertools.count()
-        self.answers: list[tuple[str, str, float]] = []
-        """Changes, the processes that answered, and times."""
 
     async def run(self) -> None:
-        while True:
+        while not self.is_closed:
             stream = self.stream = self.client.stream(last=self.last)
             try:
                 status = await stream.head(LIMIT)
@@ -421,14 +575,23 @@ class Listener:
                 if status == 400 and self.last:
                     self.chaos.counts["change"].errors["400 to Last-Event-ID"] += 1
                     self.last = None
+                self.places.append(f"{stream.who} ({status}) at {self.chaos.now() - self.chaos.begun:.1f} s")
                 while status == 200 and (event := await stream.next(3600)) is not None:
                     self.last = event.id or self.last
+                    name = told(event.message)
+                    self.anything += name == "tools"
                     if event.message.get("method") == "notifications/resources/updated":
-                        self.seen[told(event.message)] += 1
+                        self.seen[name] += 1
                         self.arrived.set()
                 self.last = stream.last or self.last
+            except asyncio.CancelledError:
+                # Its response was closed while it was read.
+                if not self.is_closed:
+                    raise
             except AssertionError:
-                self.chaos.counts["change"].errors["a stream hangs"] += 1
+                if not self.is_closed:
+                    self.chaos.counts["change"].errors["hangs"] += 1
+                    self.chaos.complain(f"a stream of {self.client.name} has no head in {LIMIT:g} s")
             finally:
                 await stream.close()
             await asyncio.sleep(0.1)
@@ -437,20 +600,16 @@ class Listener:
         """Changes a resource of this session's own, which its stream has to hear of once."""
         uri = f"test://template/{self.client.name}-{next(self.numbers)}/data"
         chaos, client = self.chaos, self.client
-        await chaos.act("change", lambda: client.request("resources/subscribe", {"uri": uri}, limit=LIMIT))
+        subscribed = await chaos.act("change", lambda: client.request("resources/subscribe", {"uri": uri}, limit=LIMIT))
         begun = chaos.now()
-        self.maybe.add(uri)
         reply = await chaos.act("change", lambda: client.call("touch", {"uri": uri}, limit=LIMIT))
-        self.touched.add(uri)
-        if not chaos.unsure(reply.who, begun):
-            self.maybe.discard(uri)
-        self.answers.append((uri, reply.who, chaos.now()))
+        # The others do not know of a subscription that its process could not tell the store.
+        if not chaos.is_away(begun):
+            self.changes[uri] = (reply.who, begun)
+            self.subscribed[uri] = subscribed.who
 
     def missing(self) -> list[str]:
-        for uri, who, at in self.answers:
-            if self.chaos.unsure(who, at):
-                self.maybe.add(uri)
-        return [uri for uri in self.touched if uri not in self.maybe and not self.seen[uri]]
+        return [uri for uri, made in self.changes.items() if not self.seen[uri] and not self.chaos.unsure(*made)]
 
     async def settle(self) -> None:
         """Waits until all that has to arrive has arrived."""
@@ -462,14 +621,26 @@ class Listener:
                         await asyncio.wait_for(self.arrived.wait(), 0.5)
 
     def judge(self) -> None:
-        count = self.chaos.counts["change"]
-        if not self.chaos.flushed:
-            count.lost += len(self.missing())
-        count.doubled += sum(times - 1 for times in self.seen.values() if times > 1)
-        foreign = [uri for uri in self.seen if f"/{self.client.name}-" not in uri]
-        count.wrong += len(foreign)
+        chaos, name = self.chaos, self.client.name
+        count = chaos.counts["change"]
+        for uri in self.missing():
+            who, at = self.changes[uri]
+            count.lost += 1
+            places = ", ".join(self.places[-6:])
+            made = f"changed by {who} at {at - chaos.begun:.1f} s, subscribed at {self.subscribed[uri]}"
+            chaos.complain(f"change: {uri}, {made}, did not come; {places}")
+        # Of a store that was emptied its clients hear once that anything may have changed.
+        for uri, times in self.seen.items():
+            if times > 1 + ANYTHING * chaos.was_flushed:
+                count.doubled += 1
+                who, at = self.changes.get(uri, ("", 0.0))
+                made = f"changed by {who} at {at - chaos.begun:.1f} s" if who else "changed while the store was away"
+                places = ", ".join(self.places[-6:])
+                chaos.complain(f"change: {uri}, {made}, came {times} times; anything {self.anything} times; {places}")
+            chaos.right("change", f"/{name}-" in uri, f"{uri} on the stream of {name}")
 
     async def close(self) -> None:
+        self.is_closed = True
         if self.stream:
             await self.stream.close()
 
@@ -489,7 +660,7 @@ async def figures(world: World) -> dict[str, int]:
     return {"keys": len(await store.keys()), **{names[name]: await store.info(name) for name in names}}
 
 
-async def main() -> int:
+def options(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--lang", default=os.environ.get("TRICORN_SCALE_LANG", "rust"), choices=LANGS)
     parser.add_argument("--built", default=os.environ.get("TRICORN_SCALE_BUILT", str(TREE)), type=Path)
@@ -497,23 +668,34 @@ async def main() -> int:
     parser.add_argument("--sessions", default=50, type=int)
     parser.add_argument("--modern", default=20, type=int, help="clients of 2026-07-28, and listeners")
     parser.add_argument("--tasks", default=20, type=int, help="clients with tasks of both kinds")
+    parser.add_argument("--ttl", default=600.0, type=float, help="seconds for which tasks are kept")
     parser.add_argument("--processes", default=2, type=int)
     parser.add_argument("--every", default=1.0, type=float, help="seconds between two disturbances")
     parser.add_argument("--how", default="both", choices=["kill", "term", "both", "nothing"])
     parser.add_argument("--pause-store", default=0.0, type=float, help="seconds for which the store stands still, once")
+    parser.add_argument("--rolling", action="store_true", help="all processes are restarted in order, once")
     parser.add_argument("--flush", action="store_true", help="the store is emptied, once")
     parser.add_argument("--pause", default=0.05, type=float, help="seconds between two requests of a client")
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--sharing", default=SHARED, choices=[SHARED, NOTHING, ALONE])
-    given = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def settings(given: argparse.Namespace) -> dict[str, str]:
+    """Settings of the fixture server that these options need."""
+    tasks = {"TASKS": str(int(given.ttl))} if given.tasks else {}
+    return {"MAX_CONNECTIONS": str(4 * given.sessions + 1000), **tasks}
+
+
+async def main() -> int:
+    given = options()
     task = asyncio.current_task()
     assert task
     # Its programs end with it.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
     world = World(given.lang, given.built, given.sharing)
     try:
-        settings = {"TASKS": "3600"} if given.tasks else {}
-        await world.start(given.processes, MAX_CONNECTIONS=str(4 * given.sessions + 1000), **settings)
+        await world.start(given.processes, **settings(given))
         before = await figures(world)
         chaos = Chaos(world, given)
         await chaos.run()

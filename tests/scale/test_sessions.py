@@ -214,6 +214,7 @@ async def test_a_session_leaves_nothing_behind(stored: World) -> None:
     world = stored
     first = await Client(world).start(at=0)
     _ = (await first.call("echo", {"text": "x"}, 1)).tool
+    await first.touch(WATCHED, at=0)
     await first.delete(0)
     before = set(await world.store.keys())
     client = await Client(world).start(at=0)

@@ -57,6 +57,10 @@ pub(crate) struct Node {
     pub(crate) place: Arc<AtomicU64>,
     /// Place of the change that its clients are being told of from the log. 0: none.
     pub(crate) hearing: Arc<AtomicU64>,
+    /// Number under which they were told at once of the change that they are being told of from the log. 0: they were not.
+    pub(crate) again: Arc<AtomicU64>,
+    /// Count of the times that clients here were told of a change at once.
+    pub(crate) told: Arc<AtomicU64>,
     tasks: Vec<JoinHandle<()>>,
     /// Access of the server's tasks to those of other processes, for as long as this is one of them.
     _commons: Arc<Commons>,
@@ -147,7 +151,7 @@ impl Node {
     fn begin(server: &Server, store: &Arc<Redis>) -> Result<Self> {
         let id = random::new_id()?;
         let (number, place, mailboxes) = (Arc::new(Number::default()), Arc::default(), Mailboxes::default());
-        let (telling, hearing) = (Arc::default(), Arc::<AtomicU64>::default());
+        let (telling, hearing, again) = (Arc::default(), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
         let (outbox, over, ready) = (server.shared.outbox.clone(), Arc::new(Signal::default()), Arc::default());
         outbox.open(true);
         // Not on a runtime of the program, which may stand still, or end.
@@ -159,7 +163,7 @@ impl Node {
             shared.clone(),
             Arc::clone(&ready),
             mailboxes.clone(),
-            (Arc::clone(&place), Arc::clone(&hearing), Arc::clone(&telling)),
+            (Arc::clone(&place), Arc::clone(&hearing), Arc::clone(&again), Arc::clone(&telling)),
             outbox.clone(),
         ));
         let beats = runtime::spawn_own(keep_number(
@@ -194,6 +198,8 @@ impl Node {
             number,
             place,
             hearing,
+            again,
+            told: outbox.told(),
             tasks,
             _commons,
             shared,
@@ -293,7 +299,7 @@ async fn hear(
     shared: Weak<ServerShared>,
     ready: Arc<[Signal; 3]>,
     mailboxes: Mailboxes,
-    (place, hearing, telling): (Arc<AtomicU64>, Arc<AtomicU64>, Arc<Mutex<()>>),
+    (place, hearing, again, telling): (Arc<AtomicU64>, Arc<AtomicU64>, Arc<AtomicU64>, Arc<Mutex<()>>),
     outbox: Arc<Outbox>,
 ) {
     // Its inbox is one of what it reads, from the first question on.
@@ -336,13 +342,18 @@ async fn hear(
                     hearing.store(at, Ordering::Release);
                     match &news {
                         Heard::Change(change) => tell(&shared, change),
+                        Heard::Again(change, number) => {
+                            again.store(*number, Ordering::Release);
+                            tell(&shared, change);
+                            again.store(0, Ordering::Release);
+                        }
                         Heard::Missed => tell(&shared, &Change::All),
                         _ => {}
                     }
                     hearing.store(0, Ordering::Release);
                     drop(turn);
                     match news {
-                        Heard::Nothing | Heard::Change(_) => {}
+                        Heard::Nothing | Heard::Change(_) | Heard::Again(..) => {}
                         Heard::Task { name, answers } => {
                             if let Some(tasks) = shared.router.tasks() {
                                 tasks.heard_of(&name, answers.as_ref());
@@ -446,26 +457,33 @@ async fn publish(
     ready: Arc<[Signal; 3]>,
 ) {
     over.unless(ready[1].wait()).await;
+    // What was sent and not answered is sent again as it was: the store may have it, and knows that.
+    let mut sent: Option<(u64, Vec<(Change, u64)>)> = None;
     loop {
-        let is_over = over.unless(outbox.wait()).await.is_none();
-        let changes = outbox.take(AT_ONCE);
+        let is_over = if sent.is_some() { over.is_set() } else { over.unless(outbox.wait()).await.is_none() };
+        let (batch, changes) = sent.take().unwrap_or_else(|| (store.next_batch(), outbox.take(AT_ONCE)));
         if changes.is_empty() && is_over {
             return;
         }
         // All are heard here, too: those that clients were told of before, because the store did not answer, may be for some
         // of whom this process hears late.
         let heard: Vec<_> = changes.iter().map(|(change, _)| (change.clone(), true)).collect();
-        if store.publish(&id, &heard).await.is_err() {
+        for (at, (_, told)) in changes.iter().enumerate().filter(|(_, (_, told))| *told > 0) {
+            store.tells(batch, at, *told);
+        }
+        if store.publish(&id, batch, &heard).await.is_err() {
             // Clients here do not wait for the store.
-            let waiting = outbox.end_loop();
-            let untold = changes.iter().filter(|(_, loops)| *loops).map(|(change, _)| change);
+            let (waiting, number) = (outbox.end_loop(), outbox.next_told());
+            let looped = changes.iter().enumerate().filter(|(_, (_, told))| *told == 0);
+            let untold =
+                looped.filter(|(at, _)| store.tells(batch, *at, number).is_none()).map(|(_, (change, _))| change);
             if let Some(shared) = shared.upgrade() {
                 untold.chain(&waiting).for_each(|change| tell(&shared, change));
             }
             if is_over {
                 return;
             }
-            outbox.give_back(changes);
+            sent = Some((batch, changes));
             over.unless(tokio::time::sleep(store.pause().unwrap_or_default().max(RETRY))).await;
         }
     }

@@ -39,8 +39,12 @@ struct Waiting {
     is_open: bool,
     /// This process hears its own changes from the store, as all others do.
     loops: bool,
-    /// The changes; `true` for one that this process hears of from the store.
-    changes: BTreeMap<Change, bool>,
+    /// The changes; 0 for one that this process hears of from the store, else the number under which clients here were told
+    /// of it at once.
+    changes: BTreeMap<Change, u64>,
+    /// Count of those.
+    #[cfg(feature = "redis")]
+    told: std::sync::Arc<std::sync::atomic::AtomicU64>,
     bytes: usize,
     waker: Option<std::task::Waker>,
 }
@@ -58,7 +62,8 @@ impl Outbox {
             return false;
         }
         let loops = waiting.loops;
-        let loops = waiting.put(change(), loops);
+        let number = if loops { 0 } else { waiting.next() };
+        let loops = waiting.put(change(), number);
         let waker = waiting.waker.take();
         drop(waiting);
         if let Some(waker) = waker {
@@ -77,7 +82,7 @@ impl Outbox {
         }
     }
 
-    /// The store takes changes, and gives them back in order: changes from now on come from there.
+    /// The store takes changes, and tells them in order: changes from now on come from there.
     #[cfg(feature = "redis")]
     pub(crate) fn begin_loop(&self) {
         let mut waiting = self.lock();
@@ -89,32 +94,41 @@ impl Outbox {
     pub(crate) fn end_loop(&self) -> Vec<Change> {
         let mut waiting = self.lock();
         waiting.loops = false;
-        let untold =
-            waiting.changes.iter_mut().filter_map(|(change, loops)| std::mem::take(loops).then(|| change.clone()));
-        untold.collect()
+        let number = waiting.next();
+        let untold = waiting.changes.iter_mut().filter(|(_, told)| **told == 0);
+        untold
+            .map(|(change, told)| {
+                *told = number;
+                change.clone()
+            })
+            .collect()
     }
 
-    /// Takes up to `max` of them, each with `true` if this process is to hear of it from the store.
+    /// Returns the number under which clients here are told of a change from now on, for those who count them.
     #[cfg(feature = "redis")]
-    pub(crate) fn take(&self, max: usize) -> Vec<(Change, bool)> {
+    pub(crate) fn next_told(&self) -> u64 {
+        self.lock().next()
+    }
+
+    /// Returns the count of the times that clients here were told of a change at once, as it goes on.
+    #[cfg(feature = "redis")]
+    pub(crate) fn told(&self) -> std::sync::Arc<std::sync::atomic::AtomicU64> {
+        self.lock().told.clone()
+    }
+
+    /// Takes up to `max` of them, each with 0 if this process is to hear of it from the store, else with the number under
+    /// which clients here were told of it.
+    #[cfg(feature = "redis")]
+    pub(crate) fn take(&self, max: usize) -> Vec<(Change, u64)> {
         let mut waiting = self.lock();
         let mut taken = Vec::new();
         while taken.len() < max
-            && let Some((change, loops)) = waiting.changes.pop_first()
+            && let Some((change, told)) = waiting.changes.pop_first()
         {
             waiting.bytes -= change.bytes();
-            taken.push((change, loops));
+            taken.push((change, told));
         }
         taken
-    }
-
-    /// Gives back what could not be told to others; clients here know it.
-    #[cfg(feature = "redis")]
-    pub(crate) fn give_back(&self, changes: Vec<(Change, bool)>) {
-        let mut waiting = self.lock();
-        for (change, _) in changes {
-            waiting.put(change, false);
-        }
     }
 
     /// Waits until there is something to tell.
@@ -133,12 +147,22 @@ impl Outbox {
 }
 
 impl Waiting {
-    /// Returns true if this process hears of it from the store.
-    fn put(&mut self, change: Change, loops: bool) -> bool {
+    /// Returns the number under which clients here are told of a change.
+    #[cfg_attr(not(feature = "redis"), expect(clippy::unused_self, reason = "nobody counts them"))]
+    fn next(&self) -> u64 {
+        #[cfg(feature = "redis")]
+        return self.told.fetch_add(1, std::sync::atomic::Ordering::AcqRel) + 1;
+        #[cfg(not(feature = "redis"))]
+        1
+    }
+
+    /// Returns true if this process hears of it from the store. `told`: 0, or the number under which clients here are told.
+    fn put(&mut self, change: Change, told: u64) -> bool {
         let bytes = change.bytes();
         if change == Change::All || self.changes.len() >= MAX_WAITING || self.bytes + bytes > MAX_BYTES {
             // Some of them may not have been told here.
-            self.changes = BTreeMap::from([(Change::All, self.loops)]);
+            let told = if self.loops { 0 } else { self.next() };
+            self.changes = BTreeMap::from([(Change::All, told)]);
             self.bytes = 0;
             return false;
         }
@@ -147,11 +171,11 @@ impl Waiting {
         }
         // The same change again, which waits already.
         if let Some(before) = self.changes.get(&change) {
-            return *before && loops;
+            return *before == 0 && told == 0;
         }
         self.bytes += bytes;
-        self.changes.insert(change, loops);
-        loops
+        self.changes.insert(change, told);
+        told == 0
     }
 }
 
@@ -171,16 +195,15 @@ mod tests {
         for n in [1, 2, 1, 2, 1] {
             assert!(!outbox.add(|| resource(n)));
         }
-        let taken = outbox.take(1);
-        assert_eq!(taken, [(resource(1), false)]);
-        outbox.give_back(taken);
-        assert_eq!(outbox.take(9), [(resource(1), false), (resource(2), false)]);
+        assert_eq!(outbox.take(1), [(resource(1), 1)]);
+        assert_eq!(outbox.take(9), [(resource(2), 2)]);
         for n in 0..2 * MAX_WAITING {
             outbox.add(|| resource(n));
         }
-        assert_eq!(outbox.take(9), [(Change::All, false)]);
+        let all = |taken: Vec<(Change, u64)>| taken.len() == 1 && taken[0].0 == Change::All && taken[0].1 > 0;
+        assert!(all(outbox.take(9)));
         outbox.add(|| Change::Resource("x".repeat(MAX_BYTES + 1)));
-        assert_eq!(outbox.take(9), [(Change::All, false)]);
+        assert!(all(outbox.take(9)));
         outbox.add(|| resource(1));
         outbox.open(false);
         assert_eq!((outbox.take(9).len(), outbox.lock().bytes), (0, 0));
@@ -196,6 +219,6 @@ mod tests {
         assert!(!outbox.add(|| resource(1)), "the one that waits does not come back");
         assert_eq!(outbox.end_loop(), [resource(2)]);
         assert!(outbox.end_loop().is_empty());
-        assert_eq!(outbox.take(9), [(resource(1), false), (resource(2), false)]);
+        assert_eq!(outbox.take(9), [(resource(1), 1), (resource(2), 2)]);
     }
 }

@@ -31,6 +31,10 @@ const MAX_WATCHED: usize = 10_000;
 const PACE: Duration = Duration::from_millis(50);
 /// Time for which a task may be missing before it is known to be gone: a store that was emptied gets it back.
 const MISSING: Duration = Duration::from_secs(30);
+/// Time for which an answer waits until the store knows that the questions are answered.
+const TAKEN: Duration = Duration::from_secs(1);
+/// Longest time between two looks for that.
+const TAKEN_PACE: Duration = Duration::from_millis(50);
 /// The reason of a task that has ended with its process.
 const PROCESS_ENDED: &str = "the process that ran the task has ended";
 
@@ -523,6 +527,15 @@ impl Tasks {
         if self.is_sure(id) { Standing::Here } else { Standing::Doubtful }
     }
 
+    /// The same for a request: one that goes on may have been cancelled at another process a moment ago, whose client
+    /// knows that already.
+    fn standing_for(&self, method: &str, owner: &Owner, id: &str) -> Standing {
+        let standing = self.standing(owner, id);
+        let asks = matches!(method, "tasks/get" | "tasks/cancel");
+        let goes_on = || self.afar.lock().own.get(id).is_some_and(|own| !own.is_over);
+        if asks && matches!(standing, Standing::Here) && goes_on() { Standing::Doubtful } else { standing }
+    }
+
     /// News of a task came from another process. Those that write and look at tasks go on from there: news that come
     /// faster than that cost no more.
     pub(crate) fn heard_of(&self, name: &str, answers: Option<&Bytes>) {
@@ -601,7 +614,7 @@ impl Tasks {
         let id = if lists { Ok(String::new()) } else { id_of(&call) };
         // It is refused there.
         let Ok(id) = id else { return Some(call) };
-        let standing = if lists { Standing::Elsewhere } else { self.standing(owner, &id) };
+        let standing = if lists { Standing::Elsewhere } else { self.standing_for(call.method.name, owner, &id) };
         if matches!(standing, Standing::Here) {
             return Some(call);
         }
@@ -830,7 +843,7 @@ impl Tasks {
     /// Answers a request about a task of the extension, if that needs the store. `false`: it does not.
     pub(super) fn extension_afar(self: &Arc<Self>, link: &Arc<dyn Link>, call: &Call, owner: &Owner, id: &str) -> bool {
         let Some(shared) = self.shared_owner(owner, &call.context.transport, true) else { return false };
-        let standing = self.standing(owner, id);
+        let standing = self.standing_for(call.method.name, owner, id);
         if matches!(standing, Standing::Here) {
             return false;
         }
@@ -866,9 +879,28 @@ impl Tasks {
         let text = Bytes::from(serde_json::to_vec(&responses).unwrap_or_default());
         let commons = self.afar.commons().ok_or_else(away)?;
         match commons.store.answer_task(name, &text).await.map_err(|_| away())? {
-            Answered::Sent | Answered::Over => Ok(RawJson::empty_object()),
+            Answered::Sent => {
+                self.until_taken(name, id, &responses).await;
+                Ok(RawJson::empty_object())
+            }
+            Answered::Over => Ok(RawJson::empty_object()),
             Answered::Unknown => Err(not_found(id)),
             Answered::Refused => Err(refused()),
+        }
+    }
+
+    /// Waits, for a moment at most, until the store knows the task without these questions: a client that has answered
+    /// them and looks next does not see them.
+    async fn until_taken(&self, name: &str, id: &str, responses: &Map<String, Value>) {
+        let (until, mut pause) = (Instant::now() + TAKEN, Duration::from_millis(2));
+        while Instant::now() < until {
+            tokio::time::sleep(pause).await;
+            let Ok(Some(looked)) = self.look(name, id, false).await else { return };
+            let asked = looked.task.questions.and_then(|questions| questions.to::<Map<String, Value>>().ok());
+            if !asked.unwrap_or_default().keys().any(|key| responses.contains_key(key)) {
+                return;
+            }
+            pause = (pause * 2).min(TAKEN_PACE);
         }
     }
 

@@ -1,8 +1,8 @@
 //! The log of changes, which every process of a server writes and follows: a stream of bounded length.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -26,6 +26,23 @@ pub(crate) const AT_ONCE: usize = 128;
 const READ: usize = 32;
 /// Time for which one question waits for a change.
 const BLOCK: Duration = Duration::from_secs(5);
+/// Time for which is known what a process has written, in milliseconds.
+const REMEMBERED: u64 = 60_000;
+/// Changes of this process of which is known that its clients were told.
+const TOLD: usize = 32 * AT_ONCE;
+
+/// Writes changes, unless they or later ones of their process are there: one that was not answered is asked again, and the
+/// store may do both, in any order.
+pub(super) const PUBLISH: &str = "if tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[1]) then return 0 end
+local i = 5
+while ARGV[i] do
+  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'n', ARGV[i], ARGV[i + 1], ARGV[i + 2], 'by', ARGV[i + 3])
+  i = i + 4
+end
+redis.call('PEXPIRE', KEYS[1], ARGV[4])
+redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
+return 1";
+
 /// The place before all entries.
 const BEGINNING: &str = "0-0";
 
@@ -35,6 +52,9 @@ pub(crate) enum Heard {
     /// News that this process knows, or that a later release has written.
     Nothing,
     Change(Change),
+    /// A change of this process, which clients here were told of when the store did not answer: those that were there then.
+    /// With the number of that.
+    Again(Change, u64),
     /// Some of it was missed.
     Missed,
     /// The client of this session told another process something, or ended it there.
@@ -59,6 +79,15 @@ pub(crate) enum Heard {
         session: String,
         text: Bytes,
     },
+}
+
+/// Changes of this process that it publishes.
+#[derive(Default)]
+pub(super) struct Published {
+    batch: AtomicU64,
+    /// The last of which its clients have been told, by batch and place in it: 0 for those that came from the store, else
+    /// the number of the time.
+    told: Mutex<BTreeMap<(u64, usize), u64>>,
 }
 
 /// One process's place in the log of changes and in its inbox.
@@ -90,25 +119,50 @@ fn unpacked(place: u64) -> String {
 }
 
 impl Redis {
-    /// Tells all processes what has changed in this one, in one round trip; this one, too, of a change with `true`.
+    /// Tells all processes what has changed in this one, in one round trip; this one, too, of a change with `true`. The same
+    /// batch is written once, however often it is sent.
     ///
     /// # Errors
-    /// As `Redis::ask`. Some may have been written.
-    pub(crate) async fn publish(self: &Arc<Self>, node: &str, changes: &[(Change, bool)]) -> Result<(), Trouble> {
-        let key = self.key("changes", VERSION);
-        let mut pipe = Pipeline::with_capacity(changes.len() + 1);
-        for (change, loops) in changes {
+    /// As `Redis::ask`. They may have been written, or may be later.
+    pub(crate) async fn publish(
+        self: &Arc<Self>,
+        node: &str,
+        batch: u64,
+        changes: &[(Change, bool)],
+    ) -> Result<(), Trouble> {
+        let (key, written) = (self.key("changes", VERSION), self.key(&format!("published:{node}"), VERSION));
+        let mut pipe = Pipeline::with_capacity(1);
+        let tell = pipe.cmd("EVAL").arg(PUBLISH).arg(2).arg(&key).arg(written);
+        tell.arg(batch).arg(REMEMBERED).arg(LENGTH).arg(LIVES);
+        for (at, (change, loops)) in changes.iter().enumerate() {
             let (kind, name) = match change {
                 Change::List(kind) => ("list", kind.as_str()),
                 Change::Resource(uri) => ("resource", uri.as_str()),
                 Change::All => ("all", ""),
             };
-            let add = pipe.cmd("XADD").arg(&key).arg("MAXLEN").arg("~").arg(LENGTH).arg("*");
-            add.arg("n").arg(if *loops { "" } else { node }).arg(kind).arg(name).ignore();
+            tell.arg(if *loops { "" } else { node }).arg(kind).arg(name).arg(format!("{node}:{batch}:{at}"));
         }
-        pipe.cmd("PEXPIRE").arg(&key).arg(LIVES).ignore();
-        let outcome = self.ask(&pipe).await;
+        let outcome = self.ask::<(u8,)>(&pipe).await.map(drop);
         self.done(Work::Publishing, outcome)
+    }
+
+    /// Returns the number of the next changes that are published at once.
+    pub(crate) fn next_batch(&self) -> u64 {
+        self.published.batch.fetch_add(1, Ordering::AcqRel) + 1
+    }
+
+    /// Clients here are about to be told of a change of this process: from the store with 0, else under this number. Returns
+    /// what they know of it already, 0 from the store.
+    pub(crate) fn tells(&self, batch: u64, at: usize, number: u64) -> Option<u64> {
+        let mut told = self.published.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = told.get(&(batch, at)).copied();
+        if before.is_none() {
+            told.insert((batch, at), number);
+            if told.len() > TOLD {
+                told.pop_first();
+            }
+        }
+        before
     }
 
     /// Follows the changes of other processes, from the first question on, and says in `place` how far it has come.
@@ -252,12 +306,28 @@ impl Follower {
             self.last = Some(entry.id.clone());
             for entry in &entries {
                 let is_own = entry.get::<String>("n").is_some_and(|node| *node == *self.node);
-                let news = heard(entry).filter(|_| !is_own).unwrap_or(Heard::Nothing);
+                let news = match heard(entry).filter(|_| !is_own) {
+                    Some(Heard::Change(change)) => match self.known(entry) {
+                        None => Heard::Change(change),
+                        Some(0) => Heard::Nothing,
+                        Some(number) => Heard::Again(change, number),
+                    },
+                    news => news.unwrap_or(Heard::Nothing),
+                };
                 all.push((packed(&entry.id), news));
             }
         }
         all.extend(messages.iter().filter_map(heard).map(|news| (0, news)));
         Ok(all)
+    }
+}
+
+impl Follower {
+    /// Returns what clients here know of a change of this process, as `Redis::tells`.
+    fn known(&self, entry: &StreamId) -> Option<u64> {
+        let by = entry.get::<String>("by")?;
+        let (batch, at) = by.strip_prefix(&*self.node)?.strip_prefix(':')?.split_once(':')?;
+        self.store.tells(batch.parse().ok()?, at.parse().ok()?, 0)
     }
 }
 

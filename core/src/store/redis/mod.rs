@@ -45,6 +45,7 @@ pub(crate) struct Redis {
     /// The connection, made when it is needed.
     link: Arc<Mutex<Option<Link>>>,
     health: Health,
+    published: bus::Published,
     /// Seals the keys of request states.
     secret: Option<keys::Secret>,
 }
@@ -59,7 +60,8 @@ impl Redis {
             .map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
         let prefix = format!("{}:{{{}}}", options.prefix, utf8_percent_encode(server, KEPT));
         let secret = options.secret.as_deref().map(keys::Secret::new);
-        Ok(Self { address, prefix, link: Arc::default(), health: Health::default(), secret })
+        let (link, health, published) = (Arc::default(), Health::default(), bus::Published::default());
+        Ok(Self { address, prefix, link, health, published, secret })
     }
 
     /// The key of this name. The number is the version of what is kept there, so that two releases can share a store.

@@ -42,8 +42,8 @@ pub(super) const LEAVE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
 return 0";
 
-/// Puts a message into the inbox of a process. 0: it is not there. 2: there is no room.
-pub(super) const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+/// Puts a message into the inbox of a process. 0: it is not there, and has to be. 2: there is no room.
+pub(super) const SEND: &str = "if ARGV[6] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
 if redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[1]) then return 2 end
 redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], ARGV[5], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
@@ -135,12 +135,13 @@ impl Redis {
         }
     }
 
-    /// Sends a message of a session's client to the process with this number.
+    /// Sends a message of a session's client to the process with this number, also if it does not seem to be there: a store
+    /// that was emptied does not know it for a while, and the message cannot be sent again.
     ///
     /// # Errors
     /// As `Redis::ask`.
     pub(crate) async fn post(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<Posted, Trouble> {
-        self.send(number, session, ("from", text), room(text)).await
+        self.send(number, session, ("from", text), room(text), false).await
     }
 
     /// Sends a note about the stream of an answer to the process with this number. The other half of its inbox is left to
@@ -149,7 +150,7 @@ impl Redis {
     /// # Errors
     /// As `Redis::ask`.
     pub(crate) async fn note(self: &Arc<Self>, number: u32, session: &str, text: &Bytes) -> Result<Posted, Trouble> {
-        self.send(number, session, ("note", text), room(text) / 2).await
+        self.send(number, session, ("note", text), room(text) / 2, true).await
     }
 
     async fn send(
@@ -158,10 +159,11 @@ impl Redis {
         session: &str,
         (kind, text): (&str, &Bytes),
         room: usize,
+        is_there: bool,
     ) -> Result<Posted, Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
         let send = pipe.cmd("EVAL").arg(SEND).arg(2).arg(self.node(number)).arg(self.inbox(number));
-        send.arg(room).arg(INBOX_LIVES).arg(session).arg(&text[..]).arg(kind);
+        send.arg(room).arg(INBOX_LIVES).arg(session).arg(&text[..]).arg(kind).arg(u8::from(is_there));
         let outcome = self.ask::<(u8,)>(&pipe).await;
         let (sent,) = self.done(Work::Sessions, outcome)?;
         Ok(match sent {

@@ -50,6 +50,11 @@ pub(super) struct Elsewhere {
     pub(super) place: Arc<std::sync::atomic::AtomicU64>,
     /// Place of the change that is being told from the log. 0: none is.
     pub(super) hearing: Arc<std::sync::atomic::AtomicU64>,
+    /// Number under which clients here were told at once of the change that is being told from the log. 0: they were not.
+    pub(super) again: Arc<std::sync::atomic::AtomicU64>,
+    /// Count of the times that clients here were told of a change at once, and its state when this one began to be told.
+    pub(super) at_once: Arc<std::sync::atomic::AtomicU64>,
+    pub(super) began: std::sync::atomic::AtomicU64,
     /// Place of the change of which is being told out of turn. 0: none is.
     pub(super) told: std::sync::atomic::AtomicU64,
     /// Place up to which the client was told out of turn.
@@ -68,6 +73,15 @@ pub(super) struct Elsewhere {
     pub(super) takes_up: Box<dyn Fn() + Send + Sync>,
     /// The last standalone stream here has ended; `true`: everything for it was read.
     pub(super) closed: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+#[cfg(feature = "redis")]
+impl Elsewhere {
+    /// Its client is told of changes from now on.
+    fn begins(&self) {
+        use std::sync::atomic::Ordering::{Acquire, Release};
+        self.began.store(self.at_once.load(Acquire), Release);
+    }
 }
 
 /// Fate of a message that is sent to another process.
@@ -271,6 +285,7 @@ impl Lanes {
     #[cfg(feature = "redis")]
     pub(super) fn catches_up(&self) {
         if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.begins();
             elsewhere.is_silent.store(false, std::sync::atomic::Ordering::Release);
             elsewhere.is_behind.store(false, std::sync::atomic::Ordering::Release);
         }
@@ -280,6 +295,9 @@ impl Lanes {
     #[cfg(feature = "redis")]
     pub(super) fn silence(&self, is_silent: bool) {
         if let Some(elsewhere) = self.elsewhere.get() {
+            if !is_silent && elsewhere.is_silent.load(std::sync::atomic::Ordering::Acquire) {
+                elsewhere.begins();
+            }
             elsewhere.is_silent.store(is_silent, std::sync::atomic::Ordering::Release);
         }
     }
@@ -290,6 +308,7 @@ impl Lanes {
     pub(super) fn tell_ahead(&self, changes: Vec<(u64, Change)>, until: u64, tell: impl Fn(Change)) {
         use std::sync::atomic::Ordering::Release;
         let Some(elsewhere) = self.elsewhere.get() else { return };
+        elsewhere.begins();
         elsewhere.is_silent.store(false, Release);
         elsewhere.is_behind.store(false, Release);
         for (place, change) in changes {
@@ -300,6 +319,12 @@ impl Lanes {
         elsewhere.ahead.fetch_max(until, Release);
     }
 
+    /// Returns true if another process sends what tells of changes.
+    #[cfg(feature = "redis")]
+    pub(super) fn is_silent(&self) -> bool {
+        self.elsewhere.get().is_some_and(|it| it.is_silent.load(std::sync::atomic::Ordering::Acquire))
+    }
+
     /// A change is told already, or by another process, or will be when the stream has caught up.
     #[cfg(feature = "redis")]
     fn is_told(&self, text: &Bytes) -> bool {
@@ -308,7 +333,8 @@ impl Lanes {
         let is_told = elsewhere.is_silent.load(Acquire)
             || elsewhere.is_behind.load(Acquire)
             || (elsewhere.told.load(Acquire) == 0
-                && (1..=elsewhere.ahead.load(Acquire)).contains(&elsewhere.hearing.load(Acquire))
+                && ((1..=elsewhere.ahead.load(Acquire)).contains(&elsewhere.hearing.load(Acquire))
+                    || elsewhere.began.load(Acquire) < elsewhere.again.load(Acquire))
                 && text.windows(RESOURCE.len()).any(|part| part == RESOURCE));
         is_told && tells_of_change(text)
     }

@@ -127,7 +127,13 @@ pub(super) async fn garbled(
 ) -> Response<Body> {
     let session = session(inner, Single::of(&sender.headers, &SESSION_ID), sender.principal.as_ref());
     match session.and_then(|s| check_version(inner, &sender.headers).map(|()| s)) {
-        Ok(session) => ask(inner, session, sender, (Input::Invalid(error), Asked::Nothing), None, accepts).await,
+        Ok(session) => {
+            #[cfg(feature = "redis")]
+            if let Err(refusal) = inner.fails_elsewhere(&session, &error).await {
+                return refusal.into();
+            }
+            ask(inner, session, sender, (Input::Invalid(error), Asked::Nothing), None, accepts).await
+        }
         Err(_) => Refusal::undecodable(&error, None).into(),
     }
 }

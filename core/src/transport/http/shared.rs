@@ -23,7 +23,7 @@ use super::sessions::{Session, millis};
 use crate::call::Link;
 use crate::driver::{Mailbox, Node, Peer, Sink, now, runtime};
 use crate::error::shortened;
-use crate::jsonrpc::{self, Decoded, Id, Message, RawJson, code};
+use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Id, Message, RawJson, code};
 use crate::model::Principal;
 use crate::protocol::revision::{Era, Revision};
 use crate::protocol::{Connection, Input, Kind, LogLevel, Told};
@@ -339,6 +339,9 @@ impl Inner {
         let elsewhere = Elsewhere {
             place,
             hearing,
+            again: node.again.clone(),
+            began: AtomicU64::new(node.told.load(Ordering::Acquire)),
+            at_once: node.told.clone(),
             told: AtomicU64::new(0),
             ahead: AtomicU64::new(0),
             generation: Arc::clone(&generation),
@@ -444,6 +447,24 @@ impl Inner {
                 Ok((!own.is_empty()).then_some(Decoded::Batch(own)))
             }
         }
+    }
+
+    /// Tells the processes whose questions it was meant to answer that an answer is no message: nothing else will come.
+    ///
+    /// # Errors
+    /// 503 when the store does not answer.
+    pub(super) async fn fails_elsewhere(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        error: &DecodeError,
+    ) -> Result<(), Refusal> {
+        let (Some(sharing), Some(node)) = (session.shared.get(), self.node()) else { return Ok(()) };
+        for id in error.answers.iter().chain(&error.answers_too) {
+            let message = format!("the answer is no message: {}", error.message);
+            let error = ErrorObject { code: code::INVALID_REQUEST, message, data: None };
+            pass_on(&node, sharing, session, &Message::Error { id: Some(id.clone()), error }).await?;
+        }
+        Ok(())
     }
 
     /// A standalone stream of a session was opened here: sends what the client has missed since its last one.
@@ -621,6 +642,13 @@ async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
         session.lanes().pass(&text);
     }
     let Some(mut place) = place.or(at) else { return session.lanes().catches_up() };
+    {
+        let _turn = node.turn();
+        if node.place() == place {
+            // Nothing is missing; if the log has lost this place, all clients here hear of that.
+            return session.lanes().tell_ahead(Vec::new(), place, drop);
+        }
+    }
     let mut all = Vec::new();
     for _ in 0..ATTEMPTS {
         let Ok((changes, last)) = node.store.changes_after(place).await else { break };
@@ -807,7 +835,7 @@ impl Inner {
             let Some(copy) = self.sessions.of_key(session) else { return };
             let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
             let known = sharing.version.load(Ordering::Acquire);
-            let before = copy.lanes().settled();
+            let (before, was_silent) = (copy.lanes().settled(), copy.lanes().is_silent());
             // Later entries of the log may depend on it, and the log came from the store a moment ago.
             let mut look = node.store.session(session, known, self.idle_millis()).await;
             for _ in 0..ATTEMPTS {
@@ -823,8 +851,13 @@ impl Inner {
                     update(&copy, *shared);
                     if is_free && before.is_some() && copy.lanes().settled() == before {
                         // The other one has gone: this stream goes on where it ended. A newer one sees to that itself.
-                        copy.lanes().falls_behind(0);
-                        hold(&node, &copy, None).await;
+                        // Or the store had lost the session, whose client was told here all the time.
+                        let place = {
+                            let _turn = node.turn();
+                            copy.lanes().falls_behind(0);
+                            (!was_silent).then(|| node.place())
+                        };
+                        hold(&node, &copy, place).await;
                     }
                 }
                 Ok(Look::Ended) => {

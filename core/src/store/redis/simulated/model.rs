@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use redis::Value;
 
-use super::super::{keys, nodes, sessions, tasks};
+use super::super::{bus, keys, nodes, sessions, tasks};
 
 type Text = Vec<u8>;
 /// The id of an entry of a stream.
@@ -192,7 +192,7 @@ impl Model {
                 int(if is_own { self.delete(keys) } else { 0 })
             }
             nodes::SEND => {
-                if !self.keys.contains_key(keys[0]) {
+                if arguments[5] == "1" && !self.keys.contains_key(keys[0]) {
                     return Value::Int(0);
                 }
                 if self.length(keys[1]) >= number(arguments[0]) {
@@ -200,6 +200,19 @@ impl Model {
                 }
                 self.add(keys[1], None, &["session", arguments[2], arguments[4], arguments[3]].map(Text::from));
                 self.lives(keys[1], number(arguments[1]));
+                Value::Int(1)
+            }
+            bus::PUBLISH => {
+                let known = self.text(keys[1]).map_or(0, |known| number(&text(&known)));
+                if known >= number(arguments[0]) {
+                    return Value::Int(0);
+                }
+                for of in arguments[4..].chunks(4) {
+                    let fields = ["n", of[0], of[1], of[2], "by", of[3]].map(Text::from);
+                    self.add(keys[0], Some(number(arguments[2])), &fields);
+                }
+                self.lives(keys[0], number(arguments[3]));
+                self.put(keys[1], Kept::Text(arguments[0].into()), Some(number(arguments[1])));
                 Value::Int(1)
             }
             keys::READ => {

@@ -121,7 +121,11 @@ impl Side {
                 shown(&store.close_stream(node, session, of(&self.generations), place).await)
             }
             8 => shown(&store.to_all(node, session, &message).await),
-            9 => shown(&store.publish(node, &[(Change::Resource(more.to_string()), more.is_multiple_of(2))]).await),
+            9 => shown(
+                &store
+                    .publish(node, store.next_batch(), &[(Change::Resource(more.to_string()), more.is_multiple_of(2))])
+                    .await,
+            ),
             10 => {
                 let changes = store.changes_after(of(&self.places)).await;
                 if let Ok((_, last)) = &changes {
@@ -164,7 +168,11 @@ impl Side {
         for by in 0..2 {
             let number = self.processes[by].2.get();
             self.processes[1 - by].0.post(number, "s", &"last".into()).await.expect("posted");
-            self.processes[1 - by].0.publish("c", &[(Change::List("last".into()), false)]).await.expect("published");
+            self.processes[1 - by]
+                .0
+                .publish("c", u64::MAX, &[(Change::List("last".into()), false)])
+                .await
+                .expect("published");
             let (mut log, mut inbox) = (Vec::new(), Vec::new());
             let is_last = |all: &[Heard]| all.last().is_some_and(|last| format!("{last:?}").contains("last"));
             while !is_last(&log) || !is_last(&inbox) {

@@ -53,6 +53,13 @@ async fn recovered(store: &Arc<Redis>) -> (Ring, u64) {
     }
 }
 
+impl Redis {
+    /// Publishes these changes for the first time.
+    async fn publish_new(self: &Arc<Self>, node: &str, changes: &[(Change, bool)]) -> Result<(), Trouble> {
+        self.publish(node, self.next_batch(), changes).await
+    }
+}
+
 /// Changes that their process does not hear of from the store.
 fn of_others(changes: &[Change]) -> Vec<(Change, bool)> {
     changes.iter().map(|change| (change.clone(), false)).collect()
@@ -64,7 +71,7 @@ fn follow(store: &Arc<Redis>) -> Follower {
 
 async fn changes(follower: &mut Follower) -> Result<Vec<Change>, Trouble> {
     let of = |(_, news)| match news {
-        Heard::Change(change) => Some(change),
+        Heard::Change(change) | Heard::Again(change, _) => Some(change),
         Heard::Missed => Some(Change::All),
         _ => None,
     };
@@ -190,11 +197,11 @@ async fn a_full_store_is_read_and_written_once_it_has_room() {
     let before = secrets(&ring(&store).await.unwrap());
     let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "1"]).await;
     let changes = [Change::Resource("a:/1".into())];
-    let trouble = store.publish("n", &of_others(&changes)).await.unwrap_err();
+    let trouble = store.publish_new("n", &of_others(&changes)).await.unwrap_err();
     assert!(trouble.ill == Ill::Full && trouble.why.contains("maxmemory"), "{trouble:?}");
     assert_eq!(secrets(&ring(&store).await.unwrap()), before);
     let _: () = by_hand(&running.url(), &["CONFIG", "SET", "maxmemory", "0"]).await;
-    store.publish("n", &of_others(&changes)).await.unwrap();
+    store.publish_new("n", &of_others(&changes)).await.unwrap();
 }
 
 #[tokio::test]
@@ -228,7 +235,7 @@ async fn a_cluster_and_a_sentinel_are_stores_too() {
         let mut follower = follow(&a);
         follower.begin().await.unwrap();
         let change = Change::Resource("a:/1".into());
-        b.publish("b", &of_others(std::slice::from_ref(&change))).await.unwrap();
+        b.publish_new("b", &of_others(std::slice::from_ref(&change))).await.unwrap();
         assert_eq!(changes(&mut follower).await.unwrap(), [change], "{url}");
     }
 }
@@ -237,13 +244,13 @@ async fn a_cluster_and_a_sentinel_are_stores_too() {
 async fn changes_reach_the_others_once_each_and_in_order() {
     let running = Running::on_socket();
     let (a, b) = (at(&running.url()), at(&running.url()));
-    b.publish("b", &of_others(&[Change::Resource("before".into())])).await.unwrap();
+    b.publish_new("b", &of_others(&[Change::Resource("before".into())])).await.unwrap();
     let mut follower = follow(&a);
     follower.begin().await.unwrap();
     let all: Vec<_> =
         [Change::List("tool".into())].into_iter().chain((0..300).map(|n| Change::Resource(n.to_string()))).collect();
-    a.publish("a", &of_others(&all)).await.unwrap();
-    b.publish("b", &of_others(&all)).await.unwrap();
+    a.publish_new("a", &of_others(&all)).await.unwrap();
+    b.publish_new("b", &of_others(&all)).await.unwrap();
     let mut heard = Vec::new();
     while heard.len() < all.len() {
         heard.extend(changes(&mut follower).await.unwrap());
@@ -259,12 +266,12 @@ async fn what_was_missed_is_read_later_or_told_as_anything() {
     let mut follower = follow(&a);
     let change = |n: usize| Change::Resource(n.to_string());
     follower.begin().await.unwrap();
-    b.publish("b", &of_others(&[change(1)])).await.unwrap();
+    b.publish_new("b", &of_others(&[change(1)])).await.unwrap();
     assert_eq!(changes(&mut follower).await.unwrap(), [change(1)]);
     // Its connection breaks, and the log goes on.
     let _: usize = by_hand(&running.url(), &["CLIENT", "KILL", "SKIPME", "yes", "TYPE", "normal"]).await;
-    let _ = b.publish("b", &of_others(&[change(2)])).await;
-    while b.publish("b", &of_others(&[change(3)])).await.is_err() {
+    let _ = b.publish_new("b", &of_others(&[change(2)])).await;
+    while b.publish_new("b", &of_others(&[change(3)])).await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let mut heard = Vec::new();
@@ -275,15 +282,15 @@ async fn what_was_missed_is_read_later_or_told_as_anything() {
     // The log goes on for longer than it is.
     for batch in 0..30 {
         let some: Vec<_> = (0..100).map(|n| change(batch * 100 + n)).collect();
-        b.publish("b", &of_others(&some)).await.unwrap();
+        b.publish_new("b", &of_others(&some)).await.unwrap();
     }
     assert_eq!(changes(&mut follower).await.unwrap(), [Change::All]);
-    b.publish("b", &of_others(&[change(4)])).await.unwrap();
+    b.publish_new("b", &of_others(&[change(4)])).await.unwrap();
     assert_eq!(changes(&mut follower).await.unwrap(), [change(4)]);
     // It is gone, with a change that comes after.
     running.kill();
     running.again();
-    while b.publish("b", &of_others(&[change(5)])).await.is_err() {
+    while b.publish_new("b", &of_others(&[change(5)])).await.is_err() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     let mut heard = Vec::new();
@@ -319,8 +326,8 @@ async fn a_change_that_loops_is_heard_in_its_place() {
     let mut follower = follow(&a);
     follower.begin().await.unwrap();
     let change = |n: usize| Change::Resource(n.to_string());
-    a.publish("a", &[(change(1), true), (change(2), false)]).await.unwrap();
-    b.publish("b", &[(change(3), true)]).await.unwrap();
+    a.publish_new("a", &[(change(1), true), (change(2), false)]).await.unwrap();
+    b.publish_new("b", &[(change(3), true)]).await.unwrap();
     let mut heard = Vec::new();
     while heard.len() < 2 {
         heard.extend(changes(&mut follower).await.unwrap());
@@ -331,6 +338,30 @@ async fn a_change_that_loops_is_heard_in_its_place() {
     assert_eq!(a.changes_after(all[1].0).await.unwrap(), (vec![all[2].clone()], last));
     assert_eq!(a.changes_after(last).await.unwrap(), (vec![], last));
     assert_eq!(a.changes_after(last + 1).await.unwrap().0, [(last, Change::All)], "an entry that is not there");
+}
+
+#[tokio::test]
+async fn what_is_sent_again_because_no_answer_came_is_there_once() {
+    let running = Running::on_socket();
+    let (a, b) = (at(&running.url()), at(&running.url()));
+    let mut follower = follow(&a);
+    let mut other = b.follow("b".into(), Arc::default(), Arc::default());
+    follower.begin().await.unwrap();
+    other.begin().await.unwrap();
+    let change = |n: usize| Change::Resource(n.to_string());
+    let (batch, late) = (a.next_batch(), [(change(1), true)]);
+    // Clients here know it, since the store did not answer in time.
+    assert_eq!((a.tells(batch, 0, 7), a.tells(batch, 0, 8)), (None, Some(7)));
+    for _ in 0..2 {
+        a.publish("a", batch, &late).await.unwrap();
+    }
+    a.publish_new("a", &[(change(2), true)]).await.unwrap();
+    // The store does the first attempt after all that.
+    a.publish("a", batch, &late).await.unwrap();
+    let heard: Vec<_> = follower.next().await.unwrap().into_iter().map(|(_, news)| news).collect();
+    assert_eq!(heard, [Heard::Again(change(1), 7), Heard::Change(change(2))]);
+    assert_eq!(changes(&mut other).await.unwrap(), [change(1), change(2)]);
+    assert_eq!(by_hand::<usize>(&running.url(), &["XLEN", &a.key("changes", 1)]).await, 2);
 }
 
 #[tokio::test]
@@ -375,8 +406,17 @@ async fn a_process_has_its_number_alone_and_reads_its_inbox_once() {
         let is_note = |(_, news): &(u64, Heard)| *news == Heard::Note { session: "s".into(), text: "note".into() };
         heard.extend(follower.next().await.unwrap().into_iter().filter(is_note));
     }
+    // It is in use, and the store has lost it.
+    let _: () = by_hand(&running.url(), &["FLUSHALL"]).await;
+    b.post(number, "s", &"four".into()).await.unwrap();
+    let mut heard = Vec::new();
+    while !heard.contains(&text("four")) {
+        heard.extend(follower.next().await.unwrap());
+    }
+    a.keep_number("a", &of_a).await.unwrap();
+    assert_eq!(of_a.get(), number);
     a.leave_number("a", &of_a).await;
-    assert_eq!((b.post(number, "s", &"four".into()).await.unwrap(), of_a.get()), (Posted::Nobody, 0));
+    assert_eq!((b.note(number, "s", &"five".into()).await.unwrap(), of_a.get()), (Posted::Nobody, 0));
 }
 
 #[tokio::test]
