@@ -328,13 +328,21 @@ async fn hear(
                 {
                     tasks.tell_again();
                 }
-                // Until there was a place in the log, anything may have happened.
-                if std::mem::take(&mut missed) {
-                    tell(&shared, &Change::All);
-                }
                 let all: Vec<_> = mailboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
                 let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
+                // Until there was a place in the log, anything may have happened. Those who want to hear of it are known first.
+                if std::mem::take(&mut missed) {
+                    for mailbox in &all {
+                        mailbox.missed().await;
+                    }
+                    tell(&shared, &Change::All);
+                }
                 for (at, news) in news {
+                    if news == Heard::Missed {
+                        for mailbox in &all {
+                            mailbox.missed().await;
+                        }
+                    }
                     let turn = telling.lock().unwrap_or_else(PoisonError::into_inner);
                     if at > 0 {
                         place.store(at, Ordering::Release);
@@ -353,15 +361,10 @@ async fn hear(
                     hearing.store(0, Ordering::Release);
                     drop(turn);
                     match news {
-                        Heard::Nothing | Heard::Change(_) | Heard::Again(..) => {}
+                        Heard::Nothing | Heard::Change(_) | Heard::Again(..) | Heard::Missed => {}
                         Heard::Task { name, answers } => {
                             if let Some(tasks) = shared.router.tasks() {
                                 tasks.heard_of(&name, answers.as_ref());
-                            }
-                        }
-                        Heard::Missed => {
-                            for mailbox in &all {
-                                mailbox.missed().await;
                             }
                         }
                         // Later news may depend on it.

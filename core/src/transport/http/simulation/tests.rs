@@ -7,6 +7,7 @@ const FAILED: &[(&str, &[u64])] = &[
     ("a session that was ended goes on where its end is heard of late", &[19, 27, 193]),
     ("a subscription that the store did not take is lost", &[47, 67, 127, 249]),
     ("a session whose end the store did not take goes on", &[79, 112, 277]),
+    ("whoever missed news tells them to those it knew before", &[907, 2527]),
     ("a stream whose beginning the store did not take is silent", &[52, 259]),
 ];
 
@@ -62,6 +63,18 @@ fn seeds_that_failed_once_hold() {
             holds(*seed).unwrap_or_else(|failure| panic!("{fault}: {failure}"));
         }
     }
+}
+
+/// Seeds that still show a fault, of the first 10,000: an end of a task that is told while the store does not answer (4629), and
+/// changes that a client does not hear of, where the answer to the opening of its stream was lost, or the process that
+/// made the change is killed before it has told the others.
+const OPEN: &[u64] = &[1913, 3673, 4619, 4629, 5883, 8529, 9438, 9854];
+
+#[test]
+#[ignore = "they are known"]
+fn seeds_that_still_fail_hold() {
+    let failures: Vec<_> = OPEN.iter().filter_map(|seed| holds(*seed).err()).collect();
+    assert!(failures.is_empty(), "{} of {} fail: {}", failures.len(), OPEN.len(), failures[0]);
 }
 
 #[test]
