@@ -9,42 +9,20 @@ import argparse
 import asyncio
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from world import LANGS, NOTHING, SHARED, TREE, Front, Process, Program, Store, Unfit
+from world import LANGS, NOTHING, SHARED, TREE, Front, Process, Program, Store, Unfit, reserve
 
 AUTH = "EVERYTHING_AUTH"
-FIRST, LAST, BLOCK = 20_000, 32_000, 16
-"""Ports that no kernel gives out by itself, and how many of them are for one of us."""
 
 
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
-
-
-def reserve() -> tuple[list[int], socket.socket]:
-    """Ports that are free, for as long as the socket is open: many of us start at once, and beside other servers."""
-    blocks = list(range(FIRST, LAST, BLOCK))
-    random.shuffle(blocks)
-    for first in blocks:
-        lock = socket.socket(socket.AF_UNIX)
-        try:
-            # A name that the kernel forgets with its socket.
-            lock.bind(f"\0tricorn-scale-{first}")
-            for port in range(first, first + BLOCK):
-                socket.create_server(("127.0.0.1", port)).close()
-        except OSError:
-            lock.close()
-            continue
-        return list(range(first, first + BLOCK)), lock
-    raise Unfit("no ports are free")
 
 
 class Spoken(Process):

@@ -629,9 +629,10 @@ class Listener:
             places = ", ".join(self.places[-6:])
             made = f"changed by {who} at {at - chaos.begun:.1f} s, subscribed at {self.subscribed[uri]}"
             chaos.complain(f"change: {uri}, {made}, did not come; {places}")
-        # Of a store that was emptied its clients hear once that anything may have changed.
+        # Of a store that was emptied its clients hear once that anything may have changed. They hear, too, of a resource
+        # that may have changed before the store knew of the subscription.
         for uri, times in self.seen.items():
-            if times > 1 + ANYTHING * chaos.was_flushed:
+            if times > 1 + ANYTHING * chaos.was_flushed + (uri not in self.changes):
                 count.doubled += 1
                 who, at = self.changes.get(uri, ("", 0.0))
                 made = f"changed by {who} at {at - chaos.begun:.1f} s" if who else "changed while the store was away"

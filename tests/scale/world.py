@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import getpass
 import os
+import random
 import re
 import resource
 import shutil
@@ -57,14 +58,26 @@ def raise_limit() -> int:
     return max(soft, wanted) if soft != resource.RLIM_INFINITY else wanted
 
 
-def free(count: int) -> list[int]:
-    """Ports that were free a moment ago."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [one.getsockname()[1] for one in sockets]
-    finally:
-        for one in sockets:
-            one.close()
+FIRST, LAST, BLOCK = 20_000, 32_000, 16
+"""Ports that no kernel gives out by itself, and how many of them are for one world."""
+
+
+def reserve() -> tuple[list[int], socket.socket]:
+    """Ports that are free, for as long as the socket is open: many of us start at once, and beside other servers."""
+    blocks = list(range(FIRST, LAST, BLOCK))
+    random.shuffle(blocks)
+    for first in blocks:
+        lock = socket.socket(socket.AF_UNIX)
+        try:
+            # A name that the kernel forgets with its socket.
+            lock.bind(f"\0tricorn-scale-{first}")
+            for port in range(first, first + BLOCK):
+                socket.create_server(("127.0.0.1", port)).close()
+        except OSError:
+            lock.close()
+            continue
+        return list(range(first, first + BLOCK)), lock
+    raise Unfit("no ports are free")
 
 
 async def until(what: str, holds: Callable[[], Awaitable[Any]], limit: float = LIMIT) -> Any:
@@ -397,6 +410,7 @@ class World:
         self.http = httpx.AsyncClient(verify=False, trust_env=False, limits=limits, timeout=times)
         self.store: Store
         self.front: Front
+        self.lock: socket.socket | None = None
 
     async def start(
         self, count: int = 2, wired: bool = False, program: list[str] | None = None, **settings: str
@@ -408,7 +422,7 @@ class World:
         """
         words = program or [f"examples/everything/{self.lang}/run"]
         words = [str(self.built / words[0]), *words[1:]]
-        ports = free(count + 2)
+        ports, self.lock = reserve()
         self.store = Store(self.built, self.folder, ports[0])
         await self.store.start()
         environment = {f"EVERYTHING_{name}": value for name, value in settings.items()}
@@ -454,6 +468,8 @@ class World:
         await asyncio.gather(*(one.kill() for one in programs))
         for wire in self.wires:
             await wire.cut()
+        if self.lock:
+            self.lock.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def said(self) -> str:

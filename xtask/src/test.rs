@@ -136,6 +136,11 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         }
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
+    // They wait for stores, streams and leases most of the time.
+    let names = |lang: &Lang| ["", ": suites", ": chaos"].map(|end| format!("{lang} many processes{end}"));
+    let many = ready.iter().filter(|lang| names(lang).iter().any(|name| session.wants(name)));
+    let many = many.flat_map(|lang| steps::many(*lang)).map(job).collect();
+    session.side_by_side(many);
     // Its figures are of a machine that does nothing else.
     if ready.contains(&Lang::Rust) {
         session.side_by_side(vec![hostile(Lang::Rust)]);
@@ -266,10 +271,7 @@ fn windows() -> Job {
 /// Returns the jobs that test a language's programs from outside, and do not build anything. Only the first language
 /// runs the scenarios that are expected to fail in all of them: that takes a minute, and shows which entries are stale.
 fn jobs(lang: Lang, first: bool) -> Vec<Job> {
-    let steps = steps::commands(lang)
-        .into_iter()
-        .chain(steps::contract(lang))
-        .map(|step| Job { name: step.name.clone(), what: Box::new(move || run_step(step)) });
+    let steps = steps::commands(lang).into_iter().chain(steps::contract(lang)).map(job);
     let name = format!("{lang} quickstart");
     let quickstart = Job { name: name.clone(), what: Box::new(move || run_call(&name, || Ok(quickstart(lang)))) };
     let name = format!("{lang} guides");
@@ -289,6 +291,10 @@ fn jobs(lang: Lang, first: bool) -> Vec<Job> {
 struct Job {
     name: String,
     what: Box<dyn FnOnce() -> Finished + Send>,
+}
+
+fn job(step: Step) -> Job {
+    Job { name: step.name.clone(), what: Box::new(move || run_step(step)) }
 }
 
 /// A step that ran.

@@ -38,6 +38,9 @@ pub(crate) trait Mailbox: Send + Sync {
     fn heard_from_client(&self, session: &str, text: &Bytes);
     /// News of sessions were missed.
     fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+    /// Clients here were told of a change before it was in the log: this is for those who were not there, and learn from the
+    /// log what they have missed.
+    fn tell_late(&self, change: &Change);
     /// Another process has a message for the session's client.
     fn pass_to_client(&self, session: &str, text: &Bytes);
     /// Another process has a note about the stream of an answer. `false`: it is about nothing here. Where nobody else could
@@ -352,7 +355,7 @@ async fn hear(
                         Heard::Change(change) => tell(&shared, change),
                         Heard::Again(change, number) => {
                             again.store(*number, Ordering::Release);
-                            tell(&shared, change);
+                            all.iter().for_each(|mailbox| mailbox.tell_late(change));
                             again.store(0, Ordering::Release);
                         }
                         Heard::Missed => tell(&shared, &Change::All),

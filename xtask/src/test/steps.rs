@@ -108,25 +108,38 @@ fn rust() -> Vec<Step> {
     // A minute of fuzzing for all its targets, the same inputs each time.
     tests.env("TRICORN_FUZZ_SECONDS", "4");
     setup::valkey();
-    vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny(), many(Lang::Rust)]
+    vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
 }
 
 /// Many processes of the fixture server with a store that they share.
-fn many(lang: Lang) -> Step {
-    let name = format!("{} many processes", lang.name());
+pub(super) fn many(lang: Lang) -> Vec<Step> {
+    let name = format!("{lang} many processes");
     // A language alone is tested without the Python environment otherwise.
     if let Err(error) = setup::python_tools() {
-        return skip(&name, format!("there is no Python environment: {error:#}"));
+        return vec![skip(&name, format!("there is no Python environment: {error:#}"))];
     }
     setup::valkey();
     setup::nginx();
-    let mut tests = program(tool::venv("python"), &PYTEST);
-    tests.args(["tests/scale", "--ignore=tests/scale/test_stateless.py", "--lang", lang.name()]);
+    let ours = |words: &[&str]| {
+        let mut tests = program(tool::venv("python"), &PYTEST);
+        tests.args(words).args(["--lang", lang.name()]);
+        tests
+    };
+    let alone = ["test_stateless", "test_suites", "test_chaos"].map(|name| format!("--ignore=tests/scale/{name}.py"));
+    let mut tests = ours(&["tests/scale"]);
+    tests.args(alone);
     if lang != Lang::Rust {
         // Leases are the engine's, and take half a minute.
         tests.args(["-m", "not slow"]);
+        return vec![step(&name, tests, 15, Reader::Pytest)];
     }
-    step(&name, tests, 10, Reader::Pytest)
+    let suites = "rust many processes: suites";
+    let suites = match setup::conformance().and_then(|_| setup::newest_node()) {
+        Ok(_) => step(suites, ours(&["tests/scale/test_suites.py"]), 15, Reader::Pytest),
+        Err(error) => skip(suites, format!("there is no official suite: {error:#}")),
+    };
+    let chaos = step("rust many processes: chaos", ours(&["tests/scale/test_chaos.py"]), 10, Reader::Pytest);
+    vec![suites, step(&name, tests, 15, Reader::Pytest), chaos]
 }
 
 /// The page of `tricorn inspect`, in a browser without a screen.
@@ -225,7 +238,6 @@ fn python() -> Vec<Step> {
         },
         step("python wrong uses", program(at("python"), &["tests/cases/misuse_check.py"]), 5, Reader::Status),
         stateless(),
-        many(Lang::Python),
         package("python", "pytest"),
         // Tests run against the package that a user installs.
         step("python pytest", program(place::target("package/python/venv/bin/python"), &PYTEST), 10, Reader::Pytest),
@@ -255,7 +267,6 @@ fn node() -> Vec<Step> {
         step("node wrong uses", program("node", &["tests/cases/misuse_check.mjs"]), 5, Reader::Status),
         package("node", "test"),
         step("node test", tests, 10, Reader::Tap),
-        many(Lang::Node),
     ]
 }
 
@@ -294,7 +305,6 @@ fn swift() -> Vec<Step> {
         },
         // One after the other: a test that computes would starve those that wait for answers within a time.
         step("swift test", swift(&["swift", "test", "--no-parallel"]), 20, Reader::Swift),
-        many(Lang::Swift),
     ]
 }
 

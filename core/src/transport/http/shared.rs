@@ -897,6 +897,12 @@ impl Mailbox for Inner {
         }
     }
 
+    fn tell_late(&self, change: &Change) {
+        for copy in self.sessions.busy_keys().iter().filter_map(|key| self.sessions.of_key(key)) {
+            tell(&copy.peer, change.clone());
+        }
+    }
+
     fn pass_to_client(&self, session: &str, text: &Bytes) {
         if let Some(copy) = self.sessions.of_key(session) {
             copy.lanes().pass(text);

@@ -2,6 +2,7 @@
 //! it is asked.
 
 use super::*;
+use crate::protocol::revision::Revision;
 
 /// How a call ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +64,7 @@ pub(super) async fn all(world: &Arc<World>) {
         for _ in 0..1 + random(3) {
             works.push(tokio::spawn(client.clone().calls()));
         }
-        if client.revision == "2025-11-25" && chance(70) {
+        if client.revision == Revision::NEWEST_LEGACY.as_str() && chance(70) {
             works.push(tokio::spawn(client.clone().has_a_task()));
         }
     }
@@ -147,7 +148,7 @@ impl Client {
     }
 
     async fn begin(world: Arc<World>, owner: &'static str) -> Option<Arc<Self>> {
-        let revision = ["2025-06-18", "2025-11-25"][usize::try_from(random(2)).unwrap_or(0)];
+        let revision = Revision::ALL[2 + usize::try_from(random(2)).unwrap_or(0)].as_str();
         let mut client = Self {
             world,
             owner,
