@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from world import LANGS, NOTHING, SHARED, TREE, Front, Process, Program, Store, Unfit, reserve
+from world import BLOCK, LANGS, NOTHING, SHARED, TREE, Front, Process, Program, Store, Unfit, reserve
 
 AUTH = "EVERYTHING_AUTH"
 
