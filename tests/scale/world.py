@@ -426,7 +426,7 @@ class World:
         self.store = Store(self.built, self.folder, ports[0])
         await self.store.start()
         environment = {f"EVERYTHING_{name}": value for name, value in settings.items()}
-        for number, port in enumerate(ports[2:]):
+        for number, port in enumerate(ports[2 : count + 2]):
             url = self.store.url
             if wired:
                 self.wires.append(Wire(self.store.port))

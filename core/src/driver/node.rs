@@ -38,9 +38,9 @@ pub(crate) trait Mailbox: Send + Sync {
     fn heard_from_client(&self, session: &str, text: &Bytes);
     /// News of sessions were missed.
     fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
-    /// Clients here were told of a change before it was in the log: this is for those who were not there, and learn from the
-    /// log what they have missed.
-    fn tell_late(&self, change: &Change);
+    /// Clients here were told of a change under this number before it was in the log: this is for those who were not there
+    /// then.
+    fn tell_late(&self, change: &Change, number: u64);
     /// Another process has a message for the session's client.
     fn pass_to_client(&self, session: &str, text: &Bytes);
     /// Another process has a note about the stream of an answer. `false`: it is about nothing here. Where nobody else could
@@ -60,8 +60,6 @@ pub(crate) struct Node {
     pub(crate) place: Arc<AtomicU64>,
     /// Place of the change that its clients are being told of from the log. 0: none.
     pub(crate) hearing: Arc<AtomicU64>,
-    /// Number under which they were told at once of the change that they are being told of from the log. 0: they were not.
-    pub(crate) again: Arc<AtomicU64>,
     /// Count of the times that clients here were told of a change at once.
     pub(crate) told: Arc<AtomicU64>,
     tasks: Vec<JoinHandle<()>>,
@@ -154,7 +152,7 @@ impl Node {
     fn begin(server: &Server, store: &Arc<Redis>) -> Result<Self> {
         let id = random::new_id()?;
         let (number, place, mailboxes) = (Arc::new(Number::default()), Arc::default(), Mailboxes::default());
-        let (telling, hearing, again) = (Arc::default(), Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
+        let (telling, hearing) = (Arc::default(), Arc::<AtomicU64>::default());
         let (outbox, over, ready) = (server.shared.outbox.clone(), Arc::new(Signal::default()), Arc::default());
         outbox.open(true);
         // Not on a runtime of the program, which may stand still, or end.
@@ -166,7 +164,7 @@ impl Node {
             shared.clone(),
             Arc::clone(&ready),
             mailboxes.clone(),
-            (Arc::clone(&place), Arc::clone(&hearing), Arc::clone(&again), Arc::clone(&telling)),
+            (Arc::clone(&place), Arc::clone(&hearing), Arc::clone(&telling)),
             outbox.clone(),
         ));
         let beats = runtime::spawn_own(keep_number(
@@ -201,7 +199,6 @@ impl Node {
             number,
             place,
             hearing,
-            again,
             told: outbox.told(),
             tasks,
             _commons,
@@ -302,7 +299,7 @@ async fn hear(
     shared: Weak<ServerShared>,
     ready: Arc<[Signal; 3]>,
     mailboxes: Mailboxes,
-    (place, hearing, again, telling): (Arc<AtomicU64>, Arc<AtomicU64>, Arc<AtomicU64>, Arc<Mutex<()>>),
+    (place, hearing, telling): (Arc<AtomicU64>, Arc<AtomicU64>, Arc<Mutex<()>>),
     outbox: Arc<Outbox>,
 ) {
     // Its inbox is one of what it reads, from the first question on.
@@ -354,9 +351,7 @@ async fn hear(
                     match &news {
                         Heard::Change(change) => tell(&shared, change),
                         Heard::Again(change, number) => {
-                            again.store(*number, Ordering::Release);
-                            all.iter().for_each(|mailbox| mailbox.tell_late(change));
-                            again.store(0, Ordering::Release);
+                            all.iter().for_each(|mailbox| mailbox.tell_late(change, *number));
                         }
                         Heard::Missed => tell(&shared, &Change::All),
                         _ => {}

@@ -42,8 +42,18 @@ pub(super) const LEAVE: &str =
     "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
 return 0";
 
-/// Puts a message into the inbox of a process. 0: it is not there, and has to be. 2: there is no room.
-pub(super) const SEND: &str = "if ARGV[6] == '1' and redis.call('EXISTS', KEYS[1]) == 0 then return 0 end
+/// Bytes for processes that do not seem to be there, in all, in about a minute.
+const ABSENT: usize = 8 << 20;
+
+/// Puts a message into the inbox of a process. 0: it is not there, and has to be, or enough waits for such ones. 2: there is
+/// no room.
+pub(super) const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then
+  if ARGV[6] == '1' then return 0 end
+  local size = #ARGV[4] + 1024
+  local sent = redis.call('INCRBY', KEYS[3], size)
+  if sent == size then redis.call('PEXPIRE', KEYS[3], ARGV[2]) end
+  if sent > tonumber(ARGV[7]) then return 0 end
+end
 if redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[1]) then return 2 end
 redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], ARGV[5], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
@@ -162,8 +172,9 @@ impl Redis {
         is_there: bool,
     ) -> Result<Posted, Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        let send = pipe.cmd("EVAL").arg(SEND).arg(2).arg(self.node(number)).arg(self.inbox(number));
-        send.arg(room).arg(INBOX_LIVES).arg(session).arg(&text[..]).arg(kind).arg(u8::from(is_there));
+        let send = pipe.cmd("EVAL").arg(SEND).arg(3).arg(self.node(number)).arg(self.inbox(number));
+        send.arg(self.key("absent", VERSION)).arg(room).arg(INBOX_LIVES).arg(session).arg(&text[..]).arg(kind);
+        send.arg(u8::from(is_there)).arg(ABSENT);
         let outcome = self.ask::<(u8,)>(&pipe).await;
         let (sent,) = self.done(Work::Sessions, outcome)?;
         Ok(match sent {

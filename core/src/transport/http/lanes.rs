@@ -50,8 +50,6 @@ pub(super) struct Elsewhere {
     pub(super) place: Arc<std::sync::atomic::AtomicU64>,
     /// Place of the change that is being told from the log. 0: none is.
     pub(super) hearing: Arc<std::sync::atomic::AtomicU64>,
-    /// Number under which clients here were told at once of the change that is being told from the log. 0: they were not.
-    pub(super) again: Arc<std::sync::atomic::AtomicU64>,
     /// Count of the times that clients here were told of a change at once, and its state when this one began to be told.
     pub(super) at_once: Arc<std::sync::atomic::AtomicU64>,
     pub(super) began: std::sync::atomic::AtomicU64,
@@ -333,8 +331,7 @@ impl Lanes {
         let is_told = elsewhere.is_silent.load(Acquire)
             || elsewhere.is_behind.load(Acquire)
             || (elsewhere.told.load(Acquire) == 0
-                && ((1..=elsewhere.ahead.load(Acquire)).contains(&elsewhere.hearing.load(Acquire))
-                    || elsewhere.began.load(Acquire) < elsewhere.again.load(Acquire))
+                && (1..=elsewhere.ahead.load(Acquire)).contains(&elsewhere.hearing.load(Acquire))
                 && text.windows(RESOURCE.len()).any(|part| part == RESOURCE));
         is_told && tells_of_change(text)
     }
@@ -351,6 +348,13 @@ impl Lanes {
     #[cfg(feature = "redis")]
     pub(super) fn has_stream(&self) -> bool {
         !self.lock().streams.is_empty()
+    }
+
+    /// Returns the count of the times that clients here were told of a change at once, as it was when this one began to be
+    /// told.
+    #[cfg(feature = "redis")]
+    pub(super) fn began(&self) -> u64 {
+        self.elsewhere.get().map_or(0, |elsewhere| elsewhere.began.load(std::sync::atomic::Ordering::Acquire))
     }
 
     /// Returns the number of the newest stream here that the store knows.

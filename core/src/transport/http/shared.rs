@@ -44,6 +44,9 @@ const MAX_REASON: usize = 200;
 /// Bits of the numbers of streams and events that are counted within one process.
 const EVENT_BITS: u32 = 40;
 
+/// Questions of other processes that one refused message fails, at most.
+const MAX_FAILED: usize = 64;
+
 /// Facts of a session that this process knows all others to know.
 pub(super) struct Sharing {
     pub(super) key: Arc<str>,
@@ -55,6 +58,8 @@ pub(super) struct Sharing {
     params: Mutex<Option<String>>,
     /// The store did not take what the client has told, and is asked again: resources that it has subscribed to meanwhile.
     late: Mutex<Option<BTreeSet<Box<str>>>>,
+    /// The store is to learn later that the stream with this number, less one, is here. 0: it knows.
+    holds: AtomicU64,
     node: Weak<Node>,
     /// Time that it lives in the store after its last use, in milliseconds.
     idle: u64,
@@ -64,7 +69,8 @@ impl Sharing {
     fn new(node: &Arc<Node>, idle: u64, key: &str, known: SharedSession, told: u64) -> Self {
         let (version, node) = (AtomicU64::new(known.version), Arc::downgrade(node));
         let (params, late, told) = (Mutex::default(), Mutex::default(), AtomicU64::new(told));
-        Self { key: key.into(), known: Mutex::new(known), version, told, params, late, node, idle }
+        let holds = AtomicU64::new(0);
+        Self { key: key.into(), known: Mutex::new(known), version, told, params, late, holds, node, idle }
     }
 }
 
@@ -339,7 +345,6 @@ impl Inner {
         let elsewhere = Elsewhere {
             place,
             hearing,
-            again: node.again.clone(),
             began: AtomicU64::new(node.told.load(Ordering::Acquire)),
             at_once: node.told.clone(),
             told: AtomicU64::new(0),
@@ -410,9 +415,11 @@ impl Inner {
                         return;
                     };
                     tokio::time::sleep(pause).await;
-                    let Some(node) = node.upgrade() else { return };
+                    let Some((store, own)) = node.upgrade().map(|node| (node.store.clone(), node.id.clone())) else {
+                        return;
+                    };
                     // Then it has been idle for long enough.
-                    if node.store.end_session(&node.id, &key).await.is_ok() || now().saturating_sub(begun) > idle {
+                    if store.end_session(&own, &key).await.is_ok() || now().saturating_sub(begun) > idle {
                         return;
                     }
                 }
@@ -441,7 +448,12 @@ impl Inner {
                 for part in parts {
                     match part {
                         Ok(message) if pass_on(&node, sharing, session, &message).await? => {}
-                        part => own.push(part),
+                        part => {
+                            if let Err(error) = &part {
+                                self.fails_elsewhere(session, error).await?;
+                            }
+                            own.push(part);
+                        }
                     }
                 }
                 Ok((!own.is_empty()).then_some(Decoded::Batch(own)))
@@ -459,7 +471,7 @@ impl Inner {
         error: &DecodeError,
     ) -> Result<(), Refusal> {
         let (Some(sharing), Some(node)) = (session.shared.get(), self.node()) else { return Ok(()) };
-        for id in error.answers.iter().chain(&error.answers_too) {
+        for id in error.answers.iter().chain(&error.answers_too).take(MAX_FAILED) {
             let message = format!("the answer is no message: {}", error.message);
             let error = ErrorObject { code: code::INVALID_REQUEST, message, data: None };
             pass_on(&node, sharing, session, &Message::Error { id: Some(id.clone()), error }).await?;
@@ -537,7 +549,10 @@ async fn share(session: &Arc<Session>, params: Option<String>) {
 fn share_later(session: &Arc<Session>, sharing: &Sharing, subscribed: Vec<Box<str>>) {
     let mut late = sharing.late.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(late) = &mut *late {
-        return late.extend(subscribed);
+        late.extend(subscribed);
+        // Never more than the subscriptions, which have a limit.
+        let (_, shared, _) = sharing.compared(session);
+        return late.retain(|uri| shared.subscriptions.contains(uri));
     }
     *late = Some(subscribed.into_iter().collect());
     drop(late);
@@ -548,8 +563,17 @@ fn share_later(session: &Arc<Session>, sharing: &Sharing, subscribed: Vec<Box<st
             tokio::time::sleep(pause).await;
             let Some(session) = session.upgrade().filter(|session| !session.lanes().has_ended()) else { return };
             let Some((sharing, node)) = session.shared.get().zip(node.upgrade()) else { return };
+            let count = session.peer.told_count();
             if write_told(&session, sharing).await.is_ok() {
-                let late = sharing.late.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let late = {
+                    let mut late = sharing.late.lock().unwrap_or_else(PoisonError::into_inner);
+                    // Whoever told more meanwhile may rely on this task.
+                    let is_more = sharing.params.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+                    if is_more || session.peer.told_count() != count {
+                        continue;
+                    }
+                    late.take()
+                };
                 // They may have changed before the process that tells the client knew that it wants to hear of them.
                 late.into_iter().flatten().for_each(|uri| node.may_have_changed(uri));
                 return;
@@ -625,23 +649,35 @@ async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
         let (_turn, place) = (node.turn(), node.place());
         let all = vec![(place, Change::All)];
         // For the store another process has the stream, or none: whoever hears of the session next would believe it.
-        runtime::spawn(hold_later(Arc::downgrade(node), Arc::downgrade(session), session.lanes().generation()));
+        holds_later(node, session, sharing, session.lanes().generation());
         return session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
     };
     session.lanes().is_numbered(generation);
     // What is told ahead of the log is told to those who want to hear of it: what the log says of that may not be read yet.
     let known = sharing.version.load(Ordering::Acquire);
+    let mut is_moved = false;
     match node.store.session(&sharing.key, known, sharing.idle).await {
-        Ok(Look::Session(shared)) => update(session, *shared),
-        Ok(_) => {}
-        Err(_) => {
-            runtime::spawn(hold_later(Arc::downgrade(node), Arc::downgrade(session), generation));
+        Ok(Look::Session(shared)) => {
+            is_moved = shared.holder.is_some_and(|holder| holder != number);
+            update(session, *shared);
         }
+        Ok(_) => {}
+        Err(_) => holds_later(node, session, sharing, generation),
     }
     for text in waiting {
         session.lanes().pass(&text);
     }
-    let Some(mut place) = place.or(at) else { return session.lanes().catches_up() };
+    reads_up(node, session, place.or(at)).await;
+    if is_moved {
+        // The log says nothing of it that is not known already.
+        let holder = sharing.known.lock().unwrap_or_else(PoisonError::into_inner).holder;
+        session.lanes().silence(holder.is_some_and(|holder| holder != number));
+    }
+}
+
+/// Tells a session's client what it has missed since this place. `None`: nothing.
+async fn reads_up(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
+    let Some(mut place) = place else { return session.lanes().catches_up() };
     {
         let _turn = node.turn();
         if node.place() == place {
@@ -669,14 +705,31 @@ async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
 }
 
 /// The store learns that this process has the stream as soon as it takes it, unless there is a newer one by then.
-fn hold_later(node: Weak<Node>, session: Weak<Session>, generation: u64) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+fn holds_later(node: &Arc<Node>, session: &Arc<Session>, sharing: &Sharing, generation: u64) {
+    if sharing.holds.swap(generation + 1, Ordering::AcqRel) == 0 {
+        runtime::spawn(hold_later(Arc::downgrade(node), Arc::downgrade(session)));
+    }
+}
+
+fn hold_later(node: Weak<Node>, session: Weak<Session>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(PAUSE).max(PAUSE)) else { return };
-        tokio::time::sleep(pause).await;
-        let Some((node, session)) = node.upgrade().zip(session.upgrade()) else { return };
-        if session.lanes().has_stream() && session.lanes().generation() == generation {
-            session.lanes().falls_behind(0);
-            hold(&node, &session, None).await;
+        loop {
+            let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(PAUSE).max(PAUSE)) else { return };
+            tokio::time::sleep(pause).await;
+            let Some((node, session)) = node.upgrade().zip(session.upgrade()) else { return };
+            let Some(sharing) = session.shared.get() else { return };
+            // Until the store answers, the client hears of changes at once.
+            let known = sharing.version.load(Ordering::Acquire);
+            let is_away = node.store.session(&sharing.key, known, sharing.idle).await.is_err();
+            if is_away && session.lanes().has_stream() {
+                continue;
+            }
+            let wanted = sharing.holds.swap(0, Ordering::AcqRel);
+            if session.lanes().has_stream() && wanted == session.lanes().generation() + 1 {
+                session.lanes().falls_behind(0);
+                hold(&node, &session, None).await;
+            }
+            return;
         }
     })
 }
@@ -866,8 +919,12 @@ impl Inner {
                 }
                 // It was there when the log named it, and this process hears of it late.
                 Ok(Look::Unknown) if is_named => {
-                    self.sessions.remove(&copy.id);
-                    copy.end(End::SessionEnded, "the session has ended");
+                    // A store that has lost the log, too, has lost everything: the next request puts the session back.
+                    let after = node.store.changes_after(node.place()).await;
+                    if after.is_ok_and(|(changes, _)| !matches!(&changes[..], [(_, Change::All)])) {
+                        self.sessions.remove(&copy.id);
+                        copy.end(End::SessionEnded, "the session has ended");
+                    }
                 }
                 _ => {}
             }
@@ -897,9 +954,12 @@ impl Mailbox for Inner {
         }
     }
 
-    fn tell_late(&self, change: &Change) {
+    fn tell_late(&self, change: &Change, number: u64) {
         for copy in self.sessions.busy_keys().iter().filter_map(|key| self.sessions.of_key(key)) {
-            tell(&copy.peer, change.clone());
+            // Others were told at once.
+            if copy.lanes().began() >= number {
+                tell(&copy.peer, change.clone());
+            }
         }
     }
 

@@ -192,8 +192,21 @@ impl Model {
                 int(if is_own { self.delete(keys) } else { 0 })
             }
             nodes::SEND => {
-                if arguments[5] == "1" && !self.keys.contains_key(keys[0]) {
-                    return Value::Int(0);
+                if !self.keys.contains_key(keys[0]) {
+                    if arguments[5] == "1" {
+                        return Value::Int(0);
+                    }
+                    let size = arguments[3].len() as u64 + 1024;
+                    let sent = size + self.text(keys[2]).map_or(0, |sent| number(&text(&sent)));
+                    let lives = if sent == size { Some(number(arguments[1])) } else { None };
+                    let until = self.keys.get(keys[2]).and_then(|(_, until)| *until);
+                    self.put(keys[2], Kept::Text(sent.to_string().into()), lives);
+                    if let (None, Some((_, end))) = (lives, self.keys.get_mut(keys[2])) {
+                        *end = until;
+                    }
+                    if sent > number(arguments[6]) {
+                        return Value::Int(0);
+                    }
                 }
                 if self.length(keys[1]) >= number(arguments[0]) {
                     return Value::Int(2);
