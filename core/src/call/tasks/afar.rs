@@ -893,14 +893,9 @@ impl Tasks {
     /// them and looks next does not see them.
     async fn until_taken(&self, name: &str, id: &str, responses: &Map<String, Value>) {
         let (until, mut pause) = (Instant::now() + TAKEN, Duration::from_millis(2));
-        let mut first = None;
         while Instant::now() < until {
             tokio::time::sleep(pause).await;
             let Ok(Some(looked)) = self.look(name, id, false).await else { return };
-            // Another state than the one that was answered, as far as that was seen here.
-            if *first.get_or_insert(looked.task.version) != looked.task.version {
-                return;
-            }
             let asked = looked.task.questions.and_then(|questions| questions.to::<Map<String, Value>>().ok());
             if !asked.unwrap_or_default().keys().any(|key| responses.contains_key(key)) {
                 return;
