@@ -42,7 +42,7 @@ ENDS = 60.0
 """Seconds in which a task is over, also if its process was killed."""
 UNSURE = 1.0
 """Seconds before a kill in which an answer does not show that its change was told to the store."""
-ANYTHING = 1
+ANYTHING = 2
 """Times that a client hears that anything may have changed, when the store was emptied."""
 AGAIN = 4.0
 """Seconds in which a store that is back is asked again."""
@@ -629,7 +629,7 @@ class Listener:
             places = ", ".join(self.places[-6:])
             made = f"changed by {who} at {at - chaos.begun:.1f} s, subscribed at {self.subscribed[uri]}"
             chaos.complain(f"change: {uri}, {made}, did not come; {places}")
-        # After a loss in the store, clients hear once that anything may have changed; and of a resource that may have
+        # After a loss in the store, clients hear once or twice that anything may have changed; and of a resource that may have
         # changed before the store knew of the subscription.
         for uri, times in self.seen.items():
             if times > 1 + ANYTHING * chaos.was_flushed + (uri not in self.changes):

@@ -275,7 +275,16 @@ impl Lanes {
     #[cfg(feature = "redis")]
     pub(super) fn stays(&self) {
         if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.begins();
             elsewhere.is_behind.store(false, std::sync::atomic::Ordering::Release);
+        }
+    }
+
+    /// Its client is to be told once more of what was told at once up to now: it may want to hear of more than was known.
+    #[cfg(feature = "redis")]
+    pub(super) fn begins(&self) {
+        if let Some(elsewhere) = self.elsewhere.get() {
+            elsewhere.begins();
         }
     }
 

@@ -522,6 +522,9 @@ fn update(copy: &Session, shared: SharedSession) {
             primes = Some(revision.rules().priming_event);
         }
         copy.lanes().silence(shared.holder.is_some() && shared.holder != own);
+        if !shared.subscriptions.is_subset(&known.subscriptions) {
+            copy.lanes().begins();
+        }
         let actions = connection.retell(now(), &told_of(&known), told_of(&shared));
         sharing.learn(&mut known, shared);
         actions
@@ -678,13 +681,6 @@ async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
 /// Tells a session's client what it has missed since this place. `None`: nothing.
 async fn reads_up(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
     let Some(mut place) = place else { return session.lanes().catches_up() };
-    {
-        let _turn = node.turn();
-        if node.place() == place {
-            // Nothing is missing; if the log has lost this place, all clients here hear of that.
-            return session.lanes().tell_ahead(Vec::new(), place, drop);
-        }
-    }
     let mut all = Vec::new();
     for _ in 0..ATTEMPTS {
         let Ok((changes, last)) = node.store.changes_after(place).await else { break };
