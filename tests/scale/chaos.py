@@ -629,8 +629,8 @@ class Listener:
             places = ", ".join(self.places[-6:])
             made = f"changed by {who} at {at - chaos.begun:.1f} s, subscribed at {self.subscribed[uri]}"
             chaos.complain(f"change: {uri}, {made}, did not come; {places}")
-        # After a loss in the store, clients hear once or twice that anything may have changed; and of a resource that may
-        # have changed before the store knew of the subscription.
+        # After a loss in the store, clients hear once or twice that anything may have changed; and that a resource may
+        # have, if the store knew late of the subscription.
         for uri, times in self.seen.items():
             if times > 1 + ANYTHING * chaos.was_flushed + (uri not in self.changes):
                 count.doubled += 1
