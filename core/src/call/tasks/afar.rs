@@ -844,18 +844,28 @@ impl Tasks {
     pub(super) fn extension_afar(self: &Arc<Self>, link: &Arc<dyn Link>, call: &Call, owner: &Owner, id: &str) -> bool {
         let Some(shared) = self.shared_owner(owner, &call.context.transport, true) else { return false };
         let standing = self.standing_for(call.method.name, owner, id);
-        if matches!(standing, Standing::Here) {
+        let answers = call.method.name == "tasks/update";
+        if matches!(standing, Standing::Here) && !answers {
             return false;
         }
         let (tasks, to, owner, id) = (self.clone(), link.clone(), owner.clone(), id.to_owned());
         let (request, method, params) = (call.id, call.method.name, call.params.clone());
         link.spawn(Box::pin(async move {
-            if matches!(standing, Standing::Doubtful) {
-                tasks.write(&id).await;
-                if !matches!(tasks.standing(&owner, &id), Standing::Elsewhere) {
-                    let outcome = tasks.extension_here(&to, method, &owner, &id, params.as_ref());
-                    return to.complete(request, outcome.map(Payload::Object));
+            let is_here = match standing {
+                Standing::Here => true,
+                Standing::Doubtful => {
+                    tasks.write(&id).await;
+                    !matches!(tasks.standing(&owner, &id), Standing::Elsewhere)
                 }
+                Standing::Elsewhere => false,
+            };
+            if is_here {
+                let outcome = tasks.extension_here(&to, method, &owner, &id, params.as_ref());
+                if answers {
+                    // A client that looks next, at any process, does not see the questions again.
+                    tasks.write(&id).await;
+                }
+                return to.complete(request, outcome.map(Payload::Object));
             }
             let name = task_name(&shared, &id);
             let outcome = match method {
