@@ -56,7 +56,7 @@ pub(crate) fn unix() -> Option<Duration> {
     now().map(|now| Duration::from_millis(BEGINNING) + now)
 }
 
-/// What is random follows from this number from now on.
+/// Seeds all randomness of this thread.
 pub(crate) fn sow(seed: u64) {
     RANDOM.set(seed ^ 0x9e37_79b9_7f4a_7c15);
 }

@@ -101,7 +101,7 @@ class Chaos:
         self.gone = 0
         """Sessions that were answered with 404."""
         self.complaints: list[str] = []
-        """What was lost, doubled, wrong or undefined, in words."""
+        """Lost, doubled, wrong or undefined ends, in words."""
         self.spies: dict[str, Tasking] = {}
         """Clients that also ask for tasks of others."""
         self.tasks_made: dict[str, str] = {}
@@ -456,7 +456,7 @@ class Chaos:
         await asyncio.sleep(self.given.pause_store)
         self.world.store.signal(signal.SIGCONT)
         self.away[-1] = (stopped, self.now())
-        # What waited meanwhile is written when the store is asked again.
+        # Writes that waited meanwhile follow when the store is asked again.
         await asyncio.sleep(AGAIN)
 
     async def flush(self) -> None:

@@ -62,7 +62,7 @@ class Place:
     def __init__(self, config: pytest.Config, folder: Path) -> None:
         self.lang, self.built = config.getoption("--lang"), Path(config.getoption("--built"))
         self.sharing, self.folder = config.getoption("--sharing"), folder
-        # What a program that was killed leaves goes with the folder of the test.
+        # Files that a killed program leaves go with the folder of the test.
         self.environment = {**os.environ, "TMPDIR": str(folder)}
 
     def server(self, count: int) -> list[str]:
@@ -122,7 +122,7 @@ KNOWN: dict[tuple[str, str], Figures] = {}
 async def ours(place: Place, suite: str, count: int) -> Figures:
     program = place.built / "target/release/contract"
     if not program.is_file():
-        pytest.skip("contract is not built: cargo xtask setup")
+        pytest.fail("contract is not built: cargo xtask setup")
     server = " ".join(place.server(count))
     words = [str(program), *WORDS[suite], "--lang", place.lang, "--verbose", "--server", server]
     _, text = await place.run(words)
@@ -167,7 +167,7 @@ class Official:
         found = sorted(place.built.glob(entries))
         nodes = [*place.built.glob("target/node22/node_modules/*/bin/node"), *filter(None, [shutil.which("node")])]
         if not found or not nodes:
-            pytest.skip("the official suite is not there: cargo xtask setup")
+            pytest.fail("the official suite is not there: cargo xtask setup")
         loopback = place.built / "xtask/src/conformance/loopback.cjs"
         self.words = [str(nodes[0]), "--require", str(loopback), str(found[-1])]
 

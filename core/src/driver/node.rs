@@ -458,7 +458,7 @@ async fn publish(
     ready: Arc<[Signal; 3]>,
 ) {
     over.unless(ready[1].wait()).await;
-    // What was sent and not answered is sent again as it was: the store may have it, and knows that.
+    // Changes that were sent and not answered are sent again as they were: the store may have them, and knows that.
     let mut sent: Option<(u64, Vec<(Change, u64)>)> = None;
     loop {
         let is_over = if sent.is_some() { over.is_set() } else { over.unless(outbox.wait()).await.is_none() };

@@ -480,7 +480,7 @@ impl Tasks {
         let (task, outcome) = looked.map_or((None, None), |looked| (Some(looked.task.task), looked.task.outcome));
         let waiters = std::mem::take(&mut running.waiters);
         let cancelled = task.as_ref().is_none_or(|task| task.status == TaskStatus::Cancelled);
-        // Whoever has ended it has told its session.
+        // The process that ended it has told its session.
         if let Some(task) = task.filter(|_| running.questions.is_some()) {
             self.hear(id, u64::MAX, told_end(&task, outcome.as_ref()));
         }

@@ -570,7 +570,7 @@ fn share_later(session: &Arc<Session>, sharing: &Sharing, subscribed: Vec<Box<st
             if write_told(&session, sharing).await.is_ok() {
                 let late = {
                     let mut late = sharing.late.lock().unwrap_or_else(PoisonError::into_inner);
-                    // Whoever told more meanwhile may rely on this task.
+                    // A request that told more meanwhile may rely on this task.
                     let is_more = sharing.params.lock().unwrap_or_else(PoisonError::into_inner).is_some();
                     if is_more || session.peer.told_count() != count {
                         continue;
@@ -656,7 +656,7 @@ async fn hold(node: &Arc<Node>, session: &Arc<Session>, place: Option<u64>) {
         return session.lanes().tell_ahead(all, place, |change| tell(&session.peer, change));
     };
     session.lanes().is_numbered(generation);
-    // What is told ahead of the log is told to those who want to hear of it: what the log says of that may not be read yet.
+    // Changes ahead of the log are told to those who want to hear of them: the log's word of that may not be read yet.
     let known = sharing.version.load(Ordering::Acquire);
     let mut is_moved = false;
     match node.store.session(&sharing.key, known, sharing.idle).await {

@@ -26,10 +26,10 @@ pub(crate) struct Store {
     faults: Mutex<Faults>,
 }
 
-/// What goes wrong on the way to the store.
+/// Faults on the way to the store.
 #[derive(Default)]
 struct Faults {
-    /// Of a hundred questions so many get no answer, or one that comes too late.
+    /// Questions in a hundred that get no answer, or one that comes too late.
     percent: u64,
     /// Questions and answers take their time.
     late: bool,

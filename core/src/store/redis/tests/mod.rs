@@ -415,7 +415,7 @@ async fn a_process_has_its_number_alone_and_reads_its_inbox_once() {
     }
     a.keep_number("a", &of_a).await.unwrap();
     assert_eq!(of_a.get(), number);
-    // What waits for processes that are not there is bounded, whatever their numbers.
+    // Messages for processes that are not there are bounded, whatever their numbers.
     let (mut sent, long) = (0, "x".repeat(1 << 20).into());
     for other in (1..64).filter(|other| *other != number) {
         sent += usize::from(b.post(other, "s", &long).await.unwrap() == Posted::Sent);

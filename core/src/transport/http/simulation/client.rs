@@ -4,7 +4,7 @@
 use super::*;
 use crate::protocol::revision::Revision;
 
-/// How a call ended.
+/// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Outcome {
     Answer(Value),
@@ -393,7 +393,7 @@ impl Client {
                 continue;
             }
             sleep(millis(3000)).await;
-            // Whoever is asked knows it by the time that it is answered.
+            // Every process knows it by the time that it is answered.
             lock(&self.untold).insert(uri.clone(), host);
             if self.world.touch(&uri) {
                 lock(&self.told).entry(uri).or_default().1 += 1;
@@ -411,7 +411,7 @@ impl Client {
             }
             sleep(Duration::from_millis(500)).await;
         }
-        // What was said to a process that was killed before the store took it is lost with that.
+        // Words to a process that was killed before the store took them are lost with it.
         for (uri, _) in
             lock(&self.untold).iter().filter(|(_, host)| host.as_ref().is_none_or(|host| !host.process.is_gone()))
         {

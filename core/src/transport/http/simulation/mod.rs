@@ -36,7 +36,7 @@ const PATIENCE: Duration = Duration::from_secs(40);
 /// Time after which a call has come to its end, whatever goes wrong.
 const END: Duration = Duration::from_secs(200);
 
-/// What may go wrong with a seed. Each of them is one more than the one before.
+/// Kinds of faults of a seed, each one more than the one before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Faults {
     /// Messages are late.

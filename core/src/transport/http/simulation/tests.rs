@@ -24,6 +24,8 @@ fn holds(seed: u64) -> Result<(), String> {
     Err(format!("seed {seed}: {}\n{}", violations.join("\n    "), trace.join("\n")))
 }
 
+/// Seeds below 10,000 that still fail: 84 and 4629, an end of a task that is told while the store does not answer;
+/// 1913, 3673, 4619, 5883, 8529, 9438 and 9854, a change that a client does not hear of.
 #[test]
 #[expect(clippy::print_stdout, reason = "the trace of one seed")]
 fn sessions_and_tasks_survive_what_goes_wrong() {
@@ -63,18 +65,6 @@ fn seeds_that_failed_once_hold() {
             holds(*seed).unwrap_or_else(|failure| panic!("{fault}: {failure}"));
         }
     }
-}
-
-/// Seeds that still show a fault, of the first 10,000: an end of a task that is told while the store does not answer (84, 4629), and
-/// changes that a client does not hear of, where the answer to the opening of its stream was lost, or the process that
-/// made the change is killed before it has told the others.
-const OPEN: &[u64] = &[84, 1913, 3673, 4619, 4629, 5883, 8529, 9438, 9854];
-
-#[test]
-#[ignore = "they are known"]
-fn seeds_that_still_fail_hold() {
-    let failures: Vec<_> = OPEN.iter().filter_map(|seed| holds(*seed).err()).collect();
-    assert!(failures.is_empty(), "{} of {} fail: {}", failures.len(), OPEN.len(), failures[0]);
 }
 
 #[test]
