@@ -1,7 +1,7 @@
 //! A simulated machine for tests: time, randomness and processes that are the same for the same seed.
 //!
-//! All of it belongs to the thread: a simulation runs on one, on a tokio runtime whose time stands still. What is spawned
-//! within a process belongs to that process, and runs as long as this does.
+//! All of it belongs to the thread: a simulation runs on one, on a tokio runtime whose time stands still. Tasks that are
+//! spawned within a process belong to it, and run as long as it does.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;

@@ -632,9 +632,10 @@ class Listener:
         # After a loss in the store, clients hear once or twice that anything may have changed; and that a resource may
         # have, if the store knew late of the subscription.
         for uri, times in self.seen.items():
-            if times > 1 + ANYTHING * chaos.was_flushed + (uri not in self.changes):
+            who, at = self.changes.get(uri, ("", 0.0))
+            may_repeat = chaos.flushed is not None and at < chaos.flushed + TOLD_AGAIN
+            if times > 1 + ANYTHING * may_repeat + (uri not in self.changes):
                 count.doubled += 1
-                who, at = self.changes.get(uri, ("", 0.0))
                 made = f"changed by {who} at {at - chaos.begun:.1f} s" if who else "changed while the store was away"
                 places = ", ".join(self.places[-6:])
                 chaos.complain(f"change: {uri}, {made}, came {times} times; anything {self.anything} times; {places}")

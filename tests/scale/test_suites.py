@@ -146,6 +146,7 @@ async def test_our_suite(place: Place, suite: str, count: int) -> None:
     assert several.keys() == alone.keys()
     failed = [name for name, said in alone.items() if said.startswith("not ok")]
     assert not failed, "with one process, too"
+    assert sum(said == "" for said in alone.values()) > len(alone) / 2, "most of it was not exercised"
     others = {name: said for name, said in several.items() if said != alone[name]}
     patterns = EXCEPTIONS[suite]
     unknown = [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in alone)]
@@ -224,6 +225,7 @@ async def test_the_official_suite(place: Place, count: int) -> None:
     alone = KNOWN.get(("official", place.lang)) or await official.figures(1)
     KNOWN["official", place.lang] = alone
     assert not [name for name, said in alone.items() if "FAILURE" in said or "WARNING" in said], "with one process, too"
+    assert sum("nothing was exercised" not in said for said in alone.values()) > len(alone) / 2
     several = await official.figures(count)
     assert several.keys() == alone.keys()
     others = {name: said for name, said in several.items() if said != alone[name]}

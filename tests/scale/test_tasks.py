@@ -184,6 +184,30 @@ async def test_an_end_that_one_process_tells_is_known_at_the_other(stored: World
         assert (await modern.get(task, 1))["status"] == "completed", f"turn {turn}"
 
 
+async def test_a_cancellation_at_its_own_process_is_known_at_the_other(stored: World) -> None:
+    client, modern = await Tasking(stored).start(at=0), ModernTasking(stored)
+    for turn in range(20):
+        task = await client.task("slow", {"ms": 60_000}, at=0)
+        assert (await client.cancel(task, 0)).result["status"] == "cancelled"
+        assert (await client.get(task, 1))["status"] == "cancelled", f"turn {turn}"
+        task = await modern.task("slow", {"ms": 60_000}, at=0)
+        _ = (await modern.request("tasks/cancel", {"taskId": task}, 0)).result
+        assert (await modern.get(task, 1))["status"] == "cancelled", f"turn {turn}"
+
+
+@pytest.mark.parametrize("answered", [0, 1])
+async def test_questions_that_are_answered_are_seen_nowhere(stored: World, answered: int) -> None:
+    modern = ModernTasking(stored)
+    for turn in range(10):
+        task = await modern.task("multi_input", at=0)
+        asked = (await modern.becomes(task, "input_required", 0))["inputRequests"]
+        key = min(asked)
+        answer = accepted(name="Ada") if asked[key]["params"]["message"] == "Left?" else accepted(confirm=True)
+        _ = (await modern.request("tasks/update", {"taskId": task, "inputResponses": {key: answer}}, answered)).result
+        for at in (0, 1):
+            assert key not in (await modern.get(task, at)).get("inputRequests", {}), f"turn {turn} at process {at}"
+
+
 async def test_a_cancellation_is_told_once(stored: World) -> None:
     world = stored
     client = await Tasking(world).start(at=0)

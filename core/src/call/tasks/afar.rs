@@ -861,8 +861,8 @@ impl Tasks {
             };
             if is_here {
                 let outcome = tasks.extension_here(&to, method, &owner, &id, params.as_ref());
-                if answers {
-                    // A client that looks next, at any process, does not see the questions again.
+                if method != "tasks/get" {
+                    // A client that looks next, at any process, sees neither these questions nor a task that runs.
                     tasks.write(&id).await;
                 }
                 return to.complete(request, outcome.map(Payload::Object));

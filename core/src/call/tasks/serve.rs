@@ -107,19 +107,22 @@ impl Tasks {
         Ok(RawJson::from_value(&ListTasksResult { tasks, next_cursor }))
     }
 
-    fn cancel(&self, link: &Arc<dyn Link>, call: &Call, owner: &Owner, id: &str) {
+    fn cancel(self: &Arc<Self>, link: &Arc<dyn Link>, call: &Call, owner: &Owner, id: &str) {
         let outcome = self.cancelled(owner, id);
         let (running, task) = match outcome {
             Ok(cancelled) => cancelled,
             Err(error) => return link.clone().complete(call.id, Err(error)),
         };
-        let waiting = running.as_ref().map_or_else(Vec::new, super::Running::waiting);
-        let related = newest_read(&**link, &waiting);
-        link.clone().complete(call.id, Ok(Payload::Object(RawJson::from_value(&task))));
-        self.tell(link, &task, related);
-        if let Some(running) = running {
-            running.stop("tasks/cancel", &cancelled());
-        }
+        let (tasks, to, request) = (self.clone(), link.clone(), call.id);
+        self.once_known(link, &id.into(), move || {
+            let waiting = running.as_ref().map_or_else(Vec::new, super::Running::waiting);
+            let related = newest_read(&*to, &waiting);
+            to.clone().complete(request, Ok(Payload::Object(RawJson::from_value(&task))));
+            tasks.tell(&to, &task, related);
+            if let Some(running) = running {
+                running.stop("tasks/cancel", &cancelled());
+            }
+        });
     }
 
     /// A task that is cancelled from now on, and what is to be stopped for it.

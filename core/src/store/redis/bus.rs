@@ -120,7 +120,7 @@ fn unpacked(place: u64) -> String {
 
 impl Redis {
     /// Tells all processes what has changed in this one, in one round trip; this one, too, of a change with `true`. The same
-    /// batch is written once, however often it is sent.
+    /// batch is written once, however often it is sent within a minute.
     ///
     /// # Errors
     /// As `Redis::ask`. They may have been written, or may be later.

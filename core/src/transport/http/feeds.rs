@@ -306,7 +306,7 @@ impl Reading {
             self.outlet.message(message, false);
         }
         match end {
-            // Whatever waits here goes out there, too.
+            // Messages that wait here go out there, too.
             Some(End::Moved) => {
                 let (_, wake) = self.outlet.retire(End::Moved);
                 if let Some(wake) = wake {

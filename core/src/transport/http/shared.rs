@@ -39,6 +39,8 @@ const MAX_ID: usize = 256;
 const ATTEMPTS: usize = 8;
 /// Time between two attempts after a failure, at least: a connection that was lost is made again by then.
 const PAUSE: Duration = Duration::from_millis(120);
+/// The longest one.
+const LONGEST: Duration = Duration::from_secs(3);
 /// Longest reason of a cancellation that is passed on, in characters.
 const MAX_REASON: usize = 200;
 /// Bits of the numbers of streams and events that are counted within one process.
@@ -561,11 +563,13 @@ fn share_later(session: &Arc<Session>, sharing: &Sharing, subscribed: Vec<Box<st
     drop(late);
     let (session, node) = (Arc::downgrade(session), sharing.node.clone());
     runtime::spawn(async move {
+        let mut least = PAUSE;
         loop {
-            let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(PAUSE).max(PAUSE)) else { return };
+            let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(least).max(least)) else { return };
             tokio::time::sleep(pause).await;
+            least = (least * 2).min(LONGEST);
             let Some(session) = session.upgrade().filter(|session| !session.lanes().has_ended()) else { return };
-            let Some((sharing, node)) = session.shared.get().zip(node.upgrade()) else { return };
+            let Some(sharing) = session.shared.get() else { return };
             let count = session.peer.told_count();
             if write_told(&session, sharing).await.is_ok() {
                 let late = {
@@ -578,6 +582,7 @@ fn share_later(session: &Arc<Session>, sharing: &Sharing, subscribed: Vec<Box<st
                     late.take()
                 };
                 // They may have changed before the process that tells the client knew that it wants to hear of them.
+                let Some(node) = node.upgrade() else { return };
                 late.into_iter().flatten().for_each(|uri| node.may_have_changed(uri));
                 return;
             }
@@ -594,7 +599,9 @@ async fn write_told(session: &Arc<Session>, sharing: &Sharing) -> Result<(), Vec
     if sharing.is_told(session) && params.is_none() {
         return Ok(());
     }
-    let Some(node) = sharing.node.upgrade() else { return Ok(()) };
+    let Some((store, own)) = sharing.node.upgrade().map(|node| (node.store.clone(), node.id.clone())) else {
+        return Ok(());
+    };
     let (before, mut shared, count) = sharing.compared(session);
     if let Some(params) = &params {
         shared.params.clone_from(params);
@@ -602,7 +609,7 @@ async fn write_told(session: &Arc<Session>, sharing: &Sharing) -> Result<(), Vec
     let edits = before.edits(&shared);
     let mut version = before.version;
     if !edits.is_empty() {
-        let Ok(edited) = node.store.edit_session(&node.id, &sharing.key, &edits, sharing.idle).await else {
+        let Ok(edited) = store.edit_session(&own, &sharing.key, &edits, sharing.idle).await else {
             return Err(shared.subscriptions.difference(&before.subscriptions).cloned().collect());
         };
         version = edited;
@@ -615,7 +622,7 @@ async fn write_told(session: &Arc<Session>, sharing: &Sharing) -> Result<(), Vec
     } else if version > 0 {
         // Another process has changed it meanwhile.
         sharing.told.store(count, Ordering::Release);
-        if let Ok(Look::Session(shared)) = node.store.session(&sharing.key, 0, sharing.idle).await {
+        if let Ok(Look::Session(shared)) = store.session(&sharing.key, 0, sharing.idle).await {
             update(session, *shared);
         }
     }
@@ -709,19 +716,24 @@ fn holds_later(node: &Arc<Node>, session: &Arc<Session>, sharing: &Sharing, gene
 
 fn hold_later(node: Weak<Node>, session: Weak<Session>) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
+        let mut least = PAUSE;
         loop {
-            let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(PAUSE).max(PAUSE)) else { return };
+            let Some(pause) = node.upgrade().map(|node| node.store.pause().unwrap_or(least).max(least)) else { return };
             tokio::time::sleep(pause).await;
-            let Some((node, session)) = node.upgrade().zip(session.upgrade()) else { return };
+            least = (least * 2).min(LONGEST);
+            let store = node.upgrade().map(|node| node.store.clone());
+            let Some((store, session)) = store.zip(session.upgrade()) else { return };
             let Some(sharing) = session.shared.get() else { return };
             // Until the store answers, the client hears of changes at once.
             let known = sharing.version.load(Ordering::Acquire);
-            let is_away = node.store.session(&sharing.key, known, sharing.idle).await.is_err();
+            let is_away = store.session(&sharing.key, known, sharing.idle).await.is_err();
             if is_away && session.lanes().has_stream() {
                 continue;
             }
             let wanted = sharing.holds.swap(0, Ordering::AcqRel);
-            if session.lanes().has_stream() && wanted == session.lanes().generation() + 1 {
+            if let Some(node) = node.upgrade().filter(|_| session.lanes().has_stream())
+                && wanted == session.lanes().generation() + 1
+            {
                 session.lanes().falls_behind(0);
                 hold(&node, &session, None).await;
             }
@@ -882,18 +894,21 @@ impl Inner {
     fn looks<'a>(&'a self, session: &'a str, is_named: bool) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
         Box::pin(async move {
             let Some(copy) = self.sessions.of_key(session) else { return };
-            let (Some(sharing), Some(node)) = (copy.shared.get(), Node::of(&self.server)) else { return };
+            // Held by nothing that waits, so that the process can leave the others meanwhile.
+            let store = Node::of(&self.server).map(|node| node.store.clone());
+            let (Some(sharing), Some(store)) = (copy.shared.get(), store) else { return };
             let known = sharing.version.load(Ordering::Acquire);
             let (before, was_silent) = (copy.lanes().settled(), copy.lanes().is_silent());
             // Later entries of the log may depend on it, and the log came from the store a moment ago.
-            let mut look = node.store.session(session, known, self.idle_millis()).await;
+            let mut look = store.session(session, known, self.idle_millis()).await;
             for _ in 0..ATTEMPTS {
                 if look.is_ok() {
                     break;
                 }
-                tokio::time::sleep(node.store.pause().unwrap_or(PAUSE).max(PAUSE)).await;
-                look = node.store.session(session, known, self.idle_millis()).await;
+                tokio::time::sleep(store.pause().unwrap_or(PAUSE).max(PAUSE)).await;
+                look = store.session(session, known, self.idle_millis()).await;
             }
+            let Some(node) = Node::of(&self.server) else { return };
             match look {
                 Ok(Look::Session(shared)) => {
                     let is_free = shared.holder.is_none();

@@ -341,7 +341,7 @@ async fn a_change_that_loops_is_heard_in_its_place() {
 }
 
 #[tokio::test]
-async fn what_is_sent_again_because_no_answer_came_is_there_once() {
+async fn changes_that_are_sent_again_because_no_answer_came_are_there_once() {
     let running = Running::on_socket();
     let (a, b) = (at(&running.url()), at(&running.url()));
     let mut follower = follow(&a);
