@@ -184,9 +184,15 @@ async def test_an_end_that_one_process_tells_is_known_at_the_other(stored: World
         assert (await modern.get(task, 1))["status"] == "completed", f"turn {turn}"
 
 
-async def test_a_cancellation_at_its_own_process_is_known_at_the_other(stored: World) -> None:
-    client, modern = await Tasking(stored).start(at=0), ModernTasking(stored)
-    for turn in range(20):
+SLOW = 0.03
+"""Seconds, each way, from a process to its store."""
+
+
+async def test_a_cancellation_at_its_own_process_is_known_at_the_other(start: Starts) -> None:
+    world = await start(wired=True, TASKS="3600")
+    client, modern = await Tasking(world).start(at=0), ModernTasking(world)
+    world.wires[0].delay = SLOW
+    for turn in range(5):
         task = await client.task("slow", {"ms": 60_000}, at=0)
         assert (await client.cancel(task, 0)).result["status"] == "cancelled"
         assert (await client.get(task, 1))["status"] == "cancelled", f"turn {turn}"
@@ -196,9 +202,11 @@ async def test_a_cancellation_at_its_own_process_is_known_at_the_other(stored: W
 
 
 @pytest.mark.parametrize("answered", [0, 1])
-async def test_questions_that_are_answered_are_seen_nowhere(stored: World, answered: int) -> None:
-    modern = ModernTasking(stored)
-    for turn in range(10):
+async def test_questions_that_are_answered_are_seen_nowhere(start: Starts, answered: int) -> None:
+    world = await start(wired=True, TASKS="3600")
+    modern = ModernTasking(world)
+    world.wires[0].delay = SLOW
+    for turn in range(5):
         task = await modern.task("multi_input", at=0)
         asked = (await modern.becomes(task, "input_required", 0))["inputRequests"]
         key = min(asked)

@@ -246,10 +246,11 @@ class Store(Program):
 
 
 class Wire:
-    """A way from one process to the store that can be cut."""
+    """A way from one process to the store that can be cut, or be slow: `delay` is in seconds, each way."""
 
     def __init__(self, store: int) -> None:
         self.store, self.port = store, 0
+        self.delay = 0.0
         self.held = asyncio.Event()
         self.held.set()
         self.server: asyncio.Server | None = None
@@ -280,6 +281,8 @@ class Wire:
         with contextlib.suppress(OSError):
             while data := await reader.read(65536):
                 await self.held.wait()
+                if self.delay:
+                    await asyncio.sleep(self.delay)
                 writer.write(data)
                 await writer.drain()
         writer.close()
