@@ -1,6 +1,7 @@
 //! The command in a pseudo-terminal: forms, progress, Ctrl-C, colours.
 #![cfg(unix)]
 
+use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -17,6 +18,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) struct Terminal {
     screen: vt100::Parser,
     bytes: Vec<u8>,
+    /// Read, and not on the screen yet.
+    ahead: VecDeque<u8>,
     output: Receiver<Vec<u8>>,
     input: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
@@ -65,19 +68,23 @@ impl Terminal {
             }
         });
         let screen = vt100::Parser::new(cells(24), cells(columns), 200);
-        Self { screen, bytes: Vec::new(), output, input, child, master: pair.master }
+        Self { screen, bytes: Vec::new(), ahead: VecDeque::new(), output, input, child, master: pair.master }
     }
 
     pub(crate) fn text(&self) -> String {
         self.screen.screen().contents()
     }
 
-    /// Waits until this is on the screen.
+    /// Waits until this is on the screen. Goes byte by byte: nothing passes unseen, and the rest stays for later.
     pub(crate) fn until(&mut self, part: &str) {
         let end = Instant::now() + PATIENCE;
         while !self.text().contains(part) {
+            if let Some(byte) = self.ahead.pop_front() {
+                self.take(&[byte]);
+                continue;
+            }
             match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {
-                Ok(bytes) => self.take(&bytes),
+                Ok(bytes) => self.ahead.extend(bytes),
                 Err(why) => panic!("no {part:?} ({why}):\n{}", self.text()),
             }
         }
@@ -95,6 +102,8 @@ impl Terminal {
 
     /// Waits for its end, and gives its status.
     pub(crate) fn end(&mut self) -> u32 {
+        let ahead: Vec<u8> = self.ahead.drain(..).collect();
+        self.take(&ahead);
         let end = Instant::now() + PATIENCE;
         loop {
             match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {
@@ -153,8 +162,8 @@ fn a_form_and_progress_come_through_a_bridge() {
     }
     assert_eq!(terminal.end(), 0);
     assert!(terminal.text().contains("one two"), "{}", terminal.text());
-    let mut terminal = Terminal::start_with(80, &[], &[&["call", "slow", "ms=1000", "--"], &behind[..]].concat());
-    terminal.until("0/1000 started");
+    let mut terminal = Terminal::start_with(80, &[], &[&["call", "slow", "ms=4000", "--"], &behind[..]].concat());
+    terminal.until("0/4000 started");
     assert_eq!(terminal.end(), 0);
 }
 
