@@ -177,10 +177,10 @@ async def connects(port: int) -> bool:
 class Store(Program):
     """A Redis or Valkey of this test's own, which keeps nothing on disk."""
 
-    def __init__(self, built: Path, folder: Path, port: int) -> None:
+    def __init__(self, built: Path, folder: Path, port: int, name: str = "store") -> None:
         where = program(["valkey-server", "redis-server"], "target/valkey/valkey-server", built)
         own = ["--save", "", "--appendonly", "no", "--daemonize", "no", "--bind", "127.0.0.1", "--port", str(port)]
-        super().__init__("store", [where, *own], folder)
+        super().__init__(name, [where, *own], folder)
         self.port = port
 
     @property
@@ -243,6 +243,92 @@ class Store(Program):
         match = re.search(rf"^{name}:(\d+)", await self.do("INFO"), re.MULTILINE)
         assert match, name
         return int(match[1])
+
+
+class Sentinel(Store):
+    """A sentinel that watches a store as `main`. It waits for a minute before it takes another master by itself."""
+
+    PATIENT = 60_000
+    """Milliseconds after which a master that does not answer is down."""
+
+    def __init__(self, built: Path, folder: Path, port: int, watched: int) -> None:
+        super().__init__(built, folder, port, "sentinel")
+        file = folder / "sentinel.conf"
+        lines = (
+            *(f"port {port}", "bind 127.0.0.1", f"dir {folder}", f"sentinel monitor main 127.0.0.1 {watched} 1"),
+            *(f"sentinel down-after-milliseconds main {self.PATIENT}", "sentinel failover-timeout main 3000"),
+        )
+        file.write_text("".join(f"{line}\n" for line in lines))
+        self.words = [self.words[0], str(file), "--sentinel"]
+
+    @property
+    def url(self) -> str:
+        return f"redis+sentinel://127.0.0.1:{self.port}/main"
+
+    async def master(self) -> int:
+        """The port of the master."""
+        return int((await self.do("SENTINEL", "GET-MASTER-ADDR-BY-NAME", "main"))[1])
+
+    async def patience(self, milliseconds: int) -> None:
+        await self.do("SENTINEL", "SET", "main", "down-after-milliseconds", milliseconds)
+
+
+class Pair:
+    """A master and its replica, and a sentinel. `world.store` is always the master."""
+
+    def __init__(self, world: "World", ports: tuple[int, int]) -> None:
+        self.world = world
+        folders = [world.folder / name for name in ("replica", "sentinel")]
+        for folder in folders:
+            folder.mkdir()
+        self.spare = Store(world.built, folders[0], ports[0], "store 2")
+        self.sentinel = Sentinel(world.built, folders[1], ports[1], world.store.port)
+
+    async def start(self) -> None:
+        await self.spare.start()
+        await self.spare.do("REPLICAOF", "127.0.0.1", self.world.store.port)
+        await self.sentinel.start()
+        await self.in_step()
+
+    async def in_step(self) -> None:
+        """Waits until the replica follows, and the sentinel knows it."""
+
+        async def follows() -> bool:
+            role = await self.spare.do("ROLE")
+            known = await self.sentinel.do("SENTINEL", "REPLICAS", "main")
+            flags = [dict(zip(one[::2], one[1::2], strict=True)) for one in known]
+            is_known = any(one["port"] == str(self.spare.port) and one["flags"] == "slave" for one in flags)
+            return is_known and role[0] == "slave" and role[2] == self.world.store.port and role[3] == "connected"
+
+        await until("the replica follows its master, and the sentinel knows it", follows, 2 * LIMIT)
+
+    async def cut(self) -> None:
+        """Lets the replica follow no more: a failover loses what is written from now on."""
+        await self.spare.do("CONFIG", "SET", "masterauth", "none-that-the-master-knows")
+        await self.spare.do("CLIENT", "KILL", "TYPE", "master")
+
+    async def fail_over(self, how: signal.Signals) -> None:
+        """Kills or stops the master, and waits until its replica has taken its place."""
+        old, new = self.world.store, self.spare
+        await self.sentinel.patience(500)
+        old.signal(how)
+
+        async def is_master() -> bool:
+            return await self.sentinel.master() == new.port and (await new.do("ROLE"))[0] == "master"
+
+        await until("the replica is the master", is_master)
+        self.world.store, self.spare = new, old
+        await new.do("CONFIG", "SET", "masterauth", "")
+        await self.sentinel.patience(self.sentinel.PATIENT)
+
+    async def heal(self) -> None:
+        """Brings the master of before back. It still takes itself for one, until the sentinel makes it a replica."""
+        if self.spare.process and self.spare.alive:
+            with contextlib.suppress(ProcessLookupError):
+                self.spare.signal(signal.SIGCONT)
+        if not self.spare.alive:
+            await self.spare.kill()
+            await self.spare.start()
 
 
 class Wire:
@@ -412,25 +498,35 @@ class World:
         times = httpx.Timeout(60.0, connect=10.0, read=None)
         self.http = httpx.AsyncClient(verify=False, trust_env=False, limits=limits, timeout=times)
         self.store: Store
+        self.pair: Pair | None = None
         self.front: Front
         self.lock: socket.socket | None = None
 
     async def start(
-        self, count: int = 2, wired: bool = False, program: list[str] | None = None, **settings: str
+        self,
+        count: int = 2,
+        wired: bool = False,
+        program: list[str] | None = None,
+        paired: bool = False,
+        **settings: str,
     ) -> "World":
         """Starts everything.
 
         `wired`: processes have wires to the store. `program`: words in place of the fixture, the first one in the tree
-        that was built. `settings`: the fixture's, without `EVERYTHING_`.
+        that was built. `paired`: the store has a replica, and a sentinel that the processes ask for the master.
+        `settings`: the fixture's, without `EVERYTHING_`.
         """
         words = program or [f"examples/everything/{self.lang}/run"]
         words = [str(self.built / words[0]), *words[1:]]
         ports, self.lock = reserve()
         self.store = Store(self.built, self.folder, ports[0])
         await self.store.start()
+        if paired:
+            self.pair = Pair(self, (ports[-1], ports[-2]))
+            await self.pair.start()
         environment = {f"EVERYTHING_{name}": value for name, value in settings.items()}
         for number, port in enumerate(ports[2 : count + 2]):
-            url = self.store.url
+            url = self.pair.sentinel.url if self.pair else self.store.url
             if wired:
                 self.wires.append(Wire(self.store.port))
                 await self.wires[-1].start()
@@ -468,6 +564,7 @@ class World:
         await self.http.aclose()
         programs: list[Program] = [*self.distinct]
         programs += [one for one in (getattr(self, "front", None), getattr(self, "store", None)) if one]
+        programs += [self.pair.spare, self.pair.sentinel] if self.pair else []
         await asyncio.gather(*(one.kill() for one in programs))
         for wire in self.wires:
             await wire.cut()
@@ -478,4 +575,5 @@ class World:
     def said(self) -> str:
         """The last lines of all programs."""
         programs: list[Program] = [*self.distinct, self.front, self.store]
+        programs += [self.pair.spare, self.pair.sentinel] if self.pair else []
         return "\n".join(text for text in (one.said() for one in programs) if text)

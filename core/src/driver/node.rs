@@ -304,11 +304,22 @@ async fn hear(
 ) {
     // Its inbox is one of what it reads, from the first question on.
     ready[2].wait().await;
-    let (mut missed, mut is_lost) = (false, false);
+    let mut is_lost = false;
+    let attached = || -> Vec<_> {
+        let all = mailboxes.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).collect()
+    };
     loop {
         let heard = match follower.begin().await {
             Ok(()) => {
                 if !ready[1].is_set() {
+                    // Until there was a place in the log, anything may have happened. Those who want to hear of it are
+                    // known first.
+                    for mailbox in attached() {
+                        mailbox.missed().await;
+                    }
+                    let Some(shared) = shared.upgrade() else { return };
+                    tell(&shared, &Change::All);
                     outbox.begin_loop();
                     ready[1].set();
                 }
@@ -328,15 +339,7 @@ async fn hear(
                 {
                     tasks.tell_again();
                 }
-                let all: Vec<_> = mailboxes.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                let all: Vec<_> = all.iter().filter_map(Weak::upgrade).collect();
-                // Until there was a place in the log, anything may have happened. Those who want to hear of it are known first.
-                if std::mem::take(&mut missed) {
-                    for mailbox in &all {
-                        mailbox.missed().await;
-                    }
-                    tell(&shared, &Change::All);
-                }
+                let all = attached();
                 for (at, news) in news {
                     if news == Heard::Missed {
                         for mailbox in &all {
@@ -385,7 +388,6 @@ async fn hear(
                 }
             }
             Err(_) => {
-                missed |= !ready[1].is_set();
                 is_lost = true;
                 // Nor do changes of this process: its clients hear of them at once.
                 outbox.end_loop().iter().for_each(|change| tell(&shared, change));

@@ -27,6 +27,8 @@ use crate::store::{Kept, MAX_OUTCOME, Outcome, Owner, SharedTask, outcome_text};
 
 /// Tasks of other processes that are waited for or listened to here, at most; and requests that wait.
 const MAX_WATCHED: usize = 10_000;
+/// Attempts to write the end of a task that others may have ended: half a minute.
+const AGAIN: u32 = 22;
 /// Time between two writes of a task that goes on.
 const PACE: Duration = Duration::from_millis(50);
 /// Time for which a task may be missing before it is known to be gone: a store that was emptied gets it back.
@@ -512,7 +514,14 @@ impl Tasks {
         let Some(name) = name else { return self.over(link, id, running, &here.0, here.1.as_ref()) };
         let (tasks, to, id) = (self.clone(), link.clone(), id.to_owned());
         link.spawn(Box::pin(async move {
-            tasks.write(&id).await;
+            // Others may have taken this process for gone: then nobody is told before the store says what they know.
+            let mut pauses = (0..AGAIN).map(|n| Duration::from_millis(100 << n.min(4)));
+            while !tasks.write(&id).await
+                && !tasks.is_mine(&id)
+                && let Some(pause) = pauses.next()
+            {
+                tokio::time::sleep(pause).await;
+            }
             let is_here = tasks.lock().store.get(&running.owner, &id).is_some();
             let there = if is_here { None } else { tasks.look(&name, &id, false).await.ok().flatten() };
             let (task, outcome) = there.map_or(here, |looked| (looked.task.task, looked.task.outcome));
@@ -525,6 +534,23 @@ impl Tasks {
             return Standing::Elsewhere;
         }
         if self.is_sure(id) { Standing::Here } else { Standing::Doubtful }
+    }
+
+    /// Returns true if no process has taken this one for gone since it wrote this task: it cannot have failed there.
+    fn is_mine(&self, id: &str) -> bool {
+        let Some(commons) = self.afar.commons() else { return true };
+        let (is_sure, takes) = (commons.number.is_sure(), commons.number.takes());
+        is_sure && self.afar.lock().own.get(id).is_none_or(|own| own.confirmed == takes)
+    }
+
+    /// Writes a doubtful task, and says who answers for it.
+    async fn settled(self: &Arc<Self>, owner: &Owner, id: &str) -> Standing {
+        self.write(id).await;
+        match self.standing(owner, id) {
+            // The store does not answer.
+            Standing::Doubtful if self.is_mine(id) => Standing::Here,
+            standing => standing,
+        }
     }
 
     /// The same for a request: one that goes on may have been cancelled at another process a moment ago, whose client
@@ -625,10 +651,10 @@ impl Tasks {
                 return to.complete(call.id, outcome.map(Payload::Object));
             }
             if matches!(standing, Standing::Doubtful) {
-                tasks.write(&id).await;
-                // The store knows it as it is here, or does not answer.
-                if !matches!(tasks.standing(&owner, &id), Standing::Elsewhere) {
-                    return tasks.serve_here(&to, call, page_size);
+                match tasks.settled(&owner, &id).await {
+                    Standing::Here => return tasks.serve_here(&to, call, page_size),
+                    Standing::Doubtful => return to.complete(call.id, Err(away())),
+                    Standing::Elsewhere => {}
                 }
             }
             tasks.serve_afar(&to, call, &task_name(&owner_of_session(&session), &id), id).await;
@@ -851,15 +877,14 @@ impl Tasks {
         let (tasks, to, owner, id) = (self.clone(), link.clone(), owner.clone(), id.to_owned());
         let (request, method, params) = (call.id, call.method.name, call.params.clone());
         link.spawn(Box::pin(async move {
-            let is_here = match standing {
-                Standing::Here => true,
-                Standing::Doubtful => {
-                    tasks.write(&id).await;
-                    !matches!(tasks.standing(&owner, &id), Standing::Elsewhere)
-                }
-                Standing::Elsewhere => false,
+            let standing = match standing {
+                Standing::Doubtful => tasks.settled(&owner, &id).await,
+                standing => standing,
             };
-            if is_here {
+            if matches!(standing, Standing::Doubtful) {
+                return to.complete(request, Err(away()));
+            }
+            if matches!(standing, Standing::Here) {
                 let outcome = tasks.extension_here(&to, method, &owner, &id, params.as_ref());
                 if method != "tasks/get" {
                     // A client that looks next, at any process, sees neither these questions nor a task that runs.

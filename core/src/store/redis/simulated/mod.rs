@@ -5,6 +5,7 @@ mod model;
 mod tests;
 
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::simulated::{chance, random, unix};
+use crate::store::redis::bus::PUBLISH;
 use model::{Model, Said};
 
 thread_local! {
@@ -24,6 +26,8 @@ pub(crate) struct Store {
     model: Mutex<Model>,
     changed: Notify,
     faults: Mutex<Faults>,
+    /// Names of changes, with the times at which they were published last.
+    published: Mutex<BTreeMap<String, u64>>,
 }
 
 /// Faults on the way to the store.
@@ -86,6 +90,30 @@ impl Store {
         !lock(&self.faults).away
     }
 
+    /// Shows a command and its answer, if `TRICORN_TRACE` is set; and remembers what it publishes.
+    #[expect(clippy::print_stderr, reason = "the trace of one seed")]
+    fn trace(&self, command: &[Vec<u8>], said: &Said) {
+        let text = |word: &Vec<u8>| String::from_utf8_lossy(word).into_owned();
+        if command.get(1).is_some_and(|script| script == PUBLISH.as_bytes())
+            && matches!(said, Said::Value(Value::Int(1)))
+        {
+            let names = command.get(9..).unwrap_or_default().chunks(4).filter_map(|change| change.get(2));
+            lock(&self.published).extend(names.map(|name| (text(name), millis())));
+        }
+        if std::env::var_os("TRICORN_TRACE").is_some() {
+            let short = |text: String| text.lines().next().unwrap_or_default().chars().take(90).collect::<String>();
+            let words: Vec<_> = command.iter().map(|word| short(text(word))).collect();
+            let said = if let Said::Value(value) = said { format!("{value:?}") } else { "waits".to_owned() };
+            let at = crate::simulated::now().unwrap_or_default().as_millis();
+            eprintln!("{at:>7}   store: {} => {}", words.join(" "), said.chars().take(300).collect::<String>());
+        }
+    }
+
+    /// The time, in milliseconds since 1970, at which a change of this name was published last.
+    pub(crate) fn published(&self, name: &str) -> Option<u64> {
+        lock(&self.published).get(name).copied()
+    }
+
     /// Does what a pipeline says. A read that waits holds up what follows.
     async fn answer(&self, commands: &[Vec<Vec<u8>>]) -> Vec<Value> {
         let mut all = Vec::with_capacity(commands.len());
@@ -97,7 +125,9 @@ impl Store {
                     let mut model = lock(&self.model);
                     model.at(millis());
                     let before = model.changes;
-                    (before, model.ask(command), model.changes)
+                    let said = model.ask(command);
+                    self.trace(command, &said);
+                    (before, said, model.changes)
                 };
                 if after > before {
                     self.changed.notify_waiters();

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::protocol::revision::Revision;
+use crate::simulated::unix;
 
 /// The end of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +15,16 @@ enum Outcome {
     Broken,
     /// Nobody said anything.
     Silence,
+}
+
+/// A change that a client has to hear of.
+struct Untold {
+    /// The process that took the subscription.
+    subscribed: Option<Arc<Host>>,
+    /// The process where it changed.
+    changed: Option<Arc<Host>>,
+    /// The time of that, in milliseconds since 1970.
+    at: u64,
 }
 
 /// A client and its session.
@@ -29,9 +40,8 @@ struct Client {
     questions: Mutex<BTreeMap<String, String>>,
     /// Progress of each call.
     progress: Mutex<BTreeMap<String, Vec<u64>>>,
-    /// Changes of resources that have not been told yet; times that each was told and was to be.
-    untold: Mutex<BTreeMap<String, Option<Arc<Host>>>>,
-    told: Mutex<BTreeMap<String, (usize, usize)>>,
+    /// Changes of resources that have not been told yet.
+    untold: Mutex<BTreeMap<String, Untold>>,
     is_over: AtomicBool,
     /// The standalone stream is open.
     listens: AtomicBool,
@@ -159,7 +169,6 @@ impl Client {
             questions: Mutex::default(),
             progress: Mutex::default(),
             untold: Mutex::default(),
-            told: Mutex::default(),
             is_over: AtomicBool::new(false),
             listens: AtomicBool::new(false),
         };
@@ -216,7 +225,6 @@ impl Client {
                 let uri = message["params"]["uri"].as_str().unwrap_or_default();
                 self.world.note(format!("{owner} hears of {uri} ({has_stream})"));
                 lock(&self.untold).remove(uri);
-                lock(&self.told).entry(uri.to_owned()).or_default().0 += 1;
             }
             Some(_) => {}
         }
@@ -394,11 +402,15 @@ impl Client {
             }
             sleep(millis(3000)).await;
             // Every process knows it by the time that it is answered.
-            lock(&self.untold).insert(uri.clone(), host);
-            if self.world.touch(&uri) {
-                lock(&self.told).entry(uri).or_default().1 += 1;
-            } else {
-                lock(&self.untold).remove(&uri);
+            let at = unix().map_or(0, |time| u64::try_from(time.as_millis()).unwrap_or(0));
+            lock(&self.untold).insert(uri.clone(), Untold { subscribed: host, changed: None, at });
+            match self.world.touch(&uri) {
+                Some(host) => {
+                    if let Some(untold) = lock(&self.untold).get_mut(&uri) {
+                        untold.changed = Some(host);
+                    }
+                }
+                None => drop(lock(&self.untold).remove(&uri)),
             }
         }
     }
@@ -411,11 +423,13 @@ impl Client {
             }
             sleep(Duration::from_millis(500)).await;
         }
-        // Words to a process that was killed before the store took them are lost with it.
-        for (uri, _) in
-            lock(&self.untold).iter().filter(|(_, host)| host.as_ref().is_none_or(|host| !host.process.is_gone()))
-        {
-            self.world.violated(format!("{} does not hear of {uri}", self.owner));
+        for (uri, untold) in &*lock(&self.untold) {
+            let is_gone = |host: &Option<Arc<Host>>| host.as_ref().is_some_and(|host| host.process.is_gone());
+            // Words to a process that was killed before the store took them are lost with it, and so are its own.
+            let is_published = self.world.store.published(uri).is_some_and(|last| last >= untold.at);
+            if !is_gone(&untold.subscribed) && (is_published || !is_gone(&untold.changed)) {
+                self.world.violated(format!("{} does not hear of {uri}", self.owner));
+            }
         }
     }
 

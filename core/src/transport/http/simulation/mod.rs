@@ -2,7 +2,8 @@
 //! it shows always. Everything of this crate from the HTTP exchange to the commands of the store is the real code; sockets,
 //! the store, time and randomness are not.
 //!
-//! `TRICORN_SEEDS` is the number of seeds, `TRICORN_SEED` the one that is shown with its trace.
+//! `TRICORN_SEEDS` is the number of seeds, `TRICORN_SEED` the one that is shown with its trace; with `TRICORN_TRACE`, also
+//! with all questions to the store.
 
 mod client;
 mod tests;
@@ -230,17 +231,17 @@ impl World {
         self.note("calm");
     }
 
-    /// Something changes at one process.
-    fn touch(&self, uri: &str) -> bool {
+    /// Something changes at one process, which is returned.
+    fn touch(&self, uri: &str) -> Option<Arc<Host>> {
         let hosts: Vec<_> = self.living().into_iter().filter(|host| !host.process.stands()).collect();
-        let Some(host) = hosts.get(usize::try_from(random(hosts.len() as u64)).unwrap_or(0)) else { return false };
+        let host = hosts.get(usize::try_from(random(hosts.len() as u64)).unwrap_or(0))?;
         // One that is not among the others yet tells nobody but its own.
         if crate::driver::Node::of(&host.server).is_none_or(|node| node.number.get() == 0) {
-            return false;
+            return None;
         }
         self.note(format!("{uri} changes at {}", host.process.name));
         host.process.enter(|| host.server.resource_updated(uri));
-        true
+        Some(host.clone())
     }
 
     /// Nothing is left of what was there.

@@ -9,6 +9,8 @@ const FAILED: &[(&str, &[u64])] = &[
     ("a session whose end the store did not take goes on", &[79, 112, 277]),
     ("a process that missed news tells them to those it knew before", &[907, 2527]),
     ("a stream whose beginning the store did not take is silent", &[52, 259]),
+    ("a process does not hear of what happened before it had a place in the log", &[1913, 4619]),
+    ("a process that was taken for gone tells the end of its task", &[84]),
 ];
 
 fn number(name: &str) -> Option<u64> {
@@ -24,7 +26,6 @@ fn holds(seed: u64) -> Result<(), String> {
     Err(format!("seed {seed}: {}\n{}", violations.join("\n    "), trace.join("\n")))
 }
 
-/// A few seeds in 10,000 fail: see the consequences in ADR 0026.
 #[test]
 #[expect(clippy::print_stdout, reason = "the trace of one seed")]
 fn sessions_and_tasks_survive_what_goes_wrong() {
