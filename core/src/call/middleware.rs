@@ -4,7 +4,10 @@ mod limits;
 mod links;
 mod watching;
 
+use std::any::Any;
 use std::future::Future;
+#[cfg(feature = "redis")]
+use std::sync::Weak;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 #[cfg(feature = "runtime")]
@@ -13,6 +16,8 @@ pub use limits::RateLimit;
 pub use watching::{Logging, MethodTiming, RequestRecord, Timing};
 
 use self::links::{Caught, Outward};
+#[cfg(feature = "redis")]
+use super::Commons;
 use super::handler::{BoxFuture, Ran, run};
 use super::request::{Done, Guard};
 use super::{Answer, Context, Handler, Link, Reply, tasks, traced};
@@ -43,7 +48,7 @@ pub struct Request {
     note = "it returns `tricorn::Result<RawJson>`: end it with `next.run(request, &context).await`, or with the result object to answer with",
     note = "its future is `Send`, and the function `Send + Sync + 'static`: share state by `Arc`, and hold no lock across an `.await`"
 )]
-pub trait Middleware: Send + Sync + 'static {
+pub trait Middleware: Any + Send + Sync {
     /// Handles one request; `next.run(request, &context)` goes on. The result is a result object of the protocol, such
     /// as a `CallToolResult`. The future is dropped when the request is cancelled.
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>>;
@@ -106,6 +111,9 @@ struct Order {
     /// The last one stays the innermost, whatever is added.
     #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "hosts have it"))]
     has_innermost: bool,
+    /// This process among others that count their limits together.
+    #[cfg(feature = "redis")]
+    commons: Weak<Commons>,
 }
 
 type Links = Arc<[Arc<dyn Middleware>]>;
@@ -120,7 +128,12 @@ impl Chain {
     pub(crate) fn add(&self, middleware: Arc<dyn Middleware>) {
         let mut order = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut links: Vec<_> = order.links.iter().flat_map(|all| all.iter().cloned()).collect();
-        links.insert(links.len() - usize::from(order.has_innermost), middleware);
+        let place = links.len() - usize::from(order.has_innermost);
+        #[cfg(feature = "redis")]
+        if let Some(commons) = order.commons.upgrade() {
+            limits::join(&*middleware, place, &commons);
+        }
+        links.insert(place, middleware);
         order.links = Some(links.into());
     }
 
@@ -131,7 +144,17 @@ impl Chain {
         let mut links: Vec<_> = order.links.iter().flat_map(|all| all.iter().cloned()).collect();
         links.truncate(links.len() - usize::from(order.has_innermost));
         links.push(middleware);
-        *order = Order { links: Some(links.into()), has_innermost: true };
+        (order.links, order.has_innermost) = (Some(links.into()), true);
+    }
+
+    /// This process is one of several: they count their limits together.
+    #[cfg(feature = "redis")]
+    pub(crate) fn join(&self, commons: &Arc<Commons>) {
+        let mut order = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        order.commons = Arc::downgrade(commons);
+        for (place, middleware) in order.links.iter().flat_map(|all| all.iter().enumerate()) {
+            limits::join(&**middleware, place, commons);
+        }
     }
 
     /// `None`: there is nothing to go through.

@@ -175,6 +175,7 @@ impl Node {
             shared.clone(),
         ));
         let commons = Arc::new(Commons { store: store.clone(), node: id.clone(), number: number.clone() });
+        server.shared.router.middleware.join(&commons);
         let mut tasks = vec![keys, hears, beats];
         if let Some(all) = server.shared.router.tasks() {
             all.join(&commons);

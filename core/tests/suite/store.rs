@@ -7,13 +7,16 @@ mod running;
 
 use std::future::Future;
 use std::process::Command;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+use tokio::sync::Semaphore;
 use tricorn::client::{Change, Client, ClientOptions, Listening};
 use tricorn::http::{Endpoint, HttpOptions};
+use tricorn::middleware::{ConcurrencyLimit, Middleware, RateLimit};
 use tricorn::model::SubscriptionFilter;
 use tricorn::prelude::*;
 use tricorn::server::{Kind, StoreOptions};
@@ -220,6 +223,121 @@ async fn the_last_change_before_the_end_is_told() {
     b.resource_updated("a://one");
     other.close().await;
     assert_eq!(next(&mut listening).await, Change::ResourceUpdated("a://one".into()));
+}
+
+/// Processes of one server with middleware.
+fn limited(url: &str, middleware: impl Fn() -> Arc<dyn Middleware>) -> [Endpoint; 3] {
+    let make = || {
+        let (begun, go_on) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let waits = move |_: Nothing| {
+            let (begun, go_on) = (begun.clone(), go_on.clone());
+            async move {
+                begun.add_permits(1);
+                let _ = go_on.acquire().await;
+                Ok("waited")
+            }
+        };
+        let server = server(url).tool("waits", "", waits);
+        server.add_middleware(middleware());
+        server.endpoint(HttpOptions::default()).unwrap()
+    };
+    [make(), make(), make()]
+}
+
+/// Calls in turn. Returns the time to wait after which a refused one may come again.
+async fn counted(endpoint: &Endpoint) -> Option<f64> {
+    let (_, _, answer) = call(endpoint, &params("plain")).await;
+    answer["error"]["data"]["retryAfter"].as_f64()
+}
+
+#[tokio::test]
+async fn processes_count_a_rate_together() {
+    let running = Running::on_port(&[]);
+    let rate = || RateLimit::per_second(0.1).unwrap().burst(4.try_into().unwrap());
+    let all = limited(&running.url(), || Arc::new(rate()));
+    for n in 0..4 {
+        assert_eq!(counted(&all[n % 3]).await, None, "call {n}");
+    }
+    for endpoint in &all {
+        let wait = counted(endpoint).await.expect("one too many");
+        assert!(wait > 5.0 && wait <= 10.0, "{wait}");
+    }
+    // A later process knows of it, and those of another limit do not.
+    let [late, ..] = limited(&running.url(), || Arc::new(rate()));
+    assert!(counted(&late).await.is_some());
+    let [other, ..] = limited(&running.url(), || Arc::new(rate().burst(1.try_into().unwrap())));
+    assert_eq!(counted(&other).await, None);
+    assert!(counted(&other).await.is_some());
+    let keys = by_hand(&running, &["KEYS", "*:rate:*"]);
+    assert_eq!(keys.lines().count(), 2, "{keys}");
+    for key in keys.lines() {
+        let lives: i64 = by_hand(&running, &["PTTL", key]).trim().parse().unwrap();
+        assert!(lives > 0 && lives <= 40_000, "{key}: {lives}");
+    }
+    // A clock that was ahead by an hour costs no more than a full limit.
+    let ahead = by_hand(&running, &["TIME"]).lines().next().unwrap().parse::<u64>().unwrap() + 3600;
+    let of = keys.lines().find(|key| key.contains(":4:")).unwrap();
+    by_hand(&running, &["ZADD", of, &format!("{ahead}000000"), ""]);
+    let [late, ..] = limited(&running.url(), || Arc::new(rate()));
+    assert!(counted(&late).await.expect("full") <= 10.0);
+}
+
+#[tokio::test]
+async fn a_rate_without_its_store_is_counted_by_each_process() {
+    let mut running = Running::on_port(&[]);
+    let all = limited(&running.url(), || Arc::new(RateLimit::per_second(0.1).unwrap().burst(2.try_into().unwrap())));
+    assert_eq!((counted(&all[0]).await, counted(&all[1]).await), (None, None));
+    assert!(counted(&all[2]).await.is_some());
+    running.kill();
+    // One that was refused keeps its time; the others count anew.
+    assert!(counted(&all[2]).await.is_some());
+    for _ in 0..2 {
+        assert_eq!((counted(&all[0]).await, counted(&all[1]).await), (None, None));
+    }
+    assert!(counted(&all[0]).await.is_some() && counted(&all[1]).await.is_some());
+}
+
+#[tokio::test]
+async fn processes_count_requests_at_once_together() {
+    let running = Running::on_port(&[]);
+    let limit = || Arc::new(ConcurrencyLimit::new(2).max_waiting(1)) as Arc<dyn Middleware>;
+    let all = limited(&running.url(), limit);
+    let start = |endpoint: &Endpoint| {
+        let endpoint = endpoint.clone();
+        tokio::spawn(async move { call(&endpoint, &params("waits")).await })
+    };
+    let counts = || by_hand(&running, &["ZCARD", "tricorn:{shop}:running:0:1"]).trim().parse::<usize>().unwrap_or(0);
+    let until = async |count: usize| {
+        within("the count", async {
+            while counts() != count {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    };
+    let (first, second) = (start(&all[0]), start(&all[1]));
+    until(2).await;
+    // One waits in each process, and another has no place.
+    let waits = start(&all[2]);
+    within("a refusal", async {
+        while call(&all[2], &params("plain")).await.2["error"]["message"]
+            .as_str()
+            .is_none_or(|text| !text.contains("concurrency limit"))
+        {}
+    })
+    .await;
+    // Its client has gone: the one that waits runs.
+    first.abort();
+    let _ = first.await;
+    until(2).await;
+    second.abort();
+    waits.abort();
+    let _ = (second.await, waits.await);
+    until(0).await;
+    assert_eq!(call(&all[0], &params("plain")).await.2["result"]["content"][0]["text"], "plain");
+    // Those of a process that is gone count for as long as their lease.
+    by_hand(&running, &["ZADD", "tricorn:{shop}:running:0:1", "1", "gone:1", "1", "gone:2"]);
+    assert_eq!(call(&all[0], &params("plain")).await.2["result"]["content"][0]["text"], "plain");
 }
 
 #[test]

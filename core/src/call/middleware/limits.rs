@@ -1,4 +1,7 @@
-//! Middleware that refuses: so many requests in a time, so many at once.
+//! Middleware that refuses: so many requests in a time, so many at once. Processes that share a store count together.
+
+#[cfg(feature = "redis")]
+mod shared;
 
 use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,6 +15,8 @@ use governor::state::keyed::{HashMapStateStore, ShrinkableKeyedStateStore};
 use governor::{Quota, RateLimiter};
 use serde_json::json;
 
+#[cfg(feature = "redis")]
+pub(super) use self::shared::join;
 use super::{Middleware, Next, Request};
 use crate::call::{BoxFuture, Context};
 use crate::error::{Error, Result};
@@ -79,6 +84,8 @@ pub struct RateLimit {
     /// Time of the last look for counts that can be forgotten.
     swept: Arc<Mutex<Option<Instant>>>,
     per_session: bool,
+    #[cfg(feature = "redis")]
+    shared: shared::SharedRate,
 }
 
 impl RateLimit {
@@ -92,7 +99,15 @@ impl RateLimit {
         let burst = NonZeroU32::new(requests.ceil() as u32).ok_or_else(bad)?;
         let quota = Quota::with_period(apart).ok_or_else(bad)?.allow_burst(burst);
         let (limiter, sessions) = limiter(quota);
-        Ok(Self { quota, limiter, sessions, swept: Arc::default(), per_session: false })
+        Ok(Self {
+            quota,
+            limiter,
+            sessions,
+            swept: Arc::default(),
+            per_session: false,
+            #[cfg(feature = "redis")]
+            shared: shared::SharedRate::default(),
+        })
     }
 
     /// Lets so many through at once after a pause. Default: as many as in one second.
@@ -106,6 +121,8 @@ impl RateLimit {
     /// Counts each client apart: each legacy HTTP session, else, where access tokens are checked, each principal, and over
     /// standard streams and in memory each connection. Requests over HTTP that have neither session nor principal, those
     /// of revision 2026-07-28 without authorization, are counted together. Default: all requests together.
+    ///
+    /// Processes that share a store count together, but for standard streams and connections in memory.
     #[must_use]
     pub fn per_session(mut self) -> Self {
         self.per_session = true;
@@ -116,8 +133,8 @@ impl RateLimit {
     ///
     /// # Errors
     /// In which time it may come again.
-    fn check(&self, session: Option<String>) -> Result<(), Duration> {
-        let session = session.unwrap_or_default();
+    fn check(&self, session: &str) -> Result<(), Duration> {
+        let session = session.to_owned();
         if self.sessions.is_full_for(&session) && self.sweeps(MonotonicClock.now()) {
             // Forgets those that are as good as new.
             self.limiter.retain_recent();
@@ -141,15 +158,35 @@ fn busy(revision: Revision, message: String) -> Error {
     Error::rpc(revision.rules().busy, message)
 }
 
-/// Returns the client that a request is from: none where nothing tells it from others.
-fn client_of(context: &Context) -> Option<String> {
-    let (transport, link) = (&context.request().transport, context.link());
-    let session = transport.session_id.as_deref().map(str::to_owned);
-    session.or_else(|| transport.principal.as_ref().map(|principal| principal.identity().to_string())).or_else(|| {
+/// The client that a request is from.
+enum Client {
+    /// Nothing tells it from others.
+    Any,
+    /// A session or a principal.
+    Known(String),
+    /// A connection of this process.
+    Own(String),
+}
+
+impl Client {
+    fn of(context: &Context) -> Self {
+        let (transport, link) = (&context.request().transport, context.link());
+        let session = transport.session_id.as_deref().map(str::to_owned);
+        let principal = || transport.principal.as_ref().map(|principal| principal.identity().to_string());
+        if let Some(client) = session.or_else(principal) {
+            return Self::Known(client);
+        }
         // A server has one connection for all clients that are of no session over HTTP.
         let is_own = transport.kind != "http" || link.role() == Role::Client;
-        is_own.then(|| link.number().to_string())
-    })
+        if is_own { Self::Own(link.number().to_string()) } else { Self::Any }
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Self::Any => "",
+            Self::Known(name) | Self::Own(name) => name,
+        }
+    }
 }
 
 fn limiter(quota: Quota) -> (Arc<Limiter>, Sessions) {
@@ -165,27 +202,39 @@ impl std::fmt::Debug for RateLimit {
 
 impl Middleware for RateLimit {
     fn handle(&self, request: Request, context: Context, next: Next) -> BoxFuture<Result<RawJson>> {
-        match self.check(self.per_session.then(|| client_of(&context)).flatten()) {
+        let client = if self.per_session { Client::of(&context) } else { Client::Any };
+        #[cfg(feature = "redis")]
+        if !matches!(client, Client::Own(_))
+            && let Some(place) = self.shared.place()
+        {
+            return self.clone().handle_shared(place, client, request, context, next);
+        }
+        match self.check(client.name()) {
             Ok(()) => next.run(request, &context),
-            Err(wait) => {
-                let wait = wait.as_secs_f64();
-                let revision = context.request().revision;
-                let error = busy(revision, format!("too many requests (rate limit): try again in {wait:.1} s"));
-                let error = error.with_data(RawJson::from_value(&json!({"retryAfter": (wait * 1e3).ceil() / 1e3})));
-                Box::pin(std::future::ready(Err(error)))
-            }
+            Err(wait) => Box::pin(std::future::ready(Err(too_many(&context, wait)))),
         }
     }
 }
 
+/// Returns the answer to a request that comes too soon.
+fn too_many(context: &Context, wait: Duration) -> Error {
+    let wait = wait.as_secs_f64();
+    let error = busy(context.request().revision, format!("too many requests (rate limit): try again in {wait:.1} s"));
+    error.with_data(RawJson::from_value(&json!({"retryAfter": (wait * 1e3).ceil() / 1e3})))
+}
+
 /// Lets so many requests run at once; others wait their turn, and beyond a number of those are refused (−32603, in older
 /// revisions −32000). Requests about tasks are not counted: they wait for what runs.
+///
+/// Processes that share a store count those that run together, and those that wait each for itself.
 #[cfg(feature = "runtime")]
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimit {
     most: usize,
     running: Arc<tokio::sync::Semaphore>,
     places: Arc<tokio::sync::Semaphore>,
+    #[cfg(feature = "redis")]
+    shared: Arc<shared::SharedRunning>,
 }
 
 #[cfg(feature = "runtime")]
@@ -193,7 +242,13 @@ impl ConcurrencyLimit {
     /// At most `most` requests at once, 256 waiting.
     #[must_use]
     pub fn new(most: usize) -> Self {
-        Self { most, running: semaphore(most), places: semaphore(256) }
+        Self {
+            most,
+            running: semaphore(most),
+            places: semaphore(256),
+            #[cfg(feature = "redis")]
+            shared: Arc::default(),
+        }
     }
 
     /// At most so many wait; 0 refuses at once.
@@ -225,17 +280,24 @@ impl Middleware for ConcurrencyLimit {
             Ok(permit) => Ok(permit),
             Err(_) => Err(self.places.clone().try_acquire_owned()),
         };
+        #[cfg(feature = "redis")]
+        let (shared, places) = (self.shared.clone(), self.places.clone());
         Box::pin(async move {
-            let permit = match place {
-                Ok(permit) => permit,
-                Err(Ok(place)) => {
-                    let permit = running.acquire_owned().await.map_err(|_| refused())?;
-                    drop(place);
-                    permit
-                }
+            let (permit, place) = match place {
+                Ok(permit) => (permit, None),
+                Err(Ok(place)) => (running.acquire_owned().await.map_err(|_| refused())?, Some(place)),
                 Err(Err(_)) => return Err(refused()),
             };
+            // Those that run in other processes count, too.
+            #[cfg(feature = "redis")]
+            let entered = shared.enter(most, || place.map_or_else(|| places.try_acquire_owned(), Ok)).await;
+            #[cfg(feature = "redis")]
+            let entered = entered.map_err(|_| refused())?;
+            #[cfg(not(feature = "redis"))]
+            drop(place);
             let outcome = next.run(request, &context).await;
+            #[cfg(feature = "redis")]
+            drop(entered);
             drop(permit);
             outcome
         })
@@ -250,9 +312,9 @@ mod tests {
     fn sessions_that_are_known_keep_their_counts_when_there_are_many() {
         let limit = RateLimit::per_second(0.001).expect("a rate").burst(NonZeroU32::new(2).expect("2")).per_session();
         for session in 0..MAX_SESSIONS {
-            assert!(limit.check(Some(session.to_string())).is_ok());
+            assert!(limit.check(&session.to_string()).is_ok());
         }
-        let allowed = |session: &str| (0..3).filter(|_| limit.check(Some(session.to_owned())).is_ok()).count();
+        let allowed = |session: &str| (0..3).filter(|_| limit.check(session).is_ok()).count();
         assert_eq!((allowed("new"), allowed("newer")), (2, 0), "they share one count");
         assert_eq!((allowed("0"), allowed("9999")), (1, 1), "they had one already");
         assert_eq!(limit.limiter.len(), MAX_SESSIONS + 1);

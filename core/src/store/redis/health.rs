@@ -95,6 +95,7 @@ pub(super) enum Work {
     Following,
     Sessions,
     Tasks,
+    Limits,
 }
 
 /// See the module.
@@ -108,7 +109,7 @@ struct State {
     /// It was said that it does not answer.
     is_down: bool,
     /// The last line about each work that cannot be done, though it answers.
-    said: [Option<Ill>; 5],
+    said: [Option<Ill>; 6],
 }
 
 impl Health {

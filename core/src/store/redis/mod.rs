@@ -6,6 +6,7 @@ mod address;
 mod bus;
 mod health;
 mod keys;
+pub(crate) mod limits;
 mod link;
 pub(crate) mod nodes;
 pub(crate) mod sessions;

@@ -213,7 +213,7 @@ impl SharedSession {
     }
 }
 
-fn hashed(text: &str) -> String {
+pub(super) fn hashed(text: &str) -> String {
     use base64::Engine;
     let hash = Sha256::new().chain_update("tricorn session\0").chain_update(text).finalize();
     base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&hash[..24])

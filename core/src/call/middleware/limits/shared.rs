@@ -1,0 +1,229 @@
+//! Limits that several processes count together, in their store. While it does not answer, each counts for itself.
+
+use std::any::Any;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::sync::{Notify, OwnedSemaphorePermit, TryAcquireError};
+use tokio::time::Instant;
+
+use super::super::{Middleware, Next, Request};
+use super::{Client, ConcurrencyLimit, RateLimit, too_many};
+use crate::call::{BoxFuture, Commons, Context};
+use crate::error::Result;
+use crate::jsonrpc::RawJson;
+use crate::store::redis::limits::RENEWED;
+
+/// Clients of which is remembered when they may come again.
+const MAX_REFUSED: usize = 1024;
+/// Time between two looks for room, at first and at most.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
+
+/// A limit of a server that has a place among its middleware counts together with that of other processes from now on.
+pub(in crate::call::middleware) fn join(middleware: &dyn Middleware, place: usize, commons: &Arc<Commons>) {
+    let any: &dyn Any = middleware;
+    if let Some(limit) = any.downcast_ref::<RateLimit>() {
+        let (apart, burst) = (limit.quota.replenish_interval(), limit.quota.burst_size().get());
+        let name = format!("{place}:{}:{burst}", apart.as_micros());
+        *limit.shared.place.lock().unwrap_or_else(PoisonError::into_inner) = Some((Arc::downgrade(commons), name));
+    } else if let Some(limit) = any.downcast_ref::<ConcurrencyLimit>() {
+        limit.shared.lock().place = Some((Arc::downgrade(commons), place.to_string()));
+    } else if let Some(inner) = any.downcast_ref::<Arc<dyn Middleware>>() {
+        join(&**inner, place, commons);
+    }
+}
+
+/// This process among others, and the name of a limit there.
+type Place = (Weak<Commons>, String);
+
+// ---- rates -----------------------------------------------------------------------------------------------------
+
+/// A rate that several processes count.
+#[derive(Clone, Default)]
+pub(super) struct SharedRate {
+    place: Arc<Mutex<Option<Place>>>,
+    /// Times at which clients that were refused may come again: until then the store is not asked.
+    refused: Arc<Mutex<HashMap<String, Instant>>>,
+}
+
+impl SharedRate {
+    pub(super) fn place(&self) -> Option<(Arc<Commons>, String)> {
+        let place = self.place.lock().unwrap_or_else(PoisonError::into_inner);
+        place.as_ref().and_then(|(commons, name)| Some((commons.upgrade()?, name.clone())))
+    }
+
+    /// Returns the time that this client still has to wait.
+    fn left(&self, client: &str) -> Option<Duration> {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let left = refused.get(client)?.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            refused.remove(client);
+        }
+        (!left.is_zero()).then_some(left)
+    }
+
+    fn refuses(&self, client: &str, wait: Duration) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() >= MAX_REFUSED {
+            let now = Instant::now();
+            refused.retain(|_, until| *until > now);
+        }
+        if refused.len() < MAX_REFUSED
+            && let Some(until) = Instant::now().checked_add(wait)
+        {
+            refused.insert(client.to_owned(), until);
+        }
+    }
+}
+
+impl RateLimit {
+    pub(super) fn handle_shared(
+        self,
+        (commons, name): (Arc<Commons>, String),
+        client: Client,
+        request: Request,
+        context: Context,
+        next: Next,
+    ) -> BoxFuture<Result<RawJson>> {
+        if let Some(left) = self.shared.left(client.name()) {
+            return Box::pin(std::future::ready(Err(too_many(&context, left))));
+        }
+        Box::pin(async move {
+            let (apart, burst) = (self.quota.replenish_interval(), self.quota.burst_size().get());
+            let counted = commons.store.rate(&name, client.name(), apart, burst).await;
+            drop(commons);
+            let wait = match counted {
+                Ok(wait) => {
+                    wait.iter().for_each(|wait| self.shared.refuses(client.name(), *wait));
+                    wait
+                }
+                Err(_) => self.check(client.name()).err(),
+            };
+            match wait {
+                None => next.run(request, &context).await,
+                Some(wait) => Err(too_many(&context, wait)),
+            }
+        })
+    }
+}
+
+// ---- requests at once ------------------------------------------------------------------------------------------
+
+/// Requests at once that several processes count.
+#[derive(Default)]
+pub(super) struct SharedRunning {
+    state: Mutex<Running>,
+    /// One after the other looks for room.
+    door: tokio::sync::Mutex<()>,
+    /// A request of this process runs no more.
+    left: Notify,
+    last: AtomicU64,
+}
+
+#[derive(Default)]
+struct Running {
+    place: Option<Place>,
+    /// Those of this process, by their names in the store.
+    requests: BTreeSet<String>,
+    /// Somebody tells the store that they still run.
+    is_renewed: bool,
+}
+
+impl std::fmt::Debug for SharedRunning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SharedRunning").field("requests", &self.lock().requests.len()).finish_non_exhaustive()
+    }
+}
+
+/// A request that is counted until this is dropped.
+pub(super) struct Entered {
+    shared: Arc<SharedRunning>,
+    commons: Weak<Commons>,
+    name: String,
+    request: String,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.shared.lock().requests.remove(&self.request);
+        let (shared, commons) = (self.shared.clone(), self.commons.clone());
+        let (name, request) = (std::mem::take(&mut self.name), std::mem::take(&mut self.request));
+        self.runtime.spawn(async move {
+            if let Some(store) = commons.upgrade().map(|commons| commons.store.clone()) {
+                // Otherwise it is counted for half a minute more.
+                let _ = store.leave(&name, &request).await;
+            }
+            shared.left.notify_one();
+        });
+    }
+}
+
+impl SharedRunning {
+    fn lock(&self) -> MutexGuard<'_, Running> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request that has its turn in this process, as soon as there is room for it. `None`: nobody else counts.
+    ///
+    /// # Errors
+    /// It has to wait, and `place` has no room for that.
+    pub(super) async fn enter(
+        self: &Arc<Self>,
+        most: usize,
+        place: impl FnOnce() -> Result<OwnedSemaphorePermit, TryAcquireError>,
+    ) -> Result<Option<Entered>, TryAcquireError> {
+        let shared = self.lock().place.clone();
+        let Some((commons, name)) = shared.and_then(|(commons, name)| Some((commons.upgrade()?, name))) else {
+            return Ok(None);
+        };
+        let request = format!("{}:{}", commons.node, self.last.fetch_add(1, Ordering::Relaxed));
+        let (store, runtime) = (commons.store.clone(), tokio::runtime::Handle::current());
+        let entered = Entered { shared: self.clone(), commons: Arc::downgrade(&commons), name, request, runtime };
+        drop(commons);
+        let is_in = async || store.enter(&entered.name, most, &entered.request).await;
+        // While the store does not answer, those of this process have their turns.
+        if !is_in().await.unwrap_or(true) {
+            let _place = place()?;
+            let _door = self.door.lock().await;
+            let mut pause = LOOKS.0;
+            while !is_in().await.unwrap_or(true) {
+                let _ = tokio::time::timeout(pause, self.left.notified()).await;
+                pause = (pause * 2).min(LOOKS.1);
+            }
+        }
+        self.runs(&entered);
+        Ok(Some(entered))
+    }
+
+    /// A request runs, and the store is told so for as long as it does.
+    fn runs(self: &Arc<Self>, entered: &Entered) {
+        let mut state = self.lock();
+        state.requests.insert(entered.request.clone());
+        if std::mem::replace(&mut state.is_renewed, true) {
+            return;
+        }
+        drop(state);
+        let (shared, commons, name) = (Arc::downgrade(self), entered.commons.clone(), entered.name.clone());
+        entered.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(RENEWED).await;
+                let Some(shared) = shared.upgrade() else { return };
+                let requests: Vec<_> = {
+                    let mut state = shared.lock();
+                    if state.requests.is_empty() || commons.strong_count() == 0 {
+                        state.is_renewed = false;
+                        return;
+                    }
+                    state.requests.iter().cloned().collect()
+                };
+                drop(shared);
+                if let Some(store) = commons.upgrade().map(|commons| commons.store.clone()) {
+                    let _ = store.renew(&name, &requests).await;
+                }
+            }
+        });
+    }
+}
