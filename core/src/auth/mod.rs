@@ -30,4 +30,6 @@ pub use jose::Algorithm;
 pub use login::Login;
 pub use resource_metadata::ResourceMetadata;
 pub use secret::Secret;
+#[cfg(feature = "redis")]
+pub use store::RedisStore;
 pub use store::{FileStore, MemoryStore, Reservation, TokenKey, TokenStore};

@@ -23,6 +23,8 @@ mod file;
 mod keychain;
 mod memory;
 mod place;
+#[cfg(feature = "redis")]
+mod redis;
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,6 +37,8 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 
 pub use file::FileStore;
 pub use memory::MemoryStore;
+#[cfg(feature = "redis")]
+pub use redis::RedisStore;
 
 /// Key of a login: tokens of one issuer are never shown to another, nor those for one server to another.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]

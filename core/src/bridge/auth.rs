@@ -12,7 +12,7 @@ use super::functions::{Function, Nothing};
 use crate::auth::store::{MAX_BYTES, too_long};
 use crate::auth::{FileStore, MemoryStore, Reservation, Secret, TokenKey, TokenStore};
 use crate::call::BoxFuture;
-use crate::client::{Auth, Browser, Callback, ClientOptions, Redirect, Wanted};
+use crate::client::{Auth, Browser, Callback, ClientOptions, Redirect, StoreOptions, Wanted};
 use crate::driver::runtime;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Principal;
@@ -63,6 +63,7 @@ enum Place {
         #[serde(default)]
         reserves: bool,
     },
+    Shared(StoreOptions),
 }
 
 #[derive(Deserialize)]
@@ -76,7 +77,7 @@ const FUNCTIONS: [&str; 6] = ["redirect_uri", "callback", "browser", "tokens", "
 /// A client's options, in which `auth` is [`Auth`] as JSON and besides: `{"browser"?: handler of {"url"}, "redirect_uri"?,
 /// "callback"?: handler of {"redirect_uri"} that gives {"url"}, where the browser came back, "tokens"?: handler of
 /// {"issuer", "resource"?} that gives {"token"}, "assertions"?: the same of {"assertion"}, "store"?: "memory" |
-/// "file" | "keychain" | {"directory"} | {"handler", "reserves"?}}`. The handler of a store gets `{"op", "issuer"?,
+/// "file" | "keychain" | URL | {"url", "secret", "prefix"?} | {"directory"} | {"handler", "reserves"?}}`. The handler of a store gets `{"op", "issuer"?,
 /// "server", "login"?, "wait"?}`: `load` gives `{"login"?}`, `find` `{"logins": [{"issuer", "login"}]}`; `save`, `remove`
 /// and, where it `reserves`, `reserve` and `release` give `{}`.
 ///
@@ -150,17 +151,27 @@ fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
             "memory" => auth.store(MemoryStore::new()),
             "file" => auth.store(FileStore::new()?),
             "keychain" => auth.store(FileStore::with_keychain()?),
+            url if url.contains("://") => shared(auth, StoreOptions::new(url))?,
             _ => {
-                let why = "expected \"memory\", \"file\" or \"keychain\"";
+                let why = "expected \"memory\", \"file\", \"keychain\" or a store's URL";
                 return Err(Error::misuse(format!("option \"auth\": \"store\": {why}, got another string")));
             }
         },
         Some(Place::Directory(place)) => auth.store(FileStore::at(place.directory)),
+        Some(Place::Shared(store)) => shared(auth, store)?,
         Some(Place::Host { handler, reserves }) => {
             let (function, turns) = (function(handler, "option \"auth\": \"store\": "), MemoryStore::new());
             auth.store(HostStore { function, reserves, turns })
         }
     })
+}
+
+/// Keeps logins in a store that other processes share.
+fn shared(auth: Auth, store: StoreOptions) -> Result<Auth> {
+    #[cfg(feature = "redis")]
+    return Ok(auth.store(crate::auth::RedisStore::new(store)?));
+    #[cfg(not(feature = "redis"))]
+    store.check("option \"auth\": \"store\"").map(|()| auth)
 }
 
 fn wanted_of(wanted: &Wanted) -> Value {

@@ -8,14 +8,16 @@ use serde_json::{Map, Value, json};
 use super::Bridge;
 use super::functions::{Function, Nothing};
 use crate::call::BoxFuture;
-use crate::client::{CacheStore, ClientOptions};
+#[cfg(feature = "redis")]
+use crate::client::RedisCache;
+use crate::client::{CacheStore, ClientOptions, StoreOptions};
 use crate::error::{Error, Result};
 
 /// The engine gives a store up long before.
 const STORE: Duration = Duration::from_secs(60);
 
 /// A client's options, in which `cache` is [`CacheOptions`](crate::client::CacheOptions) as JSON and besides
-/// `"store"?: {"handler"}`. The handler gets `{"op": "get", "keys"}` and gives `{"texts": [text or null for each]}`, or
+/// `"store"?: {"handler"} | URL | {"url", "prefix"?, "secret"?}`. The handler gets `{"op": "get", "keys"}` and gives `{"texts": [text or null for each]}`, or
 /// `{"op": "set", "key", "text", "ttl": seconds}` or `{"op": "delete", "key"}` and gives `{}`. `parse` reads what is left.
 ///
 /// # Errors
@@ -29,7 +31,16 @@ pub(super) fn client_options<T>(
     let Some((rest, store)) = apart(options)? else { return parse(options) };
     let mut options = parse(&rest)?;
     let own = of(&mut options);
-    own.cache = own.cache.clone().store(HostStore(Function::new(bridge, store.handler, "")));
+    own.cache = match store {
+        Store::Host { handler } => own.cache.clone().store(HostStore(Function::new(bridge, handler, ""))),
+        #[cfg(feature = "redis")]
+        Store::Shared(store) => own.cache.clone().store(RedisCache::new(store)?),
+        #[cfg(not(feature = "redis"))]
+        Store::Shared(store) => {
+            store.check("client option \"cache\": \"store\"")?;
+            own.cache.clone()
+        }
+    };
     own.check()?;
     Ok(options)
 }
@@ -43,15 +54,17 @@ fn apart(options: &str) -> Result<Option<(String, Store)>> {
     let mut members: Map<String, Value> = serde_json::from_str(options).map_err(|e| wrong(e.to_string()))?;
     let store = members.get_mut("cache").and_then(Value::as_object_mut).and_then(|cache| cache.remove("store"));
     let Some(store) = store.filter(|store| !store.is_null()) else { return Ok(None) };
-    let expected = |_| wrong("option \"cache\": \"store\": expected an object with its handler".into());
+    let expected =
+        |_| wrong("option \"cache\": \"store\": expected a CacheStore, a URL or an object of \"url\"".into());
     let store = serde_json::from_value(store).map_err(expected)?;
     Ok(Some((Value::Object(members).to_string(), store)))
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Store {
-    handler: u32,
+#[serde(untagged)]
+enum Store {
+    Host { handler: u32 },
+    Shared(StoreOptions),
 }
 
 struct HostStore(Function);

@@ -7,6 +7,8 @@ mod elsewhere;
 mod making;
 #[cfg(feature = "runtime")]
 mod names;
+#[cfg(feature = "redis")]
+mod redis;
 #[cfg(feature = "runtime")]
 mod search;
 mod store;
@@ -23,6 +25,8 @@ use serde::Deserialize;
 use self::answers::{canonical, hints, is_about, stale};
 #[cfg(feature = "runtime")]
 pub(crate) use self::elsewhere::{Elsewhere, Outside};
+#[cfg(feature = "redis")]
+pub use self::redis::RedisCache;
 #[cfg(feature = "runtime")]
 pub(super) use self::search::{Search, Searched};
 pub use self::store::CacheStore;

@@ -31,6 +31,8 @@ mod tap;
 mod tasks;
 mod trace;
 
+#[cfg(feature = "redis")]
+pub use cache::RedisCache;
 pub(crate) use cache::{Cache, Place};
 pub use cache::{CacheStore, CacheUsage};
 #[cfg(feature = "runtime")]
@@ -63,4 +65,4 @@ pub use tasks::{TaskChanges, TaskHandle};
 
 #[cfg(feature = "auth")]
 pub use crate::auth::client::{Auth, Browser, Callback, Grant, Identity, Redirect, Wanted};
-pub use crate::store::MemoryCache;
+pub use crate::store::{MemoryCache, StoreOptions};

@@ -96,6 +96,7 @@ pub(super) enum Work {
     Sessions,
     Tasks,
     Limits,
+    Texts,
 }
 
 /// See the module.
@@ -109,7 +110,7 @@ struct State {
     /// It was said that it does not answer.
     is_down: bool,
     /// The last line about each work that cannot be done, though it answers.
-    said: [Option<Ill>; 6],
+    said: [Option<Ill>; 7],
 }
 
 impl Health {

@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::health::{Ill, Work};
 use super::{Redis, Trouble};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::ring::Ring;
 
 const VERSION: u8 = 1;
@@ -34,13 +34,33 @@ if kept ~= ARGV[1] then return kept end
 redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
 return ARGV[2]";
 
-/// The secret that seals what is kept.
-pub(super) struct Secret(XChaCha20Poly1305);
+/// The secret that seals what is kept, each under its key.
+pub(crate) struct Sealed(XChaCha20Poly1305);
 
-impl Secret {
-    pub(super) fn new(secret: &str) -> Self {
+impl Sealed {
+    pub(crate) fn new(secret: &str) -> Self {
         let key = Sha256::new().chain_update("tricorn store secret\0").chain_update(secret).finalize();
         Self(XChaCha20Poly1305::new(&key))
+    }
+
+    /// Returns nonce and text, in Base64.
+    ///
+    /// # Errors
+    /// No randomness.
+    pub(crate) fn seal(&self, key: &str, text: &[u8]) -> Result<String> {
+        let mut nonce = [0; NONCE];
+        crate::random::fill(&mut nonce)?;
+        let payload = Payload { msg: text, aad: key.as_bytes() };
+        let sealed = self.0.encrypt(&XNonce::from(nonce), payload);
+        let sealed = sealed.map_err(|_| Error::misuse("what is kept in a store is too long to be sealed"))?;
+        Ok(STANDARD_NO_PAD.encode([&nonce[..], &sealed].concat()))
+    }
+
+    /// Returns what was sealed under this key. `None`: with another secret, or not at all.
+    pub(crate) fn open(&self, key: &str, sealed: &str) -> Option<Vec<u8>> {
+        let bytes = STANDARD_NO_PAD.decode(sealed).ok()?;
+        let (nonce, text) = bytes.split_first_chunk::<NONCE>()?;
+        self.0.decrypt(&XNonce::from(*nonce), Payload { msg: text, aad: key.as_bytes() }).ok()
     }
 }
 
@@ -91,19 +111,15 @@ impl Redis {
     }
 
     fn sealed(&self, key: &str, ring: &Ring) -> Result<Vec<u8>, Trouble> {
-        let failed = |_| Trouble::new(Ill::Garbled, "keys cannot be sealed");
+        let failed = |_| Trouble::new(Ill::Garbled, "keys cannot be written");
         let kept = match &self.secret {
             None => Kept { keys: Some(ring.clone()), sealed: None },
-            Some(Secret(cipher)) => {
-                let mut nonce = [0; NONCE];
-                crate::random::fill(&mut nonce).map_err(|e| Trouble::new(Ill::Garbled, e.message()))?;
-                let text = serde_json::to_vec(ring).map_err(|_| failed(chacha20poly1305::Error))?;
-                let payload = Payload { msg: &text, aad: key.as_bytes() };
-                let text = cipher.encrypt(&XNonce::from(nonce), payload).map_err(failed)?;
-                Kept { keys: None, sealed: Some(STANDARD_NO_PAD.encode([&nonce[..], &text].concat())) }
+            Some(secret) => {
+                let sealed = secret.seal(key, &serde_json::to_vec(ring).map_err(failed)?);
+                Kept { keys: None, sealed: Some(sealed.map_err(|e| Trouble::new(Ill::Garbled, e.message()))?) }
             }
         };
-        serde_json::to_vec(&kept).map_err(|_| failed(chacha20poly1305::Error))
+        serde_json::to_vec(&kept).map_err(failed)
     }
 
     fn opened(&self, key: &str, text: &[u8]) -> Result<Ring, Trouble> {
@@ -114,11 +130,8 @@ impl Redis {
         }
         match (serde_json::from_slice(text), &self.secret) {
             (Ok(Kept { keys: Some(ring), sealed: None }), None) => Ok(ring),
-            (Ok(Kept { keys: None, sealed: Some(text) }), Some(Secret(cipher))) => {
-                let bytes = STANDARD_NO_PAD.decode(text).map_err(|_| foreign())?;
-                let (nonce, text) = bytes.split_first_chunk::<NONCE>().ok_or_else(foreign)?;
-                let payload = Payload { msg: text, aad: key.as_bytes() };
-                let opened = cipher.decrypt(&XNonce::from(*nonce), payload).map_err(|_| {
+            (Ok(Kept { keys: None, sealed: Some(text) }), Some(secret)) => {
+                let opened = secret.open(key, &text).ok_or_else(|| {
                     wrong("is sealed with another secret: give all processes the same \"secret\", or delete it")
                 })?;
                 serde_json::from_slice(&opened).map_err(|_| foreign())

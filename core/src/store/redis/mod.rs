@@ -15,6 +15,7 @@ pub(crate) mod simulated;
 pub(crate) mod tasks;
 #[cfg(test)]
 mod tests;
+pub(crate) mod texts;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,7 @@ pub(crate) use address::Address;
 pub(crate) use bus::{AT_ONCE, Follower, Heard};
 pub(crate) use health::Trouble;
 use health::{Health, Ill, Work};
+pub(crate) use keys::Sealed;
 use link::Link;
 
 use super::StoreOptions;
@@ -48,7 +50,7 @@ pub(crate) struct Redis {
     health: Health,
     published: bus::Published,
     /// Seals the keys of request states.
-    secret: Option<keys::Secret>,
+    secret: Option<Sealed>,
 }
 
 impl Redis {
@@ -60,7 +62,7 @@ impl Redis {
         let address = Address::parse(&options.url)
             .map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
         let prefix = format!("{}:{{{}}}", options.prefix, utf8_percent_encode(server, KEPT));
-        let secret = options.secret.as_deref().map(keys::Secret::new);
+        let secret = options.secret.as_deref().map(Sealed::new);
         let (link, health, published) = (Arc::default(), Health::default(), bus::Published::default());
         Ok(Self { address, prefix, link, health, published, secret })
     }
@@ -85,6 +87,11 @@ impl Redis {
             *link = None;
         }
         outcome
+    }
+
+    /// Returns the words for an operator about a question that was not answered.
+    pub(crate) fn said(&self, trouble: &Trouble) -> String {
+        format!("the store {}: {}", self.address, trouble.why)
     }
 
     /// A work ends, well or not.

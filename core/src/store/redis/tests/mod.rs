@@ -4,6 +4,8 @@
 
 pub(super) mod running;
 mod tasks;
+#[cfg(feature = "auth")]
+mod texts;
 
 use std::time::Instant;
 

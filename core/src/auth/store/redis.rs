@@ -1,0 +1,227 @@
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::time::Instant;
+
+use super::envelope::{self, Seal, Unread};
+use super::{MAX_BYTES, MemoryStore, Reservation, TokenKey, TokenStore, of_login, too_long};
+use crate::auth::secret::Secret;
+use crate::call::BoxFuture;
+use crate::error::{Error, ErrorKind, Result, shown_url};
+use crate::store::StoreOptions;
+use crate::store::redis::texts::TURN_KEPT;
+use crate::store::redis::{Redis, Trouble};
+
+/// Part of the keys that is the server's name elsewhere: all texts of clients are in one slot of a cluster.
+const NAME: &str = "clients";
+/// Time between two looks whether it is one's turn, at first and at most.
+const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
+
+/// Keeps logins in a Redis or Valkey, which clients of other processes and machines share. They are sealed with the
+/// `secret` of the options, which is the same for all.
+///
+/// Whoever has the reservation of a login renews it every 8 s. A process that was killed, or that stood still for 30 s, has
+/// lost it, and saves nothing after that. A login that nobody uses goes after 180 days.
+#[derive(Clone)]
+pub struct RedisStore {
+    store: Arc<Redis>,
+    seal: Seal,
+    /// Turns in this process.
+    turns: MemoryStore,
+}
+
+fn named(text: &str) -> String {
+    use base64::Engine;
+    let hash = Sha256::new().chain_update("tricorn login\0").chain_update(text).finalize();
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&hash[..24])
+}
+
+impl RedisStore {
+    /// The store with these options, of which `secret` is one.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) that names the member that is wrong or missing.
+    pub fn new(options: impl Into<StoreOptions>) -> Result<Self> {
+        const FROM: &str = "option \"auth\": \"store\"";
+        let options = options.into();
+        options.check(FROM)?;
+        let Some(secret) = &options.secret else {
+            let why =
+                "missing: logins in a shared store are sealed with a secret of at least 32 bytes, the same for all";
+            return Err(Error::misuse(format!("{FROM}: \"secret\": {why}")));
+        };
+        let seal =
+            Seal::new(Sha256::new().chain_update("tricorn login secret\0").chain_update(secret).finalize().into());
+        Ok(Self { store: Arc::new(Redis::new(&options, NAME)?), seal, turns: MemoryStore::new() })
+    }
+
+    fn failed(&self, trouble: &Trouble) -> Error {
+        Error::new(ErrorKind::Auth, self.store.said(trouble))
+    }
+
+    fn read(&self, text: &[u8], server: &str) -> Result<(TokenKey, Secret)> {
+        envelope::read(text, Some(&self.seal)).map_err(|unread| {
+            let why = match unread {
+                Unread::Newer => "a newer version of this library has written it",
+                Unread::Damaged(_) | Unread::Locked => {
+                    "it is sealed with another secret, or damaged: give all clients the same secret, or log in anew"
+                }
+            };
+            Error::new(ErrorKind::Auth, format!("the login at {} in the shared store: {why}", shown_url(server)))
+        })
+    }
+}
+
+impl fmt::Debug for RedisStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("RedisStore")
+    }
+}
+
+impl TokenStore for RedisStore {
+    fn load(&self, key: &TokenKey) -> BoxFuture<Result<Option<Secret>>> {
+        let (this, key) = (self.clone(), key.clone());
+        Box::pin(async move {
+            let found = this.store.load_login(&named(&key.server), &named(&key.issuer)).await;
+            let found = found.map_err(|trouble| this.failed(&trouble))?;
+            found.map(|text| this.read(&text, &key.server).map(|(_, login)| login)).transpose()
+        })
+    }
+
+    fn find(&self, server: &str) -> BoxFuture<Result<Vec<(TokenKey, Secret)>>> {
+        let (this, server) = (self.clone(), server.to_owned());
+        Box::pin(async move {
+            let found = this.store.find_logins(&named(&server)).await.map_err(|trouble| this.failed(&trouble))?;
+            let mut found: Vec<_> = found.iter().map(|text| this.read(text, &server)).collect::<Result<_>>()?;
+            found.retain(|(key, _)| key.server == server);
+            found.sort_by(|(one, _), (other, _)| one.issuer.cmp(&other.issuer));
+            Ok(found)
+        })
+    }
+
+    fn reserve(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Box<dyn Reservation>>> {
+        let (this, key) = (self.clone(), key.clone());
+        Box::pin(async move {
+            let end = Instant::now() + wait;
+            let own = this.turns.reserve(&key, wait).await?;
+            let login = named(&format!("{}\0{}", key.issuer, key.server));
+            let turn = Turn::new(this.store.clone(), login)?;
+            let mut pause = LOOKS.0;
+            while !this.store.take_turn(&turn.login, &turn.owner).await.map_err(|trouble| this.failed(&trouble))? {
+                let left = end.saturating_duration_since(Instant::now());
+                if left.is_zero() {
+                    let server = shown_url(&key.server);
+                    let message = format!("the login at {server} is being changed elsewhere for more than {wait:?}");
+                    return Err(Error::new(ErrorKind::Timeout, message));
+                }
+                tokio::time::sleep(pause.min(left)).await;
+                pause = (pause * 2).min(LOOKS.1);
+            }
+            Ok(Box::new(Reserved { this, key, turn: turn.renewed(), _own: own }) as Box<dyn Reservation>)
+        })
+    }
+
+    fn reserve_login(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Option<Box<dyn Reservation>>>> {
+        let reserved = self.reserve(&of_login(key), wait);
+        Box::pin(async move { reserved.await.map(Some) })
+    }
+}
+
+/// The turn to change one login, among all processes; dropped, it is somebody else's.
+struct Turn {
+    store: Arc<Redis>,
+    login: String,
+    owner: String,
+    runtime: tokio::runtime::Handle,
+    renewing: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Turn {
+    fn new(store: Arc<Redis>, login: String) -> Result<Self> {
+        let (owner, runtime) = (crate::random::new_id()?.to_string(), tokio::runtime::Handle::current());
+        Ok(Self { store, login, owner, runtime, renewing: None })
+    }
+
+    /// Keeps it until it is dropped.
+    fn renewed(mut self) -> Self {
+        let (store, login, owner) = (self.store.clone(), self.login.clone(), self.owner.clone());
+        self.renewing = Some(self.runtime.spawn(async move {
+            loop {
+                tokio::time::sleep(TURN_KEPT).await;
+                // One that was lost is taken back, if nobody else has it: what is saved is compared.
+                let _ = store.take_turn(&login, &owner).await;
+            }
+        }));
+        self
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if let Some(renewing) = self.renewing.take() {
+            renewing.abort();
+        }
+        let (store, login, owner) = (self.store.clone(), self.login.clone(), self.owner.clone());
+        self.runtime.spawn(async move {
+            // Otherwise it ends by itself.
+            let _ = store.end_turn(&login, &owner).await;
+        });
+    }
+}
+
+struct Reserved {
+    this: RedisStore,
+    key: TokenKey,
+    turn: Turn,
+    _own: Box<dyn Reservation>,
+}
+
+impl Reserved {
+    fn change(&self, text: Option<String>) -> BoxFuture<Result<()>> {
+        let (this, server, issuer) = (self.this.clone(), named(&self.key.server), named(&self.key.issuer));
+        let (login, owner) = (self.turn.login.clone(), self.turn.owner.clone());
+        let shown = shown_url(&self.key.server).to_string();
+        Box::pin(async move {
+            let changed = this.store.change_login((&server, &issuer), (&login, &owner), text.as_deref()).await;
+            if changed.map_err(|trouble| this.failed(&trouble))? {
+                return Ok(());
+            }
+            let why = "another client has taken over, because this one was not heard of for 30 s";
+            Err(Error::new(ErrorKind::Auth, format!("the login at {shown} is not saved: {why}")))
+        })
+    }
+}
+
+impl Reservation for Reserved {
+    fn load(&mut self) -> BoxFuture<Result<Option<Secret>>> {
+        self.this.load(&self.key)
+    }
+
+    fn save(&mut self, login: &Secret) -> BoxFuture<Result<()>> {
+        if login.expose().len() > MAX_BYTES {
+            return Box::pin(std::future::ready(Err(too_long(&self.key))));
+        }
+        match envelope::write(&self.key, login, Some(&self.this.seal)) {
+            Ok(Some(text)) => self.change(Some(text)),
+            Ok(None) => {
+                let error = Error::new(ErrorKind::Auth, "a login cannot be sealed");
+                Box::pin(std::future::ready(Err(error)))
+            }
+            Err(error) => Box::pin(std::future::ready(Err(error))),
+        }
+    }
+
+    /// A store without room does not take the turn once more either.
+    fn make_room(&mut self) -> BoxFuture<Result<()>> {
+        let (this, login, owner) = (self.this.clone(), self.turn.login.clone(), self.turn.owner.clone());
+        Box::pin(async move {
+            this.store.take_turn(&login, &owner).await.map(drop).map_err(|trouble| this.failed(&trouble))
+        })
+    }
+
+    fn remove(&mut self) -> BoxFuture<Result<()>> {
+        self.change(None)
+    }
+}
