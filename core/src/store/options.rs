@@ -15,7 +15,8 @@ const MAX_PREFIX: usize = 64;
 /// The least length of a secret, in bytes.
 const MIN_SECRET: usize = 32;
 
-/// The store that several processes share, which makes one server of them: Redis 6.2 or later, or Valkey.
+/// A store that several processes share: Redis 6.2 or later, or Valkey. It makes one server of them; clients share answers
+/// and logins.
 ///
 /// Nothing of it but the prefix is ever shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -29,8 +30,9 @@ pub struct StoreOptions {
     pub url: String,
     /// First part of every key, of letters, digits and `-_.:`, at most 64 bytes. Default `tricorn`.
     pub prefix: String,
-    /// Secret of at least 32 bytes that seals the keys of request states in the store, so that whoever reads the store
-    /// does not read them. The same in all processes. Default: they are not sealed.
+    /// Secret of at least 32 bytes that seals a server's keys of request states, a client's answers, and logins, which
+    /// need one, so that whoever reads the store does not read them. The same in all processes. Default: the others are
+    /// not sealed.
     pub secret: Option<String>,
 }
 

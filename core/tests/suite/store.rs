@@ -225,6 +225,71 @@ async fn the_last_change_before_the_end_is_told() {
     assert_eq!(next(&mut listening).await, Change::ResourceUpdated("a://one".into()));
 }
 
+/// Sends a request of the oldest transport.
+async fn send(endpoint: &Endpoint, verb: &str, uri: &str, body: &Value) -> http::Response<tricorn::http::Body> {
+    let accept = if verb == "GET" { "text/event-stream" } else { "application/json" };
+    let request = http::Request::builder().method(verb).uri(uri).header("Host", "localhost").header("Accept", accept);
+    let request = request.header("Content-Type", "application/json");
+    let body = if body.is_null() { String::new() } else { body.to_string() };
+    within("an answer", endpoint.handle(request.body(Full::new(Bytes::from(body))).unwrap())).await
+}
+
+/// The data of the next event that has some.
+async fn event(stream: &mut http::Response<tricorn::http::Body>) -> String {
+    loop {
+        let frame = within("an event", stream.body_mut().frame()).await.unwrap().unwrap();
+        let text = String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap();
+        if let Some((_, data)) = text.split_once("data: ") {
+            return data.trim_end().to_owned();
+        }
+    }
+}
+
+#[tokio::test]
+async fn any_process_takes_messages_for_a_stream_of_the_oldest_transport() {
+    let running = Running::on_port(&[]);
+    let options = || {
+        let mut options = HttpOptions::default();
+        options.sse = true;
+        options
+    };
+    let all: Vec<_> = (0..3).map(|_| server(&running.url()).endpoint(options()).unwrap()).collect();
+    let mut stream = send(&all[0], "GET", "/sse", &Value::Null).await;
+    assert_eq!(stream.status(), 200);
+    let target = format!("/sse{}", event(&mut stream).await);
+    let id = target.split_once('=').unwrap().1.to_owned();
+    let post = async |at: usize, body: &Value| send(&all[at], "POST", &target, body).await.status().as_u16();
+    let params = json!({
+        "protocolVersion": "2024-11-05", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "1"},
+    });
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
+    assert_eq!(post(1, &initialize).await, 202);
+    let opened: Value = serde_json::from_str(&event(&mut stream).await).unwrap();
+    assert_eq!((&opened["id"], &opened["result"]["protocolVersion"]), (&json!(1), &json!("2024-11-05")));
+    assert_eq!(post(2, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await, 202);
+    // Each next one to another process.
+    for n in 2..8 {
+        let call =
+            json!({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": {"name": "plain", "arguments": {}}});
+        assert_eq!(post(n % 3, &call).await, 202);
+        let answer: Value = serde_json::from_str(&event(&mut stream).await).unwrap();
+        assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(n), &json!("plain")));
+    }
+    // The store shows no id.
+    let keys = by_hand(&running, &["KEYS", "*"]);
+    assert!(!keys.contains(&id) && keys.contains(":session:"), "{keys}");
+    assert_eq!(send(&all[1], "POST", &target.replace(&id, "1.unknown"), &initialize).await.status(), 404);
+    assert_eq!(send(&all[1], "POST", &target.replace(&id, "unknown"), &initialize).await.status(), 404);
+    drop(stream);
+    within("its end", async {
+        while post(1, &initialize).await != 404 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    })
+    .await;
+    assert!(!by_hand(&running, &["KEYS", "*"]).contains(":session:"));
+}
+
 /// Processes of one server with middleware.
 fn limited(url: &str, middleware: impl Fn() -> Arc<dyn Middleware>) -> [Endpoint; 3] {
     let make = || {

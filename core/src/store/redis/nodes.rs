@@ -59,6 +59,10 @@ redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], ARGV[5], ARGV[4])
 redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1";
 
+/// Asks first whether the stream of a client of HTTP+SSE is another process's, and this owner's. 3: it is not.
+const IS_PAIR: &str = "if redis.call('HGET', KEYS[4], 'o') ~= ARGV[8] then return 3 end
+";
+
 /// Number of this process. 0: it has none.
 #[derive(Debug, Default)]
 pub(crate) struct Number {
@@ -179,6 +183,61 @@ impl Redis {
         let (sent,) = self.done(Work::Sessions, outcome)?;
         Ok(match sent {
             0 => Posted::Nobody,
+            1 => Posted::Sent,
+            _ => Posted::Full,
+        })
+    }
+}
+
+/// Clients of HTTP+SSE: their streams, which other processes pass messages on to.
+impl Redis {
+    /// These streams, each with its owner, are here, for as long as `idle` milliseconds.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn keep_pairs(self: &Arc<Self>, pairs: &[(Arc<str>, String)], idle: u64) -> Result<(), Trouble> {
+        for some in pairs.chunks(256) {
+            let mut pipe = Pipeline::with_capacity(2 * some.len());
+            for (pair, owner) in some {
+                let key = self.session_of(pair);
+                pipe.cmd("HSET").arg(&key).arg("o").arg(owner).ignore().cmd("PEXPIRE").arg(&key).arg(idle).ignore();
+            }
+            let outcome = self.ask::<()>(&pipe).await;
+            self.done(Work::Sessions, outcome)?;
+        }
+        Ok(())
+    }
+
+    /// A stream has ended.
+    ///
+    /// # Errors
+    /// As `Redis::ask`. It is forgotten later.
+    pub(crate) async fn drop_pair(self: &Arc<Self>, pair: &str) -> Result<(), Trouble> {
+        let mut pipe = Pipeline::with_capacity(1);
+        pipe.cmd("DEL").arg(self.session_of(pair)).ignore();
+        let outcome = self.ask::<()>(&pipe).await;
+        self.done(Work::Sessions, outcome)
+    }
+
+    /// Passes a message of this owner on to the process with this number, which has the stream.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn post_to_pair(
+        self: &Arc<Self>,
+        number: u32,
+        pair: &str,
+        owner: &str,
+        text: &Bytes,
+    ) -> Result<Posted, Trouble> {
+        let mut pipe = Pipeline::with_capacity(1);
+        let send = pipe.cmd("EVAL").arg(format!("{IS_PAIR}{SEND}")).arg(4).arg(self.node(number));
+        send.arg(self.inbox(number)).arg(self.key("absent", VERSION)).arg(self.session_of(pair)).arg(room(text));
+        send.arg(INBOX_LIVES).arg(pair).arg(&text[..]).arg("from").arg(1).arg(ABSENT).arg(owner);
+        let outcome = self.ask::<(u8,)>(&pipe).await;
+        let (sent,) = self.done(Work::Sessions, outcome)?;
+        Ok(match sent {
+            0 | 3 => Posted::Nobody,
             1 => Posted::Sent,
             _ => Posted::Full,
         })

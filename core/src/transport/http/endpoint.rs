@@ -207,7 +207,7 @@ impl Endpoint {
             }
             Ok((Verb::Get, sender)) => legacy::get(&self.inner, &sender).await,
             Ok((Verb::Delete, sender)) => legacy::delete(&self.inner, &sender),
-            Ok((Verb::OpenPair, sender)) => pair::get(&self.inner, sender),
+            Ok((Verb::OpenPair, sender)) => pair::get(&self.inner, sender).await,
             Ok((Verb::PostToPair(session), sender)) => self.inner.post_to_pair(&session, sender, body).await,
             Ok((Verb::Preflight, sender)) => cors::preflight(&sender.headers),
             Err(refusal) => refusal.into(),
@@ -280,7 +280,7 @@ impl Inner {
         headers.get(http::header::ORIGIN).filter(|origin| origin.to_str().is_ok_and(|o| self.allowed.names(o)))
     }
 
-    async fn post_to_pair<B>(&self, session: &str, sender: Sender, body: B) -> Response<Body>
+    async fn post_to_pair<B>(self: &Arc<Self>, session: &str, sender: Sender, body: B) -> Response<Body>
     where
         B: HttpBody<Data = Bytes>,
     {
@@ -303,7 +303,7 @@ impl Inner {
         }
         match decoded {
             Ok(decoded) if asks(&decoded) && self.is_ending() => ending::refused(id_of(&decoded)),
-            Ok(decoded) => pair::post(self, session, sender, decoded),
+            Ok(decoded) => pair::post(self, session, sender, decoded).await,
             Err(error) => pair::garbled(self, session, &sender, &error).into(),
         }
     }

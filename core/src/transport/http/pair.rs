@@ -1,5 +1,8 @@
 //! HTTP+SSE, the oldest transport: one stream to read from, one path to post to. The session lives as long as the stream.
 
+#[cfg(feature = "redis")]
+mod shared;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,6 +45,9 @@ pub(super) struct Pair {
     /// Time until which its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says
     /// so.
     until: AtomicU64,
+    /// Its name among several processes.
+    #[cfg(feature = "redis")]
+    key: Option<Arc<str>>,
 }
 
 impl Pair {
@@ -74,11 +80,16 @@ impl Sink for OneWay {
 
 /// The live sessions.
 #[derive(Default)]
-pub(super) struct Pairs(Mutex<HashMap<Arc<str>, Arc<Pair>>>);
+pub(super) struct Pairs {
+    all: Mutex<HashMap<Arc<str>, Arc<Pair>>>,
+    /// Those that other processes pass messages on to, by their names there.
+    #[cfg(feature = "redis")]
+    shared: shared::Shared,
+}
 
 impl Pairs {
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Pair>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The session called so. Another's is as good as none.
@@ -152,6 +163,8 @@ impl Reading {
             pairs.shrink_to(room);
         }
         drop(pairs);
+        #[cfg(feature = "redis")]
+        self.inner.leave_pair(&self.pair);
         self.pair.peer.close("the client closed its stream");
     }
 
@@ -188,13 +201,18 @@ pub(super) fn named(uri: &Uri) -> Option<&str> {
 }
 
 /// Opens a stream, and a session with it.
-pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
+pub(super) async fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     if !Accepts::of(&sender.headers).events {
         return Refusal::new(StatusCode::NOT_ACCEPTABLE, "header Accept: expected text/event-stream").into();
     }
     let id = match new_id() {
         Ok(id) => id,
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
+    };
+    #[cfg(feature = "redis")]
+    let (id, key) = match inner.shares_pair(id, sender.principal.as_ref()).await {
+        Ok(named) => named,
+        Err(refusal) => return refusal.into(),
     };
     let holder = sender.holder();
     let outlet = Arc::new(Outlet::new(inner.max_queued, holder.owner()));
@@ -207,14 +225,24 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
     let until = AtomicU64::new(0);
-    let pair =
-        Arc::new(Pair { id: id.clone(), peer, principal, holder: holder.clone(), outlet: outlet.clone(), until });
+    let pair = Arc::new(Pair {
+        id: id.clone(),
+        peer,
+        principal,
+        holder: holder.clone(),
+        outlet: outlet.clone(),
+        until,
+        #[cfg(feature = "redis")]
+        key,
+    });
     pair.goes_on(patience);
     if !inner.room_for_pair(&holder) {
         let message = format!("there are {} sessions already (max_sessions)", inner.options.max_sessions);
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).into();
     }
     inner.pairs.lock().insert(id, pair.clone());
+    #[cfg(feature = "redis")]
+    inner.pairs.shared.add(&pair);
     inner.keep();
     let gone = Arc::downgrade(&pair);
     let reading = Reading { pair, inner: inner.clone() };
@@ -241,12 +269,17 @@ pub(super) fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
 }
 
 /// Takes a message; what it is answered with goes out on the stream.
-pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decoded) -> Response<Body> {
+pub(super) async fn post(inner: &Arc<Inner>, session: &str, sender: Sender, decoded: Decoded) -> Response<Body> {
     let id = match &decoded {
         Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,
     };
     let Some(pair) = inner.pairs.find(session, sender.principal.as_ref()) else {
+        #[cfg(feature = "redis")]
+        if let Some(passed) = inner.passes_to_pair(session, &sender, &decoded).await {
+            return passed
+                .map_or_else(|refusal| refusal.with_id(id.as_ref()).into(), |()| reply::empty(StatusCode::ACCEPTED));
+        }
         return unknown().with_id(id.as_ref()).into();
     };
     let asks = !matches!(&decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }));

@@ -81,7 +81,7 @@ pub(super) fn away() -> Refusal {
     Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_code(code::UNAVAILABLE)
 }
 
-fn owner_of(principal: Option<&Arc<Principal>>) -> String {
+pub(super) fn owner_of(principal: Option<&Arc<Principal>>) -> String {
     owner(principal.map(|principal| principal.key()))
 }
 
@@ -168,7 +168,7 @@ impl Inner {
         Some(node)
     }
 
-    fn idle_millis(&self) -> u64 {
+    pub(super) fn idle_millis(&self) -> u64 {
         millis(self.sessions.idle()).max(1000)
     }
 
@@ -394,6 +394,7 @@ impl Inner {
 
     /// Sessions that are in use here live on everywhere.
     pub(super) async fn keep_busy(self: &Arc<Self>) {
+        self.keep_pairs().await;
         let keys = self.sessions.busy_keys();
         if let Some(node) = self.node().filter(|_| !keys.is_empty()) {
             // Otherwise the next round does it.
@@ -950,6 +951,7 @@ impl Mailbox for Inner {
 
     fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
+            self.keep_pairs().await;
             for key in self.sessions.busy_keys() {
                 self.looks(&key, false).await;
             }
@@ -957,7 +959,7 @@ impl Mailbox for Inner {
     }
 
     fn heard_from_client(&self, session: &str, text: &Bytes) {
-        let Some(copy) = self.sessions.of_key(session) else { return };
+        let Some(copy) = self.sessions.of_key(session) else { return self.heard_for_pair(session, text) };
         if let Ok(Decoded::One(message)) = jsonrpc::decode(text, &self.limits)
             && !matches!(message, Message::Request { .. })
         {

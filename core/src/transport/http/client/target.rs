@@ -37,7 +37,15 @@ impl Target {
             Some(local) => (Cow::Owned(format!("http://localhost{}", local.path)), Some(local.socket)),
             None => (Cow::Borrowed(url), None),
         };
-        let parsed: Uri = over.parse().map_err(|e| bad(&format!("expected a URL ({e})")))?;
+        let parsed: Uri = over.parse().map_err(|e| {
+            let rest = over.split_once("://").map_or("", |(_, rest)| rest);
+            let why = if rest.is_empty() || rest.starts_with(['/', '?', '#']) {
+                "no host".to_owned()
+            } else {
+                format!("{e}")
+            };
+            bad(&format!("expected a URL such as https://mcp.example.com/mcp ({why})"))
+        })?;
         let scheme = parsed.scheme().filter(|s| [Scheme::HTTP, Scheme::HTTPS].contains(s));
         let (Some(scheme), Some(authority)) = (scheme, parsed.authority()) else {
             return Err(bad("expected http://, https:// or unix:"));
@@ -150,6 +158,10 @@ mod tests {
         assert_eq!((local.origin.to_string(), local.path.to_string()), ("http://localhost/".into(), "/a?b=1".into()));
         for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", "", "unix:", "unix:///a b#c d"] {
             assert_eq!(target(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
+        }
+        for bad in ["http://", "https:///x", "https://?a"] {
+            let error = target(bad, &[]).err().expect("no host").to_string();
+            assert!(error.contains("such as https://mcp.example.com/mcp (no host), got"), "{error}");
         }
         let error = target("http://user:secret@a b/", &[]).err().expect("no URL");
         assert!(!error.message().contains("secret"), "{error}");
