@@ -76,21 +76,26 @@ impl Address {
         Ok(Self { place, shown })
     }
 
-    /// Makes a connection whose answers come in this time.
-    pub(super) async fn connect(&self, answers: Duration) -> RedisResult<Link> {
+    /// Makes a connection whose answers come in this time, if one is given.
+    pub(super) async fn connect(&self, answers: Option<Duration>) -> RedisResult<Link> {
         let config =
-            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECTING)).set_response_timeout(Some(answers));
+            AsyncConnectionConfig::new().set_connection_timeout(Some(CONNECTING)).set_response_timeout(answers);
+        #[cfg(test)]
+        let simulated = answers.unwrap_or(super::DEADLINE);
         match &self.place {
             Place::Single(client) => {
                 client.get_multiplexed_async_connection_with_config(&config).await.map(|link| Link::Single(link.into()))
             }
             Place::Cluster(nodes) => {
                 let client = ClusterClientBuilder::new(nodes.iter().cloned());
-                let client = client.connection_timeout(CONNECTING).response_timeout(answers).retries(2).build()?;
+                let client = client.connection_timeout(CONNECTING).retries(2);
+                let client = client.response_timeout(answers.unwrap_or(super::DEADLINE)).build()?;
                 client.get_async_connection().await.map(|link| Link::Cluster(link.into()))
             }
             #[cfg(test)]
-            Place::Simulated => super::simulated::Wire::connect(answers).await.map(|link| Link::Simulated(link.into())),
+            Place::Simulated => {
+                super::simulated::Wire::connect(simulated).await.map(|link| Link::Simulated(link.into()))
+            }
             Place::Sentinel(sentinel) => {
                 let mut client = sentinel.client()?;
                 client.get_async_connection_with_config(&config).await.map(|link| Link::Single(link.into()))

@@ -245,7 +245,7 @@ impl Follower {
     async fn link(&mut self) -> RedisResult<&mut Link> {
         if self.link.is_none() {
             // It waits by itself: nothing else goes through it.
-            self.link = Some(self.store.connect(BLOCK + super::DEADLINE * 4).await?);
+            self.link = Some(self.store.connect(Some(BLOCK + super::DEADLINE * 4)).await?);
         }
         self.link.as_mut().ok_or_else(|| (redis::ErrorKind::Io, "no connection").into())
     }

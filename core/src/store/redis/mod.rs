@@ -108,15 +108,16 @@ impl Redis {
         }
         let this = self.clone();
         let connecting = tokio::spawn(async move {
-            let link = this.connect(DEADLINE).await?;
+            // Each question has its deadline.
+            let link = this.connect(None).await?;
             *slot = Some(link.clone());
             Ok(link)
         });
         connecting.await.unwrap_or_else(|_| Err((redis::ErrorKind::Io, "the runtime is gone").into()))
     }
 
-    /// Makes a connection whose answers come in this time.
-    async fn connect(&self, answers: Duration) -> RedisResult<Link> {
+    /// Makes a connection whose answers come in this time, if one is given.
+    async fn connect(&self, answers: Option<Duration>) -> RedisResult<Link> {
         let limit = address::CONNECTING * 2;
         match tokio::time::timeout(limit, self.address.connect(answers)).await {
             Ok(outcome) => outcome,

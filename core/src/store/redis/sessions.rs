@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use redis::{FromRedisValue, Pipeline, Value};
+use redis::{Cmd, FromRedisValue, Pipeline, Value};
 use sha2::{Digest, Sha256};
 
 use super::bus;
@@ -231,7 +231,8 @@ pub(crate) fn owner(principal: Option<(Option<String>, String, bool)>) -> String
 
 impl Redis {
     pub(super) fn session_of(&self, session: &str) -> String {
-        self.key(&format!("session:{session}"), VERSION)
+        // Before each request of a session.
+        format!("{}:session:{session}:{VERSION}", self.prefix)
     }
 
     fn waiting_of(&self, session: &str) -> String {
@@ -244,7 +245,9 @@ impl Redis {
     /// As `Redis::ask`.
     pub(crate) async fn session(self: &Arc<Self>, session: &str, known: u64, idle: u64) -> Result<Look, Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("EVAL").arg(LOOK).arg(1).arg(self.session_of(session)).arg(idle).arg(known);
+        let mut look = Cmd::with_capacity(6, LOOK.len() + 192);
+        look.arg("EVAL").arg(LOOK).arg(1).arg(self.session_of(session)).arg(idle).arg(known);
+        pipe.add_command(look);
         let outcome = match self.ask::<(Value,)>(&pipe).await {
             Ok((Value::Nil,)) => Ok(Look::Unknown),
             Ok((Value::BulkString(version),)) if version == ENDED.as_bytes() => Ok(Look::Ended),

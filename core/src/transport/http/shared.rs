@@ -119,6 +119,9 @@ enum Does {
 impl Named {
     /// It has its answer: the other processes learn what they have to know, also when the client has gone by then.
     pub(super) async fn done(self, inner: &Arc<Inner>, status: StatusCode) {
+        if self.does == Does::Post && !inner.has_more_to_tell(&self.id) {
+            return;
+        }
         let inner = inner.clone();
         let work = async move {
             match self.does {
@@ -178,9 +181,9 @@ impl Inner {
     /// 503 when the store does not answer and this process has no copy.
     async fn look_up(self: &Arc<Self>, id: &str, sender: &Sender) -> Result<bool, Refusal> {
         let Some(node) = self.node() else { return Ok(false) };
-        let key = session_key(id);
         let copy = self.sessions.peek(id);
         let sharing = copy.as_ref().and_then(|copy| copy.shared.get());
+        let key = sharing.map_or_else(|| session_key(id).into(), |sharing| sharing.key.clone());
         let known = sharing.map_or(0, |sharing| sharing.version.load(Ordering::Acquire));
         let Ok(look) = node.store.session(&key, known, self.idle_millis()).await else {
             // With a copy it goes on.
@@ -383,6 +386,15 @@ impl Inner {
         self.sessions.remove(&session.id);
         session.end(End::SessionEnded, "the store did not answer");
         Err(away())
+    }
+
+    /// Returns true if a session's client has told something here that the store does not know.
+    fn has_more_to_tell(&self, id: &str) -> bool {
+        let Some(session) = self.sessions.peek(id) else { return false };
+        session.shared.get().is_some_and(|sharing| {
+            let params = sharing.params.lock().unwrap_or_else(PoisonError::into_inner);
+            params.is_some() || !sharing.is_told(&session)
+        })
     }
 
     /// A request was answered: the store learns what its client has told with it. `params`: those of another `initialize`.

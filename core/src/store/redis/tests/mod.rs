@@ -39,7 +39,7 @@ pub(super) async fn by_hand<T: FromRedisValue>(url: &str, command: &[&str]) -> T
     for part in &command[1..] {
         pipe.arg(*part);
     }
-    let (answer,): (T,) = address.connect(Duration::from_secs(5)).await.unwrap().ask(&pipe).await.unwrap();
+    let (answer,): (T,) = address.connect(Some(Duration::from_secs(5))).await.unwrap().ask(&pipe).await.unwrap();
     answer
 }
 
