@@ -6,6 +6,7 @@ import type { Home } from "./handler.js";
 import { keepUp, letEnd } from "./host.js";
 import { checkShapes, optionsToEngine, type Shape, shown, typeOf } from "./options.js";
 import { type StoreRequest, storing, type TokenStore } from "./store.js";
+import type { StoreOptions } from "./store-options.js";
 
 /** The purpose of an assertion or a token. */
 export interface Wanted {
@@ -148,11 +149,19 @@ export interface ClientAuth {
    * `$XDG_DATA_HOME/tricorn/logins`, else `~/.local/share/tricorn/logins`; on macOS below `~/Library/Application Support`,
    * on Windows below `%LOCALAPPDATA%`. `keychain`: the same files, sealed with a key of the system's keychain, which may ask
    * the user; unsealed where no keychain gives a key, which is said on standard error. `memory`: for this client, or the
-   * clients of this group, and no longer. Or files in another directory, or a store of the program's own. Default:
+   * clients of this group, and no longer. Or files in another directory; a Redis or Valkey that clients of other machines
+   * share, with a `secret`; or a store of the program's own. Default:
    * `keychain`, which says nothing where there is no keychain at all; for a user without a home directory the memory of this
    * process, which is said on standard error.
    */
-  readonly store?: "file" | "memory" | "keychain" | { readonly directory: string } | TokenStore | undefined;
+  readonly store?:
+    | "file"
+    | "memory"
+    | "keychain"
+    | { readonly directory: string }
+    | StoreOptions
+    | TokenStore
+    | undefined;
 }
 
 /** One step of a login: asked, answered, decided. No secrets are in it. */
@@ -276,5 +285,5 @@ function checkText(name: string, given: unknown): void {
 function isStore(store: ClientAuth["store"]): store is TokenStore {
   if (typeof store !== "object" || store === null) return false;
   // One's own may have a member of that name, too.
-  return typeof (store as Partial<TokenStore>).load === "function" || !("directory" in store);
+  return typeof (store as Partial<TokenStore>).load === "function" || !("directory" in store || "url" in store);
 }

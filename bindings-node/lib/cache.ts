@@ -4,6 +4,7 @@ import { Numbered } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
 import { checkShapes, type Shape, typeOf } from "./options.js";
+import type { StoreOptions } from "./store-options.js";
 
 /** Lifetime and audience of an answer in caches. What is left out is taken from the more general option. */
 export interface CacheHints {
@@ -57,10 +58,10 @@ export interface ClientCache {
    */
   readonly scope?: string | undefined;
   /**
-   * Keeps them in a store of the program's own, which other processes may share: of HTTP servers, what is private only
-   * under the same authorization. What other servers say is kept in the client's memory. Default: all is.
+   * Keeps them in a Redis or Valkey at this URL, or in a store of the program's own, which other processes may share: of
+   * HTTP servers, what is private only under the same authorization. What other servers say is kept in the client's memory. Default: all is.
    */
-  readonly store?: CacheStore | undefined;
+  readonly store?: CacheStore | string | StoreOptions | undefined;
 }
 
 /**
@@ -142,6 +143,11 @@ interface WireCache {
   readonly kept: readonly object[];
 }
 
+/** The engine knows such a store. */
+function isShared(store: unknown): store is string | StoreOptions {
+  return typeof store === "string" || (typeof store === "object" && store !== null && "url" in store);
+}
+
 /**
  * The option `cache` of a client.
  *
@@ -152,8 +158,9 @@ export function clientCache(given: boolean | ClientCache | undefined, home: Home
   checkOptions(given);
   if (given.store === undefined) return { wire: given, kept: [] };
   const { store, ...plain } = given;
+  if (isShared(store)) return { wire: given, kept: [] };
   if (typeof store !== "object" || store === null) {
-    throw new MisuseError(`cache: store: expected a CacheStore, got ${typeOf(store)}`);
+    throw new MisuseError(`cache: store: expected a CacheStore, a URL or StoreOptions, got ${typeOf(store)}`);
   }
   const missing = METHODS.find((name) => typeof store[name] !== "function");
   if (missing) throw new MisuseError(`cache: store: expected a CacheStore: it has no function "${missing}"`);

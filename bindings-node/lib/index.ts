@@ -134,10 +134,11 @@ export {
   type StandardSchema,
 } from "./schema.js";
 export { Server } from "./server.js";
-export type { Metrics, ServerOptions, StoreOptions } from "./serving.js";
+export type { Metrics, ServerOptions } from "./serving.js";
 export type { Session } from "./session.js";
 export type { Source } from "./source.js";
 export type { StoredLogin, TokenKey, TokenStore } from "./store.js";
+export type { StoreOptions } from "./store-options.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
 export { TaskHandle, type TaskOptions, type TaskSupport } from "./tasks.js";
 export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";

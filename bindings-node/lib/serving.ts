@@ -9,26 +9,9 @@ import { listen, warn } from "./host.js";
 import type { Lifespan } from "./lifespan.js";
 import type { MethodTiming, RequestRecord } from "./middleware.js";
 import type { ServerAuth } from "./protection.js";
+import type { StoreOptions } from "./store-options.js";
 import type { TaskOptions } from "./tasks.js";
 import type { Icon } from "./types.js";
-
-/** The store that several processes of a server share: Redis 6.2 or later, or Valkey. */
-export interface StoreOptions {
-  /**
-   * `redis://` or with TLS `rediss://`, then `user:password@host:6379/0`, all but the host optional;
-   * `redis+cluster://host:6379,host:6379`; `redis+sentinel://host:26379,host:26379/service/0`, with
-   * `?sentinel_user=…&sentinel_password=…` where the sentinels want a login of their own; `rediss+cluster://` and
-   * `rediss+sentinel://`; `unix:///path?db=0&user=…&pass=…`. Special characters of a password are percent-encoded.
-   */
-  readonly url: string;
-  /** First part of every key, 1 to 64 letters, digits or `-_.:`. Default `tricorn`. */
-  readonly prefix?: string | undefined;
-  /**
-   * Secret of at least 32 bytes that seals the keys of request states in the store, the same in all processes. Default:
-   * they are not sealed.
-   */
-  readonly secret?: string | undefined;
-}
 
 /** All optional. Sizes are bytes. */
 export interface ServerOptions<State = unknown> {

@@ -11,6 +11,7 @@ import { AuthError, connect, connectMany, MisuseError, TimeoutError, TricornErro
 import { bridgeMetrics } from "tricorn/testing";
 import { browse, guarded, Kept, nobody, OAuth, tell } from "./oauth.mjs";
 import { deferred, within } from "./program.mjs";
+import { NOT_HERE, redis } from "./redis.mjs";
 
 test("a user logs in by the browser, and once", async (t) => {
   const oauth = await OAuth.start(t);
@@ -227,6 +228,26 @@ test("a token that was refused is refreshed, by one for all", async (t) => {
   for (const client of clients) await client.close();
 });
 
+test("a login is kept in a store that other machines share", { skip: NOT_HERE }, async (t) => {
+  const oauth = await OAuth.start(t);
+  const url = await guarded(t, oauth);
+  const store = { url: await redis(t), secret: "a secret for tests, longer than thirty-two bytes" };
+  for (const browser of [browse, nobody, nobody]) {
+    const client = await connect(url, { auth: { browser, store } });
+    assert.equal(await tell(client), "ada: read");
+    await client.close();
+    oauth.revoke();
+  }
+  assert.deepEqual([oauth.count("authorize"), oauth.count("token refresh_token")], [1, 2]);
+  const without = connect(url, { auth: { browser: nobody, store: { url: "redis://ann:hush@127.0.0.1:1" } } });
+  await assert.rejects(without, (error) => {
+    assert.ok(error instanceof MisuseError);
+    assert.match(error.message, /"secret": missing/);
+    assert.doesNotMatch(error.message, /hush/);
+    return true;
+  });
+});
+
 test("a login is kept in a directory", async (t) => {
   const oauth = await OAuth.start(t);
   const url = await guarded(t, oauth);
@@ -334,7 +355,7 @@ test("wrong options are named before anybody is asked", async (t) => {
     [{ identity: { tokenEndpoint: "https://idp/", cliendId: "x" } }, /did you mean "clientId"/],
     [{ redirectUri: "http://localhost:9/" }, /"redirectUri" and "callback" go together/],
     [{ redirectUri: "http://example.com/", callback: () => "" }, /https/],
-    [{ store: "disk" }, /"store": expected "memory", "file" or "keychain", got another string/],
+    [{ store: "disk" }, /"store": expected "memory", "file", "keychain" or a store's URL, got another string/],
     [{ store: {} }, /it has no function "load"/],
     [{ loginTimeout: Number.NaN }, /auth: loginTimeout: expected a finite number of milliseconds/],
     [{ grant: "clientCredentials" }, /grant: expected one of authorization_code, client_credentials/],

@@ -16,6 +16,7 @@ PATHS = "the paths that it expects begin with a slash"
 DESCRIPTORS = "Windows has no descriptors that are counted or limited"
 TERMINALS = "Windows has no pseudo-terminals"
 NAMES = "the name of a file is always Unicode on Windows"
+STORE = "no Redis or Valkey is built for Windows"
 IDENTITY = "a pipe of Windows has no number to know it by"
 
 NOT_ON_WINDOWS: dict[str, dict[str, str]] = {
@@ -60,6 +61,11 @@ NOT_ON_WINDOWS: dict[str, dict[str, str]] = {
         "test_the_streams_are_given_back": IDENTITY,
     },
     "test_rounds_by_hand.py": {"test_answers_are_those_of_the_single_calls": PATHS},
+    "test_shared_store.py": {
+        "test_clients_share_answers": STORE,
+        "test_clients_share_logins": STORE,
+        "test_servers_count_together": STORE,
+    },
     "test_unwritable.py": {"test_what_is_looked_up_is_not_changed": NAMES},
 }
 

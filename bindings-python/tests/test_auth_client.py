@@ -113,7 +113,7 @@ def test_secrets_are_in_no_repr() -> None:
         (ClientAuth(no_browser="yes"), "auth: no_browser: expected a boolean"),  # type: ignore[arg-type]
         (ClientAuth(token=with_context), "token: .* wants a context"),
         (ClientAuth(grant="password"), "password"),  # type: ignore[arg-type]
-        (ClientAuth(store="nowhere"), '"store": expected "memory", "file" or "keychain"'),  # type: ignore[arg-type]
+        (ClientAuth(store="nowhere"), '"store": expected "memory", "file", "keychain" or a store\'s URL'),  # type: ignore[arg-type]
         (ClientAuth(store={}), "store.*expected .*, got an object without the method .load"),  # type: ignore[arg-type]
         (ClientAuth.client_credentials("c", ""), None),
     ],

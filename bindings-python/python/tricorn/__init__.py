@@ -92,8 +92,9 @@ if TYPE_CHECKING:
     from .question import Question
     from .requests import RequestOptions
     from .resources import CacheHints, ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
-    from .server import HttpOptions, Server, ServerCache, ServerOptions, StoreOptions, TaskOptions
+    from .server import HttpOptions, Server, ServerCache, ServerOptions, TaskOptions
     from .server_auth import Introspection, ServerAuth
+    from .store_options import StoreOptions
     from .sync import Client, Listening
     from .tasks import AsyncTaskHandle, Task, TaskHandle
     from .token_store import FileStore, TokenKey, TokenStore
@@ -273,8 +274,9 @@ _NAMES = {
     "question": ("Question",),
     "requests": ("RequestOptions",),
     "resources": ("CacheHints", "ReadResourceResult", "Resource", "ResourceOptions", "ResourceTemplate"),
-    "server": ("HttpOptions", "Server", "ServerCache", "ServerOptions", "StoreOptions", "TaskOptions"),
+    "server": ("HttpOptions", "Server", "ServerCache", "ServerOptions", "TaskOptions"),
     "server_auth": ("Introspection", "ServerAuth"),
+    "store_options": ("StoreOptions",),
     "sync": ("Client", "Listening"),
     "tasks": ("AsyncTaskHandle", "Task", "TaskHandle"),
     "token_store": ("FileStore", "TokenKey", "TokenStore"),

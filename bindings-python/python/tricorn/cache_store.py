@@ -9,6 +9,7 @@ from . import asked, checks
 from .errors import MisuseError
 from .handlers import MAX_THREADS
 from .host import Host
+from .store_options import is_shared
 from .threads import Threads
 
 _METHODS = ("get", "set", "delete")
@@ -72,8 +73,10 @@ def kept(host: Host, given: object, known: type) -> dict[str, Any]:
     return cache
 
 
-def place(host: Host, store: object) -> dict[str, int]:
+def place(host: Host, store: object) -> object:
     """Returns the cache store as the engine takes it."""
+    if is_shared(store):
+        return store
     for name in _METHODS:
         if not callable(getattr(store, name, None)):
             raise MisuseError(f'cache: store: expected a CacheStore: it has no function "{name}"')

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from .cache_store import CacheStore
     from .client_auth import AuthStep, ClientAuth
     from .http_transport import HttpTransport, HttpxClient, HttpxTransport
+    from .store_options import StoreOptions
 
 T = TypeVar("T")
 Target = str | Server | Mapping[str, Any] | Sequence[str] | os.PathLike[str]
@@ -85,9 +86,10 @@ class ClientCache(TypedDict, total=False):
     scope: str
     """The authorization under which private answers are kept, such as a user's id, where that is not what the HTTP
     headers and the address say."""
-    store: CacheStore
-    """Keeps them in a store of your own, which other processes may share: of HTTP servers, what is private only under
-    the same authorization. What other servers say is kept in the client's memory."""
+    store: CacheStore | str | StoreOptions
+    """Keeps them in a Redis or Valkey at this URL, or in a store of your own, which other processes may share: of
+    HTTP servers, what is private only under the same authorization. What other servers say is kept in the client's
+    memory."""
 
 
 class ClientOptions(Identity, Handlers, total=False):

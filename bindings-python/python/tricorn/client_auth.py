@@ -154,7 +154,8 @@ class ClientAuth(msgspec.Struct, kw_only=True):
     """The place where logins are kept: `"file"`, files that only the user can read and that all programs of this user
     share; `"memory"`, for this client alone; `"keychain"`, the same files sealed with a key of the system's keychain,
     which may ask the user, and unsealed where no keychain gives a key, which is said on standard error; a `FileStore`;
-    or a `TokenStore` of your own. Default: `"keychain"`, which says nothing where there is no keychain at all; for a
+    `StoreOptions` with a `secret`, a Redis or Valkey that clients of other machines share; or a `TokenStore` of your
+    own. Default: `"keychain"`, which says nothing where there is no keychain at all; for a
     user without a home directory the memory of this process, which is said on standard error."""
 
     @classmethod

@@ -23,6 +23,7 @@ from .host import NO_STATE, Host, OnError
 from .middleware import Around, Builtin, wrap
 from .offer import Offer
 from .resources import CacheHints
+from .store_options import StoreOptions
 from .threads import Threads
 
 if TYPE_CHECKING:
@@ -70,24 +71,6 @@ class TaskOptions(TypedDict, total=False):
     """The longest that a task lives, whatever its request says; 86400."""
     task_poll_interval: float
     """Interval at which a client should look; 1."""
-
-
-class _StoreUrl(TypedDict):
-    url: str
-    """`redis://` or with TLS `rediss://`, then `user:password@host:6379/0`, all but the host optional;
-    `redis+cluster://host:6379,host:6379`; `redis+sentinel://host:26379,host:26379/service/0`, with
-    `?sentinel_user=…&sentinel_password=…` where the sentinels want a login of their own; `rediss+cluster://` and
-    `rediss+sentinel://`; `unix:///path?db=0&user=…&pass=…`. Special characters of a password are percent-encoded."""
-
-
-class StoreOptions(_StoreUrl, total=False):
-    """The store that several processes of a server share: Redis 6.2 or later, or Valkey."""
-
-    prefix: str
-    """First part of every key, 1 to 64 letters, digits or `-_.:`; `tricorn`."""
-    secret: str
-    """Secret of at least 32 bytes that seals the keys of request states in the store, the same in all processes; they
-    are not sealed."""
 
 
 class ServerCache(CacheHints, total=False):

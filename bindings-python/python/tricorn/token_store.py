@@ -14,9 +14,10 @@ from typing import Any, Literal, NamedTuple, Protocol, cast, runtime_checkable
 from . import asked, checks
 from .errors import MisuseError
 from .host import Host, looked_at
+from .store_options import StoreOptions, is_shared
 from .threads import Threads
 
-_PLACES = '"file", "memory", "keychain", a FileStore or a TokenStore'
+_PLACES = '"file", "memory", "keychain", a FileStore, StoreOptions or a TokenStore'
 
 
 class TokenKey(NamedTuple):
@@ -82,12 +83,12 @@ class TokenStore(Protocol):
         ...
 
 
-Store = Literal["file", "memory", "keychain"] | FileStore | TokenStore
+Store = Literal["file", "memory", "keychain"] | FileStore | StoreOptions | TokenStore
 
 
 def place(host: Host, store: object, threads: Threads) -> object:
     """Returns the store of logins as the engine takes it."""
-    if isinstance(store, str):
+    if is_shared(store):
         return store
     if isinstance(store, FileStore):
         return {"directory": store.directory}

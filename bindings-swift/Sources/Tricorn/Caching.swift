@@ -96,6 +96,8 @@ public struct ClientCache: Sendable {
     /// Keeps them in a store of the program's own, which other processes may share: of HTTP servers, what is private only
     /// under the same authorization. What other servers say is kept in the client's memory, as all is when it is nil.
     public var store: (any CacheStore)?
+    /// Keeps them in this Redis or Valkey, as `store` does in one of the program's own.
+    public var sharedStore: StoreOptions?
 
     /// Nothing is kept.
     public static let off = ClientCache(enabled: false)
@@ -103,7 +105,7 @@ public struct ClientCache: Sendable {
     /// Options of a cache; nil has the core's default.
     public init(
         enabled: Bool? = nil, maxEntries: Int? = nil, maxBytes: Int? = nil, staleOnError: Bool? = nil,
-        shared: Bool? = nil, scope: String? = nil, store: (any CacheStore)? = nil
+        shared: Bool? = nil, scope: String? = nil, store: (any CacheStore)? = nil, sharedStore: StoreOptions? = nil
     ) {
         self.enabled = enabled
         self.maxEntries = maxEntries
@@ -112,6 +114,7 @@ public struct ClientCache: Sendable {
         self.shared = shared
         self.scope = scope
         self.store = store
+        self.sharedStore = sharedStore
     }
 
     /// - Parameter functions: the store's, in the table of handlers.
@@ -123,7 +126,7 @@ public struct ClientCache: Sendable {
         options.set("stale_on_error", flag: staleOnError)
         options.set("shared", flag: shared)
         options.set("scope", text: scope)
-        options.set("store", functions?.json)
+        options.set("store", functions?.json ?? sharedStore?.json)
         return options.json
     }
 }

@@ -107,6 +107,8 @@ public struct ClientAuth: Sendable {
         case keychain
         /// Nowhere: for as long as the client, or the group, lives.
         case memory
+        /// In a Redis or Valkey that clients of other machines share, sealed with its `secret`.
+        case shared(StoreOptions)
         /// A store of the program's own.
         case custom(any TokenStore)
     }
@@ -263,6 +265,7 @@ extension ClientAuth {
         case .directory(let path): options.set("store", ["directory": .string(path)])
         case .keychain: options.set("store", text: "keychain")
         case .memory: options.set("store", text: "memory")
+        case .shared(let store): options.set("store", store.json)
         case .custom, nil: break
         }
         return options

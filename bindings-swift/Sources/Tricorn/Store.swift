@@ -1,4 +1,4 @@
-/// The store that several processes of a server share: Redis 6.2 or later, or Valkey.
+/// A store that several processes share: Redis 6.2 or later, or Valkey.
 ///
 /// ```swift
 /// Server("shop", store: "redis://10.0.0.9:6379")
@@ -11,14 +11,14 @@ public struct StoreOptions: Sendable, Hashable, ExpressibleByStringLiteral {
     public var url: String
     /// First part of every key, 1 to 64 letters, digits or `-_.:`; `tricorn` by default.
     public var prefix: String?
-    /// Secret of at least 32 bytes that seals the keys of request states in the store, the same in all processes; they are
-    /// not sealed by default.
+    /// Secret of at least 32 bytes, the same in all processes, that seals a server's keys of request states, a client's
+    /// answers, and logins, which need one. By default the others are not sealed.
     public var secret: String?
 
     /// - Parameters:
     ///   - url: address of the store; see `url`.
     ///   - prefix: first part of every key (`tricorn`).
-    ///   - secret: secret of at least 32 bytes that seals the keys of request states in the store (they are not sealed).
+    ///   - secret: secret of at least 32 bytes that seals what is secret in the store; see `secret`.
     public init(_ url: String, prefix: String? = nil, secret: String? = nil) {
         self.url = url
         self.prefix = prefix
