@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, TypedDict, cast
 
 
@@ -28,4 +27,4 @@ def is_shared(store: object) -> bool:
     """True for a store that the engine knows: a URL, or options."""
     if isinstance(store, str):
         return True
-    return isinstance(store, Mapping) and "url" in cast("Mapping[str, Any]", store)
+    return type(store) is dict and "url" in cast("dict[str, Any]", store)

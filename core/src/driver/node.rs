@@ -174,7 +174,12 @@ impl Node {
             Arc::clone(&ready),
             shared.clone(),
         ));
-        let commons = Arc::new(Commons { store: store.clone(), node: id.clone(), number: number.clone() });
+        let commons = Arc::new(Commons {
+            store: store.clone(),
+            node: id.clone(),
+            number: number.clone(),
+            runtime: runtime::own_or_simulated(),
+        });
         server.shared.router.middleware.join(&commons);
         let mut tasks = vec![keys, hears, beats];
         if let Some(all) = server.shared.router.tasks() {

@@ -52,6 +52,16 @@ where
     handle().spawn(future)
 }
 
+/// The engine's own runtime, or that of a simulation.
+#[cfg(feature = "redis")]
+pub(crate) fn own_or_simulated() -> Handle {
+    #[cfg(test)]
+    if crate::simulated::is_on() {
+        return handle();
+    }
+    own()
+}
+
 /// Runs `future` as a task of the engine's own runtime, also when the caller has one.
 #[cfg(feature = "redis")]
 pub(crate) fn spawn_own<F>(future: F) -> tokio::task::JoinHandle<F::Output>

@@ -113,6 +113,33 @@ impl Principal {
         (self.issuer.clone(), self.subject.clone(), self.is_client)
     }
 
+    /// As JSON, for other processes of the server.
+    #[cfg(feature = "redis")]
+    pub(crate) fn to_shared(&self) -> Value {
+        let mut value = self.to_value();
+        value["isClient"] = self.is_client.into();
+        value
+    }
+
+    /// Reverses [`to_shared`](Self::to_shared).
+    #[cfg(feature = "redis")]
+    pub(crate) fn from_shared(value: &Value) -> Option<Self> {
+        let text = |name: &str| value[name].as_str().map(str::to_owned);
+        let texts = |name: &str| -> Option<Vec<String>> {
+            value[name].as_array()?.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+        };
+        Some(Self {
+            subject: text("subject")?,
+            issuer: text("issuer"),
+            client_id: text("clientId"),
+            scopes: texts("scopes")?,
+            claims: value["claims"].as_object()?.clone(),
+            expires_at: value["expiresAt"].as_u64(),
+            implied: texts("impliedScopes")?,
+            is_client: value["isClient"].as_bool()?,
+        })
+    }
+
     /// As JSON, for other languages.
     pub(crate) fn to_value(&self) -> Value {
         json!({

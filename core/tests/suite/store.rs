@@ -230,7 +230,12 @@ async fn send(endpoint: &Endpoint, verb: &str, uri: &str, body: &Value) -> http:
     let accept = if verb == "GET" { "text/event-stream" } else { "application/json" };
     let request = http::Request::builder().method(verb).uri(uri).header("Host", "localhost").header("Accept", accept);
     let request = request.header("Content-Type", "application/json");
-    let body = if body.is_null() { String::new() } else { body.to_string() };
+    let body = match body {
+        Value::Null => String::new(),
+        // Sent as it is.
+        Value::String(text) => text.clone(),
+        body => body.to_string(),
+    };
     within("an answer", endpoint.handle(request.body(Full::new(Bytes::from(body))).unwrap())).await
 }
 
@@ -260,12 +265,12 @@ async fn any_process_takes_messages_for_a_stream_of_the_oldest_transport() {
     let id = target.split_once('=').unwrap().1.to_owned();
     let post = async |at: usize, body: &Value| send(&all[at], "POST", &target, body).await.status().as_u16();
     let params = json!({
-        "protocolVersion": "2024-11-05", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "1"},
+        "protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}}, "clientInfo": {"name": "c", "version": "1"},
     });
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params});
     assert_eq!(post(1, &initialize).await, 202);
     let opened: Value = serde_json::from_str(&event(&mut stream).await).unwrap();
-    assert_eq!((&opened["id"], &opened["result"]["protocolVersion"]), (&json!(1), &json!("2024-11-05")));
+    assert_eq!((&opened["id"], &opened["result"]["protocolVersion"]), (&json!(1), &json!("2025-06-18")));
     assert_eq!(post(2, &json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await, 202);
     // Each next one to another process.
     for n in 2..8 {
@@ -275,6 +280,16 @@ async fn any_process_takes_messages_for_a_stream_of_the_oldest_transport() {
         let answer: Value = serde_json::from_str(&event(&mut stream).await).unwrap();
         assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(n), &json!("plain")));
     }
+    // What is no message is refused where it came in, and fails the question that it was to answer.
+    assert_eq!((post(1, &json!("{")).await, post(0, &json!("{")).await), (400, 400));
+    let asks = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "ask", "arguments": {}}});
+    assert_eq!(post(2, &asks).await, 202);
+    let question: Value = serde_json::from_str(&event(&mut stream).await).unwrap();
+    assert_eq!(question["method"], "elicitation/create", "{question}");
+    let bad = json!({"jsonrpc": "2.0", "id": question["id"], "result": 1, "error": 2});
+    assert_eq!(post(1, &bad).await, 400);
+    let failed: Value = serde_json::from_str(&event(&mut stream).await).unwrap();
+    assert!(failed["id"] == 9 && failed["result"]["isError"] == true, "{failed}");
     // The store shows no id.
     let keys = by_hand(&running, &["KEYS", "*"]);
     assert!(!keys.contains(&id) && keys.contains(":session:"), "{keys}");
@@ -403,6 +418,28 @@ async fn processes_count_requests_at_once_together() {
     // Those of a process that is gone count for as long as their lease.
     by_hand(&running, &["ZADD", "tricorn:{shop}:running:0:1", "1", "gone:1", "1", "gone:2"]);
     assert_eq!(call(&all[0], &params("plain")).await.2["result"]["content"][0]["text"], "plain");
+}
+
+#[tokio::test]
+async fn a_process_with_many_requests_lets_those_of_others_run() {
+    let running = Running::on_port(&[]);
+    let limit = || Arc::new(ConcurrencyLimit::new(1).max_waiting(100)) as Arc<dyn Middleware>;
+    let all = limited(&running.url(), limit);
+    let busy: Vec<_> = (0..8)
+        .map(|_| {
+            let endpoint = all[0].clone();
+            tokio::spawn(async move {
+                loop {
+                    call(&endpoint, &params("plain")).await;
+                }
+            })
+        })
+        .collect();
+    for _ in 0..5 {
+        let (_, _, answer) = call(&all[1], &params("plain")).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "plain", "{answer}");
+    }
+    busy.iter().for_each(tokio::task::JoinHandle::abort);
 }
 
 #[test]

@@ -19,6 +19,9 @@ const NAME: &str = "clients";
 /// Time between two looks whether it is one's turn, at first and at most.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
+/// Time for which a change is tried again while the store does not answer. Turns last longer.
+const PATIENCE: Duration = Duration::from_secs(20);
+
 /// Keeps logins in a Redis or Valkey, which clients of other processes and machines share. They are sealed with the
 /// `secret` of the options, which is the same for all.
 ///
@@ -28,14 +31,10 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_m
 pub struct RedisStore {
     store: Arc<Redis>,
     seal: Seal,
+    /// Part of all names: those who have another secret know nothing of each other.
+    salt: Arc<[u8]>,
     /// Turns in this process.
     turns: MemoryStore,
-}
-
-fn named(text: &str) -> String {
-    use base64::Engine;
-    let hash = Sha256::new().chain_update("tricorn login\0").chain_update(text).finalize();
-    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&hash[..24])
 }
 
 impl RedisStore {
@@ -54,23 +53,37 @@ impl RedisStore {
         };
         let seal =
             Seal::new(Sha256::new().chain_update("tricorn login secret\0").chain_update(secret).finalize().into());
-        Ok(Self { store: Arc::new(Redis::new(&options, NAME)?), seal, turns: MemoryStore::new() })
+        let salt = Sha256::new().chain_update("tricorn login name\0").chain_update(secret).finalize();
+        let salt = Arc::from(&salt[..]);
+        Ok(Self { store: Arc::new(Redis::new(&options, NAME)?), seal, salt, turns: MemoryStore::new() })
+    }
+
+    /// The name of a server, an issuer or both, in the store.
+    fn named(&self, text: &str) -> String {
+        use base64::Engine;
+        let hash = Sha256::new().chain_update(&self.salt).chain_update(text).finalize();
+        base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(&hash[..24])
     }
 
     fn failed(&self, trouble: &Trouble) -> Error {
         Error::new(ErrorKind::Auth, self.store.said(trouble))
     }
 
-    fn read(&self, text: &[u8], server: &str) -> Result<(TokenKey, Secret)> {
-        envelope::read(text, Some(&self.seal)).map_err(|unread| {
-            let why = match unread {
-                Unread::Newer => "a newer version of this library has written it",
-                Unread::Damaged(_) | Unread::Locked => {
-                    "it is sealed with another secret, or damaged: give all clients the same secret, or log in anew"
-                }
-            };
-            Error::new(ErrorKind::Auth, format!("the login at {} in the shared store: {why}", shown_url(server)))
-        })
+    /// Reads a login. One that is damaged is none, and is said to be.
+    fn read(&self, text: &[u8], server: &str) -> Result<Option<(TokenKey, Secret)>> {
+        match envelope::read(text, Some(&self.seal)) {
+            Ok(read) if read.0.server == server => Ok(Some(read)),
+            Err(Unread::Newer) => {
+                let server = shown_url(server);
+                let message = format!("a newer version of this library has written the login at {server} in the store");
+                Err(Error::new(ErrorKind::Auth, message))
+            }
+            _ => {
+                let server = shown_url(server);
+                crate::report::say(format_args!("the login at {server} in the store is damaged, and not used"));
+                Ok(None)
+            }
+        }
     }
 }
 
@@ -84,18 +97,19 @@ impl TokenStore for RedisStore {
     fn load(&self, key: &TokenKey) -> BoxFuture<Result<Option<Secret>>> {
         let (this, key) = (self.clone(), key.clone());
         Box::pin(async move {
-            let found = this.store.load_login(&named(&key.server), &named(&key.issuer)).await;
-            let found = found.map_err(|trouble| this.failed(&trouble))?;
-            found.map(|text| this.read(&text, &key.server).map(|(_, login)| login)).transpose()
+            let found = this.store.load_login(&this.named(&key.server), &this.named(&key.issuer)).await;
+            let Some(text) = found.map_err(|trouble| this.failed(&trouble))? else { return Ok(None) };
+            let read = this.read(&text, &key.server)?;
+            Ok(read.filter(|(found, _)| *found == key).map(|(_, login)| login))
         })
     }
 
     fn find(&self, server: &str) -> BoxFuture<Result<Vec<(TokenKey, Secret)>>> {
         let (this, server) = (self.clone(), server.to_owned());
         Box::pin(async move {
-            let found = this.store.find_logins(&named(&server)).await.map_err(|trouble| this.failed(&trouble))?;
-            let mut found: Vec<_> = found.iter().map(|text| this.read(text, &server)).collect::<Result<_>>()?;
-            found.retain(|(key, _)| key.server == server);
+            let found = this.store.find_logins(&this.named(&server)).await.map_err(|trouble| this.failed(&trouble))?;
+            // One that cannot be read does not hide the others.
+            let mut found: Vec<_> = found.iter().filter_map(|text| this.read(text, &server).ok().flatten()).collect();
             found.sort_by(|(one, _), (other, _)| one.issuer.cmp(&other.issuer));
             Ok(found)
         })
@@ -106,7 +120,7 @@ impl TokenStore for RedisStore {
         Box::pin(async move {
             let end = Instant::now() + wait;
             let own = this.turns.reserve(&key, wait).await?;
-            let login = named(&format!("{}\0{}", key.issuer, key.server));
+            let login = this.named(&format!("{}\0{}", key.issuer, key.server));
             let turn = Turn::new(this.store.clone(), login)?;
             let mut pause = LOOKS.0;
             while !this.store.take_turn(&turn.login, &turn.owner).await.map_err(|trouble| this.failed(&trouble))? {
@@ -150,8 +164,8 @@ impl Turn {
         self.renewing = Some(self.runtime.spawn(async move {
             loop {
                 tokio::time::sleep(TURN_KEPT).await;
-                // One that was lost is taken back, if nobody else has it: what is saved is compared.
-                let _ = store.take_turn(&login, &owner).await;
+                // One that was lost is somebody else's, or was.
+                let _ = store.keep_turn(&login, &owner).await;
             }
         }));
         self
@@ -179,17 +193,27 @@ struct Reserved {
 }
 
 impl Reserved {
+    fn lost(&self) -> Error {
+        let server = shown_url(&self.key.server);
+        let why = "another client may have taken over, because this one was not heard of for 30 s";
+        Error::new(ErrorKind::Auth, format!("the login at {server} is not changed: {why}"))
+    }
+
+    /// A new refresh token is lost with a change that the store does not take: it is asked again for a while.
     fn change(&self, text: Option<String>) -> BoxFuture<Result<()>> {
-        let (this, server, issuer) = (self.this.clone(), named(&self.key.server), named(&self.key.issuer));
-        let (login, owner) = (self.turn.login.clone(), self.turn.owner.clone());
-        let shown = shown_url(&self.key.server).to_string();
+        let this = self.this.clone();
+        let (server, issuer) = (this.named(&self.key.server), this.named(&self.key.issuer));
+        let (login, owner, lost) = (self.turn.login.clone(), self.turn.owner.clone(), self.lost());
         Box::pin(async move {
-            let changed = this.store.change_login((&server, &issuer), (&login, &owner), text.as_deref()).await;
-            if changed.map_err(|trouble| this.failed(&trouble))? {
-                return Ok(());
+            let end = Instant::now() + PATIENCE;
+            loop {
+                match this.store.change_login((&server, &issuer), (&login, &owner), text.as_deref()).await {
+                    Ok(true) => return Ok(()),
+                    Ok(false) => return Err(lost),
+                    Err(trouble) if Instant::now() > end => return Err(this.failed(&trouble)),
+                    Err(_) => tokio::time::sleep(this.store.pause().unwrap_or(LOOKS.1).max(LOOKS.1)).await,
+                }
             }
-            let why = "another client has taken over, because this one was not heard of for 30 s";
-            Err(Error::new(ErrorKind::Auth, format!("the login at {shown} is not saved: {why}")))
         })
     }
 }
@@ -213,11 +237,13 @@ impl Reservation for Reserved {
         }
     }
 
-    /// A store without room does not take the turn once more either.
+    /// A store without room does not keep the turn either.
     fn make_room(&mut self) -> BoxFuture<Result<()>> {
-        let (this, login, owner) = (self.this.clone(), self.turn.login.clone(), self.turn.owner.clone());
+        let (this, login, owner, lost) =
+            (self.this.clone(), self.turn.login.clone(), self.turn.owner.clone(), self.lost());
         Box::pin(async move {
-            this.store.take_turn(&login, &owner).await.map(drop).map_err(|trouble| this.failed(&trouble))
+            let kept = this.store.keep_turn(&login, &owner).await.map_err(|trouble| this.failed(&trouble))?;
+            if kept { Ok(()) } else { Err(lost) }
         })
     }
 

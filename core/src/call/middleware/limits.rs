@@ -288,9 +288,10 @@ impl Middleware for ConcurrencyLimit {
                 Err(Ok(place)) => (running.acquire_owned().await.map_err(|_| refused())?, Some(place)),
                 Err(Err(_)) => return Err(refused()),
             };
+            let mut turn = Some(permit);
             // Those that run in other processes count, too.
             #[cfg(feature = "redis")]
-            let entered = shared.enter(most, || place.map_or_else(|| places.try_acquire_owned(), Ok)).await;
+            let entered = shared.enter(most, &mut turn, || place.map_or_else(|| places.try_acquire_owned(), Ok)).await;
             #[cfg(feature = "redis")]
             let entered = entered.map_err(|_| refused())?;
             #[cfg(not(feature = "redis"))]
@@ -298,7 +299,7 @@ impl Middleware for ConcurrencyLimit {
             let outcome = next.run(request, &context).await;
             #[cfg(feature = "redis")]
             drop(entered);
-            drop(permit);
+            drop(turn.take());
             outcome
         })
     }

@@ -46,6 +46,8 @@ pub(crate) struct Commons {
     /// Name of this process.
     pub(crate) node: Arc<str>,
     pub(crate) number: Arc<Number>,
+    /// Lives as long as the engine.
+    pub(crate) runtime: tokio::runtime::Handle,
 }
 
 /// Tasks in the store, as this process knows them.

@@ -32,13 +32,36 @@ redis.call('ZADD', KEYS[1], string.format('%.0f', due + apart), client)
 redis.call('PEXPIRE', KEYS[1], math.ceil((room + apart) / 1000))
 return 0";
 
-/// Counts a request that runs, if there is room for it.
+/// Time for which one that waits keeps its place after it has looked, in milliseconds.
+const WAITS: u64 = 1000;
+
+/// Counts a request that runs, if there is room for it and for those that have waited for longer in other processes. With a
+/// `1` it waits from now on.
 const ENTER: &str = "local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
-if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[1]) then return 0 end
-redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[3])
-redis.call('PEXPIRE', KEYS[1], ARGV[2])
+for _, gone in ipairs(redis.call('ZRANGE', KEYS[3], '-inf', now, 'BYSCORE')) do
+  redis.call('ZREM', KEYS[2], gone)
+  redis.call('ZREM', KEYS[3], gone)
+end
+local before = redis.call('ZRANK', KEYS[2], ARGV[3]) or redis.call('ZCARD', KEYS[2])
+if tonumber(ARGV[1]) - redis.call('ZCARD', KEYS[1]) > before then
+  redis.call('ZREM', KEYS[2], ARGV[3])
+  redis.call('ZREM', KEYS[3], ARGV[3])
+  redis.call('ZADD', KEYS[1], now + ARGV[2], ARGV[3])
+  redis.call('PEXPIRE', KEYS[1], ARGV[2])
+  return 1
+end
+if ARGV[4] == '1' then
+  redis.call('ZADD', KEYS[2], 'NX', now, ARGV[3])
+  redis.call('ZADD', KEYS[3], now + ARGV[5], ARGV[3])
+  redis.call('PEXPIRE', KEYS[2], ARGV[5])
+  redis.call('PEXPIRE', KEYS[3], ARGV[5])
+end
+return 0";
+
+/// Counts a request no more, nor that it waits.
+const LEAVE: &str = "for i = 1, 3 do redis.call('ZREM', KEYS[i], ARGV[1]) end
 return 1";
 
 /// Counts requests that run for longer, also those that the store has lost.
@@ -71,13 +94,21 @@ impl Redis {
         Ok((wait > 0).then(|| Duration::from_micros(wait)))
     }
 
-    /// Counts a request that is about to run, if fewer than `most` do.
+    /// Counts a request that is about to run, if fewer than `most` do. `waits`: it takes its turn among those of other
+    /// processes that wait.
     ///
     /// # Errors
     /// As `Redis::ask`.
-    pub(crate) async fn enter(self: &Arc<Self>, limit: &str, most: usize, request: &str) -> Result<bool, Trouble> {
+    pub(crate) async fn enter(
+        self: &Arc<Self>,
+        limit: &str,
+        most: usize,
+        request: &str,
+        waits: bool,
+    ) -> Result<bool, Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("EVAL").arg(ENTER).arg(1).arg(self.running(limit)).arg(most).arg(LIVES).arg(request);
+        let enter = pipe.cmd("EVAL").arg(ENTER).arg(3).arg(&self.running(limit)[..]);
+        enter.arg(most).arg(LIVES).arg(request).arg(u8::from(waits)).arg(WAITS);
         let outcome = self.ask::<(bool,)>(&pipe).await;
         self.done(Work::Limits, outcome).map(|(is_in,)| is_in)
     }
@@ -88,7 +119,7 @@ impl Redis {
     /// As `Redis::ask`.
     pub(crate) async fn renew(self: &Arc<Self>, limit: &str, requests: &[String]) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("EVAL").arg(RENEW).arg(1).arg(self.running(limit)).arg(LIVES).arg(requests).ignore();
+        pipe.cmd("EVAL").arg(RENEW).arg(1).arg(&self.running(limit)[0]).arg(LIVES).arg(requests).ignore();
         let outcome = self.ask::<()>(&pipe).await;
         self.done(Work::Limits, outcome)
     }
@@ -99,12 +130,13 @@ impl Redis {
     /// As `Redis::ask`. It is counted for half a minute more.
     pub(crate) async fn leave(self: &Arc<Self>, limit: &str, request: &str) -> Result<(), Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("ZREM").arg(self.running(limit)).arg(request).ignore();
+        pipe.cmd("EVAL").arg(LEAVE).arg(3).arg(&self.running(limit)[..]).arg(request).ignore();
         let outcome = self.ask::<()>(&pipe).await;
         self.done(Work::Limits, outcome)
     }
 
-    fn running(&self, limit: &str) -> String {
-        self.key(&format!("running:{limit}"), VERSION)
+    /// The keys of those that run, of those that wait, and of the times at which they have looked.
+    fn running(&self, limit: &str) -> [String; 3] {
+        ["running", "waiting", "looked"].map(|kind| self.key(&format!("{kind}:{limit}"), VERSION))
     }
 }

@@ -63,6 +63,9 @@ return 1";
 const IS_PAIR: &str = "if redis.call('HGET', KEYS[4], 'o') ~= ARGV[8] then return 3 end
 ";
 
+/// Numbers that are tried before it is done again later: one may be free.
+const ATTEMPTS: usize = 64;
+
 /// Number of this process. 0: it has none.
 #[derive(Debug, Default)]
 pub(crate) struct Number {
@@ -115,7 +118,7 @@ impl Redis {
 
     async fn numbered(self: &Arc<Self>, id: &str, number: &Number) -> Result<bool, Trouble> {
         let mut wanted = number.get();
-        loop {
+        for _ in 0..ATTEMPTS {
             if wanted == 0 {
                 let mut bytes = [0; 4];
                 crate::random::fill(&mut bytes).map_err(|e| Trouble::garbled(e.message()))?;
@@ -136,6 +139,7 @@ impl Redis {
             }
             wanted = 0;
         }
+        Err(Trouble::garbled("other processes have all the numbers that were tried"))
     }
 
     /// The process ends: its number is free.

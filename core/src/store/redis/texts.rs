@@ -16,9 +16,14 @@ const TURN_LIVES: u64 = 30_000;
 /// Time between two words of the owner of a turn.
 pub(crate) const TURN_KEPT: Duration = Duration::from_secs(8);
 
-/// Gives a turn to whoever is the first, or keeps it.
+/// Gives a turn to whoever is the first.
 const TAKE: &str = "local owner = redis.call('GET', KEYS[1])
 if owner and owner ~= ARGV[1] then return 0 end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
+return 1";
+
+/// Keeps a turn that was not lost. Writes, so that a store without room says so.
+const KEEP: &str = "if redis.call('GET', KEYS[1]) ~= ARGV[1] then return 0 end
 redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 return 1";
 
@@ -131,13 +136,25 @@ impl Redis {
         self.done(Work::Texts, outcome).map(|(is_done,)| is_done)
     }
 
-    /// Takes the turn to change a login, or keeps it. `false`: it is somebody else's.
+    /// Takes the turn to change a login. `false`: it is somebody else's.
     ///
     /// # Errors
     /// As `Redis::ask`.
     pub(crate) async fn take_turn(self: &Arc<Self>, login: &str, owner: &str) -> Result<bool, Trouble> {
+        self.turns(TAKE, login, owner).await
+    }
+
+    /// Keeps the turn. `false`: it was lost.
+    ///
+    /// # Errors
+    /// As `Redis::ask`.
+    pub(crate) async fn keep_turn(self: &Arc<Self>, login: &str, owner: &str) -> Result<bool, Trouble> {
+        self.turns(KEEP, login, owner).await
+    }
+
+    async fn turns(self: &Arc<Self>, script: &str, login: &str, owner: &str) -> Result<bool, Trouble> {
         let mut pipe = Pipeline::with_capacity(1);
-        pipe.cmd("EVAL").arg(TAKE).arg(1).arg(self.turn(login)).arg(owner).arg(TURN_LIVES);
+        pipe.cmd("EVAL").arg(script).arg(1).arg(self.turn(login)).arg(owner).arg(TURN_LIVES);
         let outcome = self.ask::<(bool,)>(&pipe).await;
         self.done(Work::Texts, outcome).map(|(is_taken,)| is_taken)
     }

@@ -294,6 +294,10 @@ impl Inner {
         };
         let body = unmarked(body);
         let decoded = jsonrpc::decode(&body, &self.limits);
+        #[cfg(feature = "redis")]
+        if let Some(passed) = self.passes_to_pair(session, &sender, &body, &decoded).await {
+            return passed;
+        }
         let needed = || {
             let pair = self.pairs.find(session, sender.principal.as_ref());
             self.scopes_needed(pair.as_ref().map(|pair| &*pair.peer), decoded.as_ref().ok())
@@ -303,7 +307,7 @@ impl Inner {
         }
         match decoded {
             Ok(decoded) if asks(&decoded) && self.is_ending() => ending::refused(id_of(&decoded)),
-            Ok(decoded) => pair::post(self, session, sender, decoded).await,
+            Ok(decoded) => pair::post(self, session, sender, decoded),
             Err(error) => pair::garbled(self, session, &sender, &error).into(),
         }
     }
@@ -410,7 +414,7 @@ impl Inner {
     }
 
     /// The scopes that the requests in a body need, as the session sees what there is.
-    fn scopes_needed(&self, session: Option<&Peer>, decoded: Option<&Decoded>) -> Vec<String> {
+    pub(super) fn scopes_needed(&self, session: Option<&Peer>, decoded: Option<&Decoded>) -> Vec<String> {
         let one = |message: &Message| match message {
             Message::Request { method, params, .. } => {
                 self.server.shared.router.scopes_needed(session.map(Link::session), method, params.as_ref())
@@ -505,7 +509,7 @@ impl Meter for Inner {
 }
 
 /// Returns true if there is something to answer in it.
-fn asks(decoded: &Decoded) -> bool {
+pub(super) fn asks(decoded: &Decoded) -> bool {
     !matches!(decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }))
 }
 

@@ -12,7 +12,7 @@ use http::{Response, StatusCode, Uri};
 
 use super::Body;
 use super::body::Events;
-use super::endpoint::Inner;
+use super::endpoint::{Inner, asks};
 use super::exchange::{Exchange, Owner};
 use super::headers::Accepts;
 use super::holder::Holder;
@@ -45,9 +45,9 @@ pub(super) struct Pair {
     /// Time until which its access token is good, the newest that came: milliseconds, or `u64::MAX` where nobody says
     /// so.
     until: AtomicU64,
-    /// Its name among several processes.
+    /// Its name among several processes, and what they have passed on.
     #[cfg(feature = "redis")]
-    key: Option<Arc<str>>,
+    shared: Option<shared::Known>,
 }
 
 impl Pair {
@@ -210,7 +210,7 @@ pub(super) async fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
         Err(error) => return Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, error.message()).into(),
     };
     #[cfg(feature = "redis")]
-    let (id, key) = match inner.shares_pair(id, sender.principal.as_ref()).await {
+    let (id, shared) = match inner.shares_pair(id, sender.principal.as_ref()).await {
         Ok(named) => named,
         Err(refusal) => return refusal.into(),
     };
@@ -220,7 +220,10 @@ pub(super) async fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let (principal, patience) = (sender.principal.clone(), inner.patience(&sender));
     // The message belongs to the POST that brings it.
     let sender = Sender { extensions: None, origin: inner.origin.clone(), ..sender };
-    let connection = Connection::new(inner.server.facts(), sender.into_transport(Some(&id)));
+    let transport = sender.into_transport(Some(&id));
+    #[cfg(feature = "redis")]
+    let (shared, coming) = shared.map(|shared| shared.at(transport.clone(), inner)).unzip();
+    let connection = Connection::new(inner.server.facts(), transport);
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
     let link: Arc<dyn Link> = peer.clone();
     inner.server.shared.join(&link);
@@ -233,7 +236,7 @@ pub(super) async fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
         outlet: outlet.clone(),
         until,
         #[cfg(feature = "redis")]
-        key,
+        shared,
     });
     pair.goes_on(patience);
     if !inner.room_for_pair(&holder) {
@@ -242,7 +245,7 @@ pub(super) async fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     }
     inner.pairs.lock().insert(id, pair.clone());
     #[cfg(feature = "redis")]
-    inner.pairs.shared.add(&pair);
+    inner.pairs.shared.add(&pair, coming);
     inner.keep();
     let gone = Arc::downgrade(&pair);
     let reading = Reading { pair, inner: inner.clone() };
@@ -269,21 +272,15 @@ pub(super) async fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
 }
 
 /// Takes a message; what it is answered with goes out on the stream.
-pub(super) async fn post(inner: &Arc<Inner>, session: &str, sender: Sender, decoded: Decoded) -> Response<Body> {
+pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decoded) -> Response<Body> {
     let id = match &decoded {
         Decoded::One(Message::Request { id, .. }) => Some(id.clone()),
         _ => None,
     };
     let Some(pair) = inner.pairs.find(session, sender.principal.as_ref()) else {
-        #[cfg(feature = "redis")]
-        if let Some(passed) = inner.passes_to_pair(session, &sender, &decoded).await {
-            return passed
-                .map_or_else(|refusal| refusal.with_id(id.as_ref()).into(), |()| reply::empty(StatusCode::ACCEPTED));
-        }
         return unknown().with_id(id.as_ref()).into();
     };
-    let asks = !matches!(&decoded, Decoded::One(message) if !matches!(message, Message::Request { .. }));
-    if asks && (pair.peer.is_full() || pair.outlet.len() >= inner.max_in_flight) {
+    if asks(&decoded) && (pair.peer.is_full() || pair.outlet.len() >= inner.max_in_flight) {
         let max = inner.max_in_flight;
         let message = format!("more than {max} requests in flight, or answers unread, in this session (max_in_flight)");
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();

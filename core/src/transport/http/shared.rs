@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::{StreamExt, stream};
 use http::{HeaderMap, StatusCode};
 
 use super::admit::Verb;
@@ -33,6 +34,8 @@ use crate::store::Stream;
 use crate::store::redis::nodes::{BITS, Number, Posted};
 use crate::store::redis::sessions::{Look, SharedSession, owner, session_key};
 
+/// Sessions that are looked at side by side.
+const LOOKS: usize = 32;
 /// Longest session id that is looked for.
 const MAX_ID: usize = 256;
 /// Attempts to read what others have changed.
@@ -47,7 +50,7 @@ const MAX_REASON: usize = 200;
 const EVENT_BITS: u32 = 40;
 
 /// Questions of other processes that one refused message fails, at most.
-const MAX_FAILED: usize = 64;
+pub(super) const MAX_FAILED: usize = 64;
 
 /// Facts of a session that this process knows all others to know.
 pub(super) struct Sharing {
@@ -964,9 +967,8 @@ impl Mailbox for Inner {
     fn missed(&self) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
         Box::pin(async move {
             self.keep_pairs().await;
-            for key in self.sessions.busy_keys() {
-                self.looks(&key, false).await;
-            }
+            let keys = self.sessions.busy_keys();
+            stream::iter(&keys).for_each_concurrent(LOOKS, |key| self.looks(key, false)).await;
         })
     }
 

@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::collections::{BTreeSet, HashMap};
+use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -14,12 +15,13 @@ use super::{Client, ConcurrencyLimit, RateLimit, too_many};
 use crate::call::{BoxFuture, Commons, Context};
 use crate::error::Result;
 use crate::jsonrpc::RawJson;
+use crate::store::redis::Trouble;
 use crate::store::redis::limits::RENEWED;
 
 /// Clients of which is remembered when they may come again.
 const MAX_REFUSED: usize = 1024;
 /// Time between two looks for room, at first and at most.
-const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(200));
+const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(50));
 
 /// A limit of a server that has a place among its middleware counts together with that of other processes from now on.
 pub(in crate::call::middleware) fn join(middleware: &dyn Middleware, place: usize, commons: &Arc<Commons>) {
@@ -33,6 +35,20 @@ pub(in crate::call::middleware) fn join(middleware: &dyn Middleware, place: usiz
     } else if let Some(inner) = any.downcast_ref::<Arc<dyn Middleware>>() {
         join(&**inner, place, commons);
     }
+}
+
+/// The store does not answer.
+struct Unanswered;
+
+/// Asks the store, also on a thread that has no runtime.
+async fn asked<T: Send + 'static>(
+    commons: &Arc<Commons>,
+    question: impl Future<Output = Result<T, Trouble>> + Send + 'static,
+) -> Result<T, Unanswered> {
+    if tokio::runtime::Handle::try_current().is_ok() {
+        return question.await.map_err(|_| Unanswered);
+    }
+    commons.runtime.spawn(question).await.map_err(|_| Unanswered)?.map_err(|_| Unanswered)
 }
 
 /// This process among others, and the name of a limit there.
@@ -92,14 +108,15 @@ impl RateLimit {
         }
         Box::pin(async move {
             let (apart, burst) = (self.quota.replenish_interval(), self.quota.burst_size().get());
-            let counted = commons.store.rate(&name, client.name(), apart, burst).await;
+            let (store, of) = (commons.store.clone(), client.name().to_owned());
+            let counted = asked(&commons, async move { store.rate(&name, &of, apart, burst).await }).await;
             drop(commons);
             let wait = match counted {
                 Ok(wait) => {
                     wait.iter().for_each(|wait| self.shared.refuses(client.name(), *wait));
                     wait
                 }
-                Err(_) => self.check(client.name()).err(),
+                Err(Unanswered) => self.check(client.name()).err(),
             };
             match wait {
                 None => next.run(request, &context).await,
@@ -137,25 +154,27 @@ impl std::fmt::Debug for SharedRunning {
     }
 }
 
-/// A request that is counted until this is dropped.
+/// A request that is counted until this is dropped; its turn in this process ends with that.
 pub(super) struct Entered {
     shared: Arc<SharedRunning>,
     commons: Weak<Commons>,
     name: String,
     request: String,
     runtime: tokio::runtime::Handle,
+    turn: Option<OwnedSemaphorePermit>,
 }
 
 impl Drop for Entered {
     fn drop(&mut self) {
         self.shared.lock().requests.remove(&self.request);
-        let (shared, commons) = (self.shared.clone(), self.commons.clone());
+        let (shared, commons, turn) = (self.shared.clone(), self.commons.clone(), self.turn.take());
         let (name, request) = (std::mem::take(&mut self.name), std::mem::take(&mut self.request));
         self.runtime.spawn(async move {
             if let Some(store) = commons.upgrade().map(|commons| commons.store.clone()) {
                 // Otherwise it is counted for half a minute more.
                 let _ = store.leave(&name, &request).await;
             }
+            drop(turn);
             shared.left.notify_one();
         });
     }
@@ -173,23 +192,32 @@ impl SharedRunning {
     pub(super) async fn enter(
         self: &Arc<Self>,
         most: usize,
+        turn: &mut Option<OwnedSemaphorePermit>,
         place: impl FnOnce() -> Result<OwnedSemaphorePermit, TryAcquireError>,
     ) -> Result<Option<Entered>, TryAcquireError> {
         let shared = self.lock().place.clone();
         let Some((commons, name)) = shared.and_then(|(commons, name)| Some((commons.upgrade()?, name))) else {
             return Ok(None);
         };
-        let request = format!("{}:{}", commons.node, self.last.fetch_add(1, Ordering::Relaxed));
-        let (store, runtime) = (commons.store.clone(), tokio::runtime::Handle::current());
-        let entered = Entered { shared: self.clone(), commons: Arc::downgrade(&commons), name, request, runtime };
-        drop(commons);
-        let is_in = async || store.enter(&entered.name, most, &entered.request).await;
+        let entered = Entered {
+            shared: self.clone(),
+            commons: Arc::downgrade(&commons),
+            name,
+            request: format!("{}:{}", commons.node, self.last.fetch_add(1, Ordering::Relaxed)),
+            runtime: commons.runtime.clone(),
+            turn: turn.take(),
+        };
         // While the store does not answer, those of this process have their turns.
-        if !is_in().await.unwrap_or(true) {
+        let is_in = async |waits: bool| {
+            let (store, name, request) = (commons.store.clone(), entered.name.clone(), entered.request.clone());
+            let entering = async move { store.enter(&name, most, &request, waits).await };
+            asked(&commons, entering).await.unwrap_or(true)
+        };
+        if !is_in(false).await {
             let _place = place()?;
             let _door = self.door.lock().await;
             let mut pause = LOOKS.0;
-            while !is_in().await.unwrap_or(true) {
+            while !is_in(true).await {
                 let _ = tokio::time::timeout(pause, self.left.notified()).await;
                 pause = (pause * 2).min(LOOKS.1);
             }
@@ -219,9 +247,15 @@ impl SharedRunning {
                     }
                     state.requests.iter().cloned().collect()
                 };
-                drop(shared);
-                if let Some(store) = commons.upgrade().map(|commons| commons.store.clone()) {
-                    let _ = store.renew(&name, &requests).await;
+                let Some(store) = commons.upgrade().map(|commons| commons.store.clone()) else { continue };
+                let _ = store.renew(&name, &requests).await;
+                // Those that have ended meanwhile may have been counted again.
+                let ended: Vec<_> = {
+                    let state = shared.lock();
+                    requests.into_iter().filter(|request| !state.requests.contains(request)).collect()
+                };
+                for request in ended {
+                    let _ = store.leave(&name, &request).await;
                 }
             }
         });

@@ -6,18 +6,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::StatusCode;
+use http::{Response, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
 
-use super::super::endpoint::Inner;
-use super::super::reply::Refusal;
+use super::super::Body;
+use super::super::endpoint::{Inner, asks};
+use super::super::outlet::End;
+use super::super::reply::{self, Refusal};
 use super::super::sender::Sender;
 use super::super::sessions::millis;
-use super::super::shared::{away, owner_of};
-use super::Pair;
-use crate::driver::Node;
-use crate::jsonrpc::{self, Decoded};
+use super::super::shared::{MAX_FAILED, away, owner_of};
+use super::{Pair, unknown};
+use crate::budget;
+use crate::driver::{Node, runtime};
+use crate::jsonrpc::{self, DecodeError, Decoded, ErrorObject, Message, code};
 use crate::model::Principal;
-use crate::protocol::Input;
+use crate::protocol::{Arrival, Input, Route, Transport};
+use crate::store::redis::Redis;
 use crate::store::redis::nodes::Posted;
 use crate::store::redis::sessions::session_key;
 
@@ -33,14 +39,62 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn add(&self, pair: &Arc<Pair>) {
-        if let Some(key) = &pair.key {
-            self.lock().insert(key.clone(), Arc::downgrade(pair));
-        }
+    /// Knows a session from now on, and gives it what other processes pass on.
+    pub(super) fn add(&self, pair: &Arc<Pair>, coming: Option<Coming>) {
+        let (Some(known), Some(coming)) = (&pair.shared, coming) else { return };
+        self.lock().insert(known.named.key.clone(), Arc::downgrade(pair));
+        // Not where the log of all processes is read: handlers begin here.
+        runtime::spawn(coming.taken(Arc::downgrade(pair)));
     }
 
     fn all(&self) -> Vec<Arc<Pair>> {
         self.lock().values().filter_map(Weak::upgrade).collect()
+    }
+}
+
+/// The name of a session in the store, which forgets it with this.
+pub(super) struct Named {
+    key: Arc<str>,
+    store: Arc<Redis>,
+}
+
+impl Named {
+    pub(super) fn at(self, transport: Arc<Transport>, inner: &Arc<Inner>) -> (Known, Coming) {
+        let (passed, texts) = mpsc::channel(inner.max_in_flight.max(16));
+        (Known { named: self, passed }, Coming { texts, transport, inner: Arc::downgrade(inner) })
+    }
+}
+
+impl Drop for Named {
+    fn drop(&mut self) {
+        let (key, store) = (self.key.clone(), self.store.clone());
+        runtime::spawn(async move {
+            // Otherwise it goes by itself.
+            let _ = store.drop_pair(&key).await;
+        });
+    }
+}
+
+/// A session that other processes know.
+pub(super) struct Known {
+    named: Named,
+    passed: mpsc::Sender<Bytes>,
+}
+
+/// Messages that other processes pass on.
+pub(super) struct Coming {
+    texts: mpsc::Receiver<Bytes>,
+    /// The stream's.
+    transport: Arc<Transport>,
+    inner: Weak<Inner>,
+}
+
+impl Coming {
+    async fn taken(mut self, pair: Weak<Pair>) {
+        while let Some(text) = self.texts.recv().await {
+            let (Some(pair), Some(inner)) = (pair.upgrade(), self.inner.upgrade()) else { return };
+            inner.takes_passed(&pair, &text, &self.transport);
+        }
     }
 }
 
@@ -58,86 +112,121 @@ impl Inner {
         self: &Arc<Self>,
         id: Arc<str>,
         principal: Option<&Arc<Principal>>,
-    ) -> Result<(Arc<str>, Option<Arc<str>>), Refusal> {
+    ) -> Result<(Arc<str>, Option<Named>), Refusal> {
         let Some(node) = self.node() else { return Ok((id, None)) };
         let number = node.number.get();
         if number == 0 {
             return Err(away());
         }
         let id: Arc<str> = format!("{number}{MARK}{id}").into();
-        let key: Arc<str> = session_key(&id).into();
-        let kept = node.store.keep_pairs(&[(key.clone(), owner_of(principal))], self.idle_millis()).await;
-        kept.map(|()| (id, Some(key))).map_err(|_| away())
+        // Dropped from here on, it is forgotten.
+        let named = Named { key: session_key(&id).into(), store: node.store.clone() };
+        let kept = node.store.keep_pairs(&[(named.key.clone(), owner_of(principal))], self.idle_millis()).await;
+        kept.map(|()| (id, Some(named))).map_err(|_| away())
     }
 
     /// The streams here stay known to other processes.
     pub(in crate::transport::http) async fn keep_pairs(&self) {
         let pairs: Vec<_> = self.pairs.shared.all();
-        let named = |pair: &Arc<Pair>| Some((pair.key.clone()?, owner_of(pair.principal.as_ref())));
+        let named =
+            |pair: &Arc<Pair>| Some((pair.shared.as_ref()?.named.key.clone(), owner_of(pair.principal.as_ref())));
         let pairs: Vec<_> = pairs.iter().filter_map(named).collect();
-        if let Some(node) = Node::of(&self.server).filter(|_| !pairs.is_empty()) {
+        if let Some(store) = Node::of(&self.server).map(|node| node.store.clone()).filter(|_| !pairs.is_empty()) {
             // Otherwise the next round does it.
-            let _ = node.store.keep_pairs(&pairs, self.idle_millis()).await;
+            let _ = store.keep_pairs(&pairs, self.idle_millis()).await;
         }
     }
 
     /// A stream has ended here.
     pub(super) fn leave_pair(&self, pair: &Pair) {
-        let Some(key) = pair.key.clone() else { return };
-        self.pairs.shared.lock().remove(&key);
-        if let Some(store) = Node::of(&self.server).map(|node| node.store.clone()) {
-            crate::driver::runtime::spawn(async move {
-                // Otherwise it goes by itself.
-                let _ = store.drop_pair(&key).await;
-            });
+        if let Some(known) = &pair.shared {
+            self.pairs.shared.lock().remove(&known.named.key);
         }
     }
 
-    /// Passes a message on to the process that has the stream of its session. `None`: there is none.
-    pub(super) async fn passes_to_pair(
+    /// Passes a message on to the process that has the stream of its session. `None`: that is this one, or there is none.
+    pub(in crate::transport::http) async fn passes_to_pair(
         self: &Arc<Self>,
         session: &str,
         sender: &Sender,
-        decoded: &Decoded,
-    ) -> Option<Result<(), Refusal>> {
+        body: &Bytes,
+        decoded: &Result<Decoded, DecodeError>,
+    ) -> Option<Response<Body>> {
         let (number, node) = (number_of(session)?, self.node()?);
         if number == node.number.get() {
             return None;
         }
-        let message = match decoded {
-            Decoded::One(message) => message.encode().get().to_owned(),
-            Decoded::Batch(parts) => {
-                // What is no message has been told apart by then: there is nothing to answer it with elsewhere.
-                let parts: Vec<_> = parts.iter().flatten().map(|part| part.encode().get().to_owned()).collect();
-                format!("[{}]", parts.join(","))
+        if let Err(refusal) = self.permit(sender, || self.scopes_needed(None, decoded.as_ref().ok())) {
+            return Some(refusal.into());
+        }
+        let patience = self.patience(sender).map(millis);
+        let principal = sender.principal.as_ref().map(|principal| principal.to_shared());
+        let head = json!({"patience": patience, "principal": principal}).to_string();
+        let (key, owner) = (session_key(session), owner_of(sender.principal.as_ref()));
+        let pass = async |message: &[u8]| {
+            let text = Bytes::from([head.as_bytes(), b"\n", message].concat());
+            match node.store.post_to_pair(number, &key, &owner, &text).await {
+                Ok(Posted::Sent) => Ok(()),
+                Ok(Posted::Nobody) => Err(unknown()),
+                Ok(Posted::Full) => {
+                    let message = "too many messages wait for the process that has the stream: try again later";
+                    Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message))
+                }
+                Err(_) => Err(away()),
             }
         };
-        let patience = self.patience(sender).map_or_else(String::new, |patience| millis(patience).to_string());
-        let text = Bytes::from(format!("{patience}\n{message}"));
-        let owner = owner_of(sender.principal.as_ref());
-        match node.store.post_to_pair(number, &session_key(session), &owner, &text).await {
-            Ok(Posted::Sent) => Some(Ok(())),
-            Ok(Posted::Nobody) => None,
-            Ok(Posted::Full) => {
-                let message = "too many messages wait for the process that has the stream: try again later";
-                Some(Err(Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)))
+        let passed = match decoded {
+            Ok(_) => pass(body).await,
+            // Was it meant to answer a question, nothing else will come for that.
+            Err(error) => {
+                let mut refusal = Refusal::undecodable(error, None);
+                for id in error.answers.iter().chain(&error.answers_too).take(MAX_FAILED) {
+                    let message = format!("the answer is no message: {}", error.message);
+                    let object = ErrorObject { code: code::INVALID_REQUEST, message, data: None };
+                    let text = Message::Error { id: Some(id.clone()), error: object }.encode();
+                    if let Err(other) = pass(text.get().as_bytes()).await {
+                        refusal = other;
+                        break;
+                    }
+                }
+                Err(refusal)
             }
-            Err(_) => Some(Err(away())),
-        }
+        };
+        Some(passed.map_or_else(Into::into, |()| reply::empty(StatusCode::ACCEPTED)))
     }
 
     /// A message for a stream here came in at another process.
     pub(in crate::transport::http) fn heard_for_pair(&self, key: &str, text: &Bytes) {
         let pair = self.pairs.shared.lock().get(key).and_then(Weak::upgrade);
-        let end = text.iter().position(|byte| *byte == b'\n');
-        let (Some(pair), Some(end)) = (pair, end) else { return };
-        let patience = std::str::from_utf8(&text[..end]).ok().and_then(|patience| patience.parse().ok());
-        pair.goes_on(patience.map(Duration::from_millis));
-        match jsonrpc::decode(&text.slice(end + 1..), &self.limits) {
-            Ok(Decoded::One(message)) => pair.peer.handle(Input::Received(message)),
-            Ok(Decoded::Batch(parts)) => pair.peer.handle(Input::Batch(parts)),
-            // It was read where it came in.
-            Err(_) => {}
+        let Some(pair) = pair else { return };
+        let is_taken = pair.shared.as_ref().is_some_and(|known| known.passed.try_send(text.clone()).is_ok());
+        if !is_taken {
+            pair.outlet.end(End::TooSlow);
         }
+    }
+
+    /// Takes a message that came in at another process, as if it had come in here.
+    fn takes_passed(&self, pair: &Arc<Pair>, text: &Bytes, transport: &Arc<Transport>) {
+        let Some(end) = text.iter().position(|byte| *byte == b'\n') else { return };
+        let Ok(head) = serde_json::from_slice::<Value>(&text[..end]) else { return };
+        let principal = Principal::from_shared(&head["principal"]).map(Arc::new);
+        if principal.is_some() != pair.principal.is_some() {
+            return;
+        }
+        pair.goes_on(head["patience"].as_u64().map(Duration::from_millis));
+        // It was read where it came in.
+        let Ok(decoded) = jsonrpc::decode(&text.slice(end + 1..), &self.limits) else { return };
+        let is_full = pair.peer.is_full() || pair.outlet.len() >= self.max_in_flight;
+        if asks(&decoded) && (is_full || self.is_ending() || budget::is_spent(pair.holder.owner())) {
+            // Its client has no other word of that: it comes back, also elsewhere.
+            let end = if self.is_ending() { End::ServerClosed } else { End::TooSlow };
+            return pair.outlet.end(end);
+        }
+        let transport = Arc::new(Transport { principal, ..(**transport).clone() });
+        let input = match decoded {
+            Decoded::One(message) => Input::Received(message),
+            Decoded::Batch(parts) => Input::Batch(parts),
+        };
+        pair.peer.arrived(Arrival { route: Route(0), transport, head: None }, input);
     }
 }
