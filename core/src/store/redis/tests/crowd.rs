@@ -32,8 +32,8 @@ const PARAMS: &str = concat!(
     r#"{"protocolVersion":"","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"#,
     r#""clientInfo":{"name":"example-client","title":"Example Client","version":"1.0.0"}}"#
 );
-/// Counts the keys of each kind; and those that hold more than the end of a session, that stay, or that are in another slot
-/// than all others.
+/// Counts the keys of each kind; and those that hold more than the end of a session, that stay, or that are in another
+/// slot than all others.
 const LEFT: &str = "local kinds, stay = {}, 0
 for _, key in ipairs(redis.call('KEYS', '*')) do
   local kind = string.match(key, '}:([a-z-]+)')
