@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "tests")]
 
+mod crowd;
 pub(super) mod running;
 mod tasks;
 #[cfg(feature = "auth")]
