@@ -195,7 +195,7 @@ struct Figures {
 
 async fn ask<T: FromRedisValue>(url: &str, pipe: &Pipeline) -> T {
     let address = Address::parse(url).unwrap();
-    address.connect(Duration::from_secs(120)).await.unwrap().ask(pipe).await.unwrap()
+    address.connect(Some(Duration::from_secs(120))).await.unwrap().ask(pipe).await.unwrap()
 }
 
 async fn figures(url: &str) -> Figures {
