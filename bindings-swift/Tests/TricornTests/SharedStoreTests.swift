@@ -96,7 +96,8 @@ private final class RunningStore {
             _ = try await connect("http://127.0.0.1:1/mcp", options)
             Issue.record("it connects")
         } catch let error as TricornError {
-            #expect(error.message.contains("\"secret\": missing") && !error.message.contains("hush"), "\(error.message)")
+            let said = error.message
+            #expect(said.contains("\"secret\": missing") && !said.contains("hush"), "\(said)")
         }
     }
 }

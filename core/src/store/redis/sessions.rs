@@ -33,6 +33,12 @@ redis.call('PEXPIRE', KEYS[1], ARGV[1])
 if version == ARGV[2] then return version end
 return redis.call('HGETALL', KEYS[1])";
 
+/// Lets sessions live on, but for those that have ended.
+pub(super) const TOUCH: &str = "for _, key in ipairs(KEYS) do
+  if redis.call('HGET', key, 'v') ~= '0' then redis.call('PEXPIRE', key, ARGV[1]) end
+end
+return 1";
+
 /// Sets and removes fields of a session that is there, and tells the other processes. The version of a new one is the
 /// store's time, so that it is greater than that of one that was lost. One that has ended does not begin anew.
 pub(super) const TELL: &str = "local version = redis.call('HGET', KEYS[1], 'v')
@@ -266,10 +272,12 @@ impl Redis {
     /// As `Redis::ask`.
     pub(crate) async fn touch(self: &Arc<Self>, sessions: &[Arc<str>], idle: u64) -> Result<(), Trouble> {
         for some in sessions.chunks(256) {
-            let mut pipe = Pipeline::with_capacity(some.len());
+            let mut pipe = Pipeline::with_capacity(1);
+            let touch = pipe.cmd("EVAL").arg(TOUCH).arg(some.len());
             for session in some {
-                pipe.cmd("PEXPIRE").arg(self.session_of(session)).arg(idle).ignore();
+                touch.arg(self.session_of(session));
             }
+            touch.arg(idle).ignore();
             let outcome = self.ask::<()>(&pipe).await;
             self.done(Work::Sessions, outcome)?;
         }

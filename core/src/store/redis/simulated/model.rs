@@ -152,6 +152,14 @@ impl Model {
         match script {
             sessions::LOOK => self.look(keys[0], arguments),
             sessions::TELL => self.tell(keys, arguments),
+            sessions::TOUCH => {
+                for key in keys {
+                    if self.shown_field(key, "v").as_deref() != Some("0") {
+                        self.lives(key, number(arguments[0]));
+                    }
+                }
+                int(1)
+            }
             sessions::END => self.end(keys, arguments),
             sessions::UNUSED => {
                 let left = self.left(keys[0]);

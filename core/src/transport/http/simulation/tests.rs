@@ -11,6 +11,7 @@ const FAILED: &[(&str, &[u64])] = &[
     ("a stream whose beginning the store did not take is silent", &[52, 259]),
     ("a process does not hear of what happened before it had a place in the log", &[1913, 4619]),
     ("a process that was taken for gone tells the end of its task", &[84]),
+    ("a session that has ended is known to have for longer than is needed", &[4539]),
 ];
 
 fn number(name: &str) -> Option<u64> {
