@@ -145,7 +145,9 @@ interface WireCache {
 
 /** The engine knows such a store. */
 function isShared(store: unknown): store is string | StoreOptions {
-  return typeof store === "string" || (typeof store === "object" && store !== null && "url" in store && !("get" in store));
+  return (
+    typeof store === "string" || (typeof store === "object" && store !== null && "url" in store && !("get" in store))
+  );
 }
 
 /**
