@@ -17,7 +17,7 @@ from .host import Host, looked_at
 from .store_options import StoreOptions, is_shared
 from .threads import Threads
 
-_PLACES = '"file", "memory", "keychain", a FileStore, StoreOptions or a TokenStore'
+_PLACES = '"memory", "file", "keychain" or a store'
 
 
 class TokenKey(NamedTuple):
@@ -94,7 +94,9 @@ def place(host: Host, store: object, threads: Threads) -> object:
         return {"directory": store.directory}
     for name in ("load", "find", "save", "remove"):
         if not callable(getattr(store, name, None)):
-            got = f'{checks.type_of(store)} without the method "{name}"'
+            got = checks.type_of(store)
+            if not isinstance(store, (int, float, list, tuple)):
+                got += f' without the method "{name}"'
             raise MisuseError(f'option "auth": option "store": expected {_PLACES}, got {got}')
     return {"handler": asked.entry(host, "store", _Kept(host, store, threads)), "reserves": True}
 
