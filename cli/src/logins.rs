@@ -32,7 +32,7 @@ pub(crate) async fn with_login(options: ClientOptions, target: &Target, screen: 
     match newest(url).await {
         Ok(Some((_, auth))) => options.auth(auth),
         Ok(None) => options,
-        // Whoever connects says so.
+        // The connection says so.
         Err(error) if error.kind() == ErrorKind::Misuse => options,
         Err(error) => {
             screen.warn(&format!("stored logins are not used: {}", error.message()));

@@ -136,7 +136,7 @@ class Away:
 
 
 class Recent(deque[Any]):
-    """What happened in the last `KEPT` seconds, and what goes on."""
+    """The events of the last `KEPT` seconds, and those that go on."""
 
     def note(self, it: Any, now: float) -> None:
         while self and self.time(self[0]) < now - KEPT:
@@ -175,7 +175,7 @@ class Chaos:
         self.over = asyncio.Event()
         self.is_done = False
         self.event: asyncio.Task[None] | None = None
-        """What is done to the store just now."""
+        """The disturbance of the store that goes on."""
         self.replacing: dict[str, asyncio.Task[None]] = {}
         """Processes that are out."""
         self.ends = Recent()
@@ -188,14 +188,14 @@ class Chaos:
         self.gone = 0
         """Sessions that were answered with 404."""
         self.as_defined: Counter[str] = Counter()
-        """What a failover, a flush or a store that was away may do, and did."""
+        """Effects of a failover, a flush or a store that was away: allowed, and seen."""
         self.shares: dict[str, Counter[str]] = {name: Counter() for name in SHARES}
         """Calls, and the good ones of them, by what was there while they ran."""
         self.complaints: list[str] = []
         """The first lost, doubled, wrong or undefined ends, in words."""
         self.complained = 0
         self.marks: deque[tuple[float, str]] = deque(maxlen=400)
-        """What was done, and when."""
+        """The disturbances, with their times."""
         self.spies: dict[str, Tasking] = {}
         """Clients that also ask for tasks of others."""
         self.tasks_made: dict[str, str] = {}
@@ -826,7 +826,7 @@ class Chaos:
             self.latest = max(self.latest, late)
             if late > DEADLINE:
                 self.slow.note(self.now(), self.now())
-            # What was late is still felt for some seconds.
+            # A delay is still felt for some seconds.
             self.late = max(late, self.late * 0.98)
 
     async def ping(self) -> None:
@@ -892,7 +892,7 @@ class Chaos:
         ]
 
     def too_few(self) -> list[str]:
-        """What had fewer good calls than it should."""
+        """The kinds of calls of which too few were good."""
         parts = ((name, share, SHARES[name]) for name, share in self.shares.items() if share["calls"])
         return [
             f"while {name}, {share['good']} of {share['calls']} calls were good, and not {least:.0%}"
@@ -1147,7 +1147,7 @@ def options(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--sharing", default=SHARED, choices=[SHARED, NOTHING, ALONE])
     given = parser.parse_args(words)
     if given.pause is None:
-        # What one program can send, and two processors can answer.
+        # As much as one program can send, and two processors can answer.
         given.pause = max(0.05, (given.sessions + 2 * given.modern + given.tasks) / 160)
     return given
 

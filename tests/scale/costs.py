@@ -152,7 +152,7 @@ class Bench(World):
 
 
 async def cpu(bench: Bench) -> None:
-    """What a call costs a process without the store and one with it, on one core and in turns."""
+    """Cost of a call in a process without the store and in one with it, on one core and in turns."""
     cores = CORES if bench.options.anywhere else CORES[:1]
     pair = [await bench.process(cores, database) for database in (None, 0)]
     bench.keep_to(*(CORES if bench.options.anywhere else CORES[1:]))
@@ -172,7 +172,7 @@ async def cpu(bench: Bench) -> None:
 
 
 async def memory(bench: Bench) -> None:
-    """What idle sessions take in the store, in a process, and in another one that was asked in each of them."""
+    """Size of idle sessions in the store, in a process, and in another one that was asked in each of them."""
     count, took = bench.options.sessions, []
     alone, shares, other = [await bench.process(CORES, database) for database in (None, 0, 0)]
     for process in (alone, shares):
@@ -197,7 +197,7 @@ async def memory(bench: Bench) -> None:
 
 
 async def scaling(bench: Bench) -> None:
-    """Whether a call costs one of two processes, each on a core, what it costs a process that shares with none."""
+    """Cost of a call in one of two processes, each on a core, beside that in a process that shares with none."""
     places = ((CORES[:1], 0), (CORES[1:], 0), (CORES[1:], 1))
     first, second, stranger = [await bench.process(*place) for place in places]
     count, figures = bench.options.calls, []

@@ -10,6 +10,7 @@ from typing import Any
 
 import mcp.types as types
 from mcp import ClientSession
+from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
 
@@ -25,8 +26,9 @@ async def main(url: str) -> dict[str, Any]:
             updated.put_nowait(str(message.params.uri))
 
     seen: dict[str, Any] = {"texts": [], "updated": []}
+    transport = sse_client if url.endswith("/sse") else streamable_http_client
     async with (
-        streamable_http_client(url) as (read, write, *_),
+        transport(url) as (read, write, *_),
         ClientSession(read, write, elicitation_callback=elicitation, message_handler=message) as session,
     ):
         answer = await session.initialize()

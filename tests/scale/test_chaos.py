@@ -50,7 +50,7 @@ def sockets(process: Process) -> int:
 
 
 async def standing(world: World) -> tuple[Counter[str], int, list[int]]:
-    """What has to be as before: keys, connections of the store, and those of the processes."""
+    """The figures that return to their values: keys, connections of the store, and those of the processes."""
     # Not all the time.
     await asyncio.sleep(0.5)
     connections = await world.store.info("connected_clients")

@@ -280,7 +280,7 @@ async fn any_process_takes_messages_for_a_stream_of_the_oldest_transport() {
         let answer: Value = serde_json::from_str(&event(&mut stream).await).unwrap();
         assert_eq!((&answer["id"], &answer["result"]["content"][0]["text"]), (&json!(n), &json!("plain")));
     }
-    // What is no message is refused where it came in, and fails the question that it was to answer.
+    // A text that is no message is refused at once, and fails the question that it was to answer.
     assert_eq!((post(1, &json!("{")).await, post(0, &json!("{")).await), (400, 400));
     let asks = json!({"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "ask", "arguments": {}}});
     assert_eq!(post(2, &asks).await, 202);

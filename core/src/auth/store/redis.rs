@@ -16,7 +16,7 @@ use crate::store::redis::{Redis, Trouble};
 
 /// Part of the keys that is the server's name elsewhere: all texts of clients are in one slot of a cluster.
 const NAME: &str = "clients";
-/// Time between two looks whether it is one's turn, at first and at most.
+/// Time between two attempts to take a turn, at first and at most.
 const LOOKS: (Duration, Duration) = (Duration::from_millis(10), Duration::from_millis(250));
 
 /// Time for which a change is tried again while the store does not answer. Turns last longer.
@@ -25,8 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// Keeps logins in a Redis or Valkey, which clients of other processes and machines share. They are sealed with the
 /// `secret` of the options, which is the same for all.
 ///
-/// Whoever has the reservation of a login renews it every 8 s. A process that was killed, or that stood still for 30 s, has
-/// lost it, and saves nothing after that. A login that nobody uses goes after 180 days.
+/// A reservation is renewed every 8 s. A process that was killed, or that stood still for 30 s, has lost it, and saves
+/// nothing after that. A login that nobody uses goes after 180 days.
 #[derive(Clone)]
 pub struct RedisStore {
     store: Arc<Redis>,

@@ -218,7 +218,12 @@ impl SharedRunning {
             let _door = self.door.lock().await;
             let mut pause = LOOKS.0;
             while !is_in(true).await {
-                let _ = tokio::time::timeout(pause, self.left.notified()).await;
+                // On the engine's runtime, as this thread may have none.
+                let mut over = commons.runtime.spawn(tokio::time::sleep(pause));
+                tokio::select! {
+                    () = self.left.notified() => over.abort(),
+                    _ = &mut over => {}
+                }
                 pause = (pause * 2).min(LOOKS.1);
             }
         }

@@ -27,7 +27,7 @@ const LANES: usize = 2;
 const WINDOW: usize = 256;
 /// Bytes in the store for an idle session, at most.
 const SESSION: u64 = 1536;
-/// What is kept of a usual client's `initialize`.
+/// The part of a usual client's `initialize` that is kept.
 const PARAMS: &str = concat!(
     r#"{"protocolVersion":"","capabilities":{"roots":{"listChanged":true},"sampling":{},"elicitation":{}},"#,
     r#""clientInfo":{"name":"example-client","title":"Example Client","version":"1.0.0"}}"#
@@ -75,7 +75,7 @@ struct Heap {
     messages: AtomicUsize,
     missed: AtomicUsize,
     place: AtomicU64,
-    /// How often it has heard of each resource.
+    /// Number of times that it has heard of each resource.
     changes: Mutex<BTreeMap<String, usize>>,
 }
 
@@ -220,7 +220,7 @@ async fn figures(url: &str) -> Figures {
     }
 }
 
-/// What a number of like operations cost the store.
+/// Cost of a number of like operations for the store.
 struct Cost {
     name: &'static str,
     operations: usize,
@@ -490,7 +490,7 @@ async fn news(crowd: &mut Crowd, alone: usize, batches: usize) {
     crowd.heard_once(alone + batches * AT_ONCE);
 }
 
-/// What writes to the log, while nobody reads it.
+/// Operations that write to the log, while nobody reads it.
 async fn unread(crowd: &mut Crowd, count: usize) {
     crowd.reads.iter().for_each(JoinHandle::abort);
     for reads in crowd.reads.drain(..) {
