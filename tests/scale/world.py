@@ -447,7 +447,7 @@ class Front(Program):
         for pattern, ours in (
             (r"(?:    server 10\.0\.0\.\d:8000(.*);\n)+", servers + "\n"),
             (r"listen 443 ssl;", f"listen 127.0.0.1:{self.port}; {added}"),
-            (r"location /mcp ", r"location ~ ^/(mcp|sse|messages)$ "),
+            (r"location /mcp ", r"location ~ ^/(mcp|sse|messages) "),
         ):
             site, count = re.subn(pattern, ours, site)
             assert count == 1, f"{PAGE.name}: expected {pattern!r} once in the settings of nginx"
