@@ -49,7 +49,7 @@ class Open(Front):
         text = path.read_text()
         for shown, ours in (
             # Metadata of a protected server and HTTP+SSE have paths of their own.
-            ("location /mcp {", "large_client_header_buffers 4 128k;\n    location / {"),
+            ("location ~ ^/(mcp|sse|messages) {", "large_client_header_buffers 4 128k;\n    location / {"),
             ("client_max_body_size 4m;", "client_max_body_size 0;"),
         ):
             assert text.count(shown) == 1, f"expected {shown!r} once in the settings of nginx"
