@@ -83,6 +83,7 @@ export declare class Server {
   endHttp(op: number): void;
   http(options: string): HttpEndpoint;
   drain(op: number): void;
+  checkStore(op: number): void;
   close(): void;
   metrics(): string;
 }

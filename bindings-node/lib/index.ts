@@ -33,6 +33,7 @@ export {
   user,
 } from "./content.js";
 export { Context } from "./context.js";
+export type { Document, DocumentStore, DocumentStoreOptions, DocumentWrite } from "./document-store.js";
 export {
   AuthError,
   CancelledError,

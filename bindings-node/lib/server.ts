@@ -6,6 +6,7 @@ import type { CacheHints } from "./cache.js";
 import type { Fallback } from "./completion.js";
 import type { AnyState, Context } from "./context.js";
 import { deprecated, warnOptions } from "./deprecation.js";
+import { serverStore } from "./document-store.js";
 import { patiently } from "./ending.js";
 import { ClosedError, MisuseError, native } from "./errors.js";
 import { Extension, registered } from "./extension.js";
@@ -89,16 +90,22 @@ export class Server<State = unknown> extends Offer<State> {
   /** @param name default: the name in your package.json */
   constructor(name?: string, options: ServerOptions<State> = {}) {
     checkArguments(name, options);
-    const { onError, lifespan, state, extensions = [], auth, ...rest } = options;
+    const { onError, lifespan, state, extensions = [], auth, store, ...rest } = options;
     checkFunctions(options, ["onError"]);
     const user = userPackage();
     const known = name ?? user.name ?? "server";
     const home: Home = { scope: new AsyncResource("tricorn.Server"), running: 0, onError: onError ?? logError, state };
     const { wire, kept: asked } = serverAuth(auth, home);
-    const settings = toEngine({ version: user.version ?? "0.0.0", ...rest, auth: wire, name: known });
+    // The engine says by itself that a store fails: only who wants to hears each time.
+    const own = serverStore(store, { scope: home.scope, running: 0, onError: onError ?? (() => {}) });
+    const version = user.version ?? "0.0.0";
+    const settings = toEngine({ version, ...rest, auth: wire, store: own.wire, name: known });
     const source = newSource();
     const engine = withOptions(() => new addon.Server(bridge, source, settings), OWN);
-    const kept = new Map<string, readonly object[]>([["auth", asked]]);
+    const kept = new Map<string, readonly object[]>([
+      ["auth", asked],
+      ["store", own.kept],
+    ]);
     const offered = new Map<string, ReadonlyMap<number, Handler>>();
     const replaced = new Map<number, Handler>();
     super(home, {

@@ -2,6 +2,7 @@
 
 import type { ServerCache } from "./cache.js";
 import type { AnyState } from "./context.js";
+import type { DocumentStore, DocumentStoreOptions } from "./document-store.js";
 import { MisuseError } from "./errors.js";
 import type { Extension } from "./extension.js";
 import type { Home } from "./handler.js";
@@ -90,10 +91,11 @@ export interface ServerOptions<State = unknown> {
   readonly maxRequestStateBytes?: number | undefined;
   /**
    * The store that makes one server of several processes, which need the same name and the same store: a URL such as
-   * `redis://host:6379`, or {@link StoreOptions}. Default: that of the environment variable `TRICORN_STORE`; without one
-   * each process is a server of its own.
+   * `redis://host:6379`, {@link StoreOptions}, or a {@link DocumentStore} of the program's own, alone or as
+   * `{ documents: store, prefix: "shop" }`. Default: that of the environment variable `TRICORN_STORE`; without one each
+   * process is a server of its own.
    */
-  readonly store?: string | StoreOptions | undefined;
+  readonly store?: string | StoreOptions | DocumentStore | DocumentStoreOptions | undefined;
   /**
    * Lifetime and audience of answers in clients' caches: `{ ttl: 60_000, tools: { scope: "public" } }`. Default: they
    * are not to be cached.
@@ -106,6 +108,7 @@ export interface ServerOptions<State = unknown> {
   /**
    * Hears of what handlers throw, other than `ToolError` and `RpcError`, and of results that do not fit their output
    * schema, as `MisuseError`. And of what the `verifier` of `auth` throws, other than `AuthError`: name `verifier`.
+   * Errors of a {@link DocumentStore} are heard, too, if this is given: name `store`.
    * Default: a line on stderr. The client only ever learns the type of such an error.
    *
    * @param name of the tool or prompt, the URI of the resource, …

@@ -1,4 +1,4 @@
-/** For tests of servers: the real protocol, no process and no socket. */
+/** For tests of servers: the real protocol, no process and no socket; and of their stores. */
 
 import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
@@ -7,9 +7,10 @@ import { fileURLToPath } from "node:url";
 import { type Client, connect } from "./client.js";
 import type { ClientOptions } from "./connecting.js";
 import type { AnyState } from "./context.js";
+import type { DocumentStore } from "./document-store.js";
 import { MisuseError } from "./errors.js";
-import { type BridgeMetrics, bridgeMetrics } from "./host.js";
-import type { Server } from "./server.js";
+import { type BridgeMetrics, bridgeMetrics, wait } from "./host.js";
+import { nativeServer, Server } from "./server.js";
 import type { Target } from "./target.js";
 
 /**
@@ -72,6 +73,26 @@ async function run<T>(client: Client, test: (client: Client) => T | Promise<T>):
     return await test(client);
   } finally {
     await client.close();
+  }
+}
+
+/**
+ * Tries a server's store of the program's own: each rule, also with many writers at once, then what a server does with
+ * it. Takes some seconds. The keys begin with `tricorn-check:` and a random part; what is left of them ends after two
+ * minutes.
+ *
+ * @throws {MisuseError} naming each rule that the store breaks, a line for each; its `cause` is what was thrown first
+ */
+export async function checkDocumentStore(store: DocumentStore): Promise<void> {
+  const thrown: unknown[] = [];
+  const server = new Server("check", { version: "0", store, onError: (error) => thrown.push(error) });
+  try {
+    await wait((op) => nativeServer(server).checkStore(op));
+  } catch (error) {
+    if (!(error instanceof MisuseError) || thrown.length === 0) throw error;
+    throw new MisuseError(error.message, { cause: thrown[0] });
+  } finally {
+    await server.close();
   }
 }
 

@@ -128,6 +128,12 @@ impl Server {
         self.inner.drain(op as u64);
     }
 
+    /// Tries the rules of the server's own store; `op` settles then.
+    #[napi(catch_unwind)]
+    pub fn check_store(&self, op: i64) {
+        self.inner.check_store(op as u64);
+    }
+
     #[napi(catch_unwind)]
     pub fn close(&self) {
         self.inner.close();

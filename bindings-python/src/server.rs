@@ -143,6 +143,15 @@ impl Server {
         })
     }
 
+    /// Tries the rules of the server's own store; `op` settles then.
+    fn check_store(&self, py: Python<'_>, op: u64) -> PyResult<()> {
+        guarded(|| {
+            let server = self.inner.get()?;
+            py.detach(|| server.check_store(op));
+            Ok(())
+        })
+    }
+
     /// Stops serving everywhere.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         guarded(|| {

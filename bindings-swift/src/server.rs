@@ -103,6 +103,11 @@ impl CoreServer {
         Ok(())
     }
 
+    pub fn check_store(&self, op: u64) -> Result<(), CoreError> {
+        self.0.check_store(op);
+        Ok(())
+    }
+
     pub fn close(&self) -> Result<(), CoreError> {
         self.0.close();
         Ok(())

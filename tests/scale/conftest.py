@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from world import ALONE, LANGS, NOTHING, SHARED, TREE, World
+from world import ALONE, DOCUMENTS, LANGS, NOTHING, SHARED, TREE, World
 
 Starts = Callable[..., Awaitable[World]]
 
@@ -18,8 +18,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--lang", default=lang, choices=LANGS, help="the fixture server's language (TRICORN_SCALE_LANG)")
     built = os.environ.get("TRICORN_SCALE_BUILT", str(TREE))
     group.addoption("--built", default=built, help="the tree whose programs are run (TRICORN_SCALE_BUILT)")
-    meaning = "nothing: processes without a store, tests have to fail; alone: one process under the names of all"
-    group.addoption("--sharing", default=SHARED, choices=[SHARED, NOTHING, ALONE], help=meaning)
+    meaning = "nothing: processes without a store, tests have to fail; alone: one process under the names of all; "
+    meaning += "documents: a store of the program, in Python"
+    group.addoption("--sharing", default=SHARED, choices=[SHARED, NOTHING, ALONE, DOCUMENTS], help=meaning)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -63,8 +64,8 @@ async def world(start: Starts) -> World:
 @pytest.fixture
 def stored(world: World) -> World:
     """The same, for tests that look into the store."""
-    if world.sharing == ALONE:
-        pytest.skip("one process keeps nothing in a store")
+    if world.sharing in (ALONE, DOCUMENTS):
+        pytest.skip("nothing is kept in a Redis")
     return world
 
 

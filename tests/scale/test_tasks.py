@@ -27,8 +27,8 @@ async def world(start: Starts) -> World:
 
 @pytest.fixture
 def stored(world: World) -> World:
-    if world.sharing == "alone":
-        pytest.skip("one process keeps nothing in a store")
+    if world.sharing in ("alone", "documents"):
+        pytest.skip("nothing is kept in a Redis")
     return world
 
 

@@ -31,8 +31,8 @@ ANSWERED_BY, SETTINGS = "x-answered-by", "x-settings"
 FRONT = "front"
 """The balancer, in place of the number of a process."""
 Place = int | str
-SHARED, NOTHING, ALONE = "store", "nothing", "alone"
-"""Processes with a store; processes without one; one process under the names of all."""
+SHARED, NOTHING, ALONE, DOCUMENTS = "store", "nothing", "alone", "documents"
+"""Processes with a store; processes without one; one process under the names of all; a store of the program."""
 Json = dict[str, Any]
 
 
@@ -551,6 +551,8 @@ class World:
                 await self.wires[-1].start()
                 url = self.wires[-1].url
             own = {**environment, "TRICORN_STORE": url if self.sharing == SHARED else ""}
+            if self.sharing == DOCUMENTS:
+                own["EVERYTHING_DOCUMENTS"] = str(self.folder / "documents.db")
             self.processes.append(Process(number, words, self.folder, port, own))
         if self.sharing == ALONE:
             self.processes = self.processes[:1] * count

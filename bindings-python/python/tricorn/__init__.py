@@ -52,6 +52,7 @@ if TYPE_CHECKING:
         ToolAnnotations,
     )
     from .context import Context, RequestContext
+    from .document_store import Document, DocumentStore, DocumentStoreOptions, DocumentWrite
     from .errors import (
         AuthError,
         CancelledError,
@@ -126,6 +127,10 @@ __all__ = [
     "Content",
     "Context",
     "CreateMessageResult",
+    "Document",
+    "DocumentStore",
+    "DocumentStoreOptions",
+    "DocumentWrite",
     "Elicited",
     "EmbeddedResource",
     "Error",
@@ -234,6 +239,7 @@ _NAMES = {
         "ToolAnnotations",
     ),
     "context": ("Context", "RequestContext"),
+    "document_store": ("Document", "DocumentStore", "DocumentStoreOptions", "DocumentWrite"),
     "errors": (
         "AuthError",
         "CancelledError",

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from .asgi import Application
+    from .document_store import DocumentStore, DocumentStoreOptions
     from .lifespan import Life, Lifespan
     from .running import Ending
     from .server_auth import ServerAuth
@@ -143,9 +144,10 @@ class ServerOptions(Identity, total=False):
     """Seconds for which such a state holds: as long as a user may take to answer; 600."""
     max_request_state_bytes: int | None
     """The longest such state, which holds the answers so far; 16 KiB."""
-    store: str | StoreOptions | None
+    store: str | StoreOptions | DocumentStore | DocumentStoreOptions | None
     """The store that makes one server of several processes, which need the same name and the same store: a URL such as
-    `redis://host:6379`, or `StoreOptions`; that of the environment variable `TRICORN_STORE`, and without one each
+    `redis://host:6379`, `StoreOptions`, or a `DocumentStore` of your own, alone or as
+    `{"documents": store, "prefix": "shop"}`; that of the environment variable `TRICORN_STORE`, and without one each
     process is a server of its own."""
     cache: ServerCache | None
     """Lifetime and audience of answers in clients' caches, such as `{"ttl": 60, "tools": {"scope": "public"}}`; they
@@ -288,6 +290,10 @@ class Server(Offer):
             from . import server_auth
 
             settings["auth"] = server_auth.settings(self._host, settings["auth"])
+        if not isinstance(settings.get("store"), (str, type(None))):
+            from . import document_store
+
+            settings["store"] = document_store.place(self._host, settings["store"])
         source = self._host.source(self._event)
         self._own_engine = Engine(self._host, source, options_text(settings))
         self._life: Life | None = None

@@ -1,4 +1,4 @@
-"""For tests: clients without processes or sockets, HTTP with a port or without, and cassettes of servers."""
+"""For tests: clients without processes or sockets, HTTP with a port or without, cassettes of servers, and stores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,9 @@ from .sync import Client
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["ASGITransport", "Cassette", "call", "cassette", "connect", "serving"]
+    from .document_store import DocumentStore
+
+__all__ = ["ASGITransport", "Cassette", "call", "cassette", "check_document_store", "connect", "serving"]
 
 
 def connect(server: Server, /, **options: Unpack[ClientOptions]) -> AsyncClient:
@@ -154,3 +156,26 @@ async def serving(server: Server, **options: Unpack[HttpOptions]) -> AsyncGenera
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def check_document_store(store: DocumentStore, /) -> None:
+    """Tries a server's store of your own: each rule, also with many writers at once, then what a server does with it.
+
+        async def test_the_store() -> None:
+            await testing.check_document_store(SqliteStore("documents.db"))
+
+    It takes some seconds. The keys begin with `tricorn-check:` and a random part; what is left of them ends after two
+    minutes. `MisuseError` names each rule that the store breaks, a line for each; its cause is what was raised first.
+    """
+    failed: list[Exception] = []
+    server = Server("check", "0", store=store, on_error=lambda error, _: failed.append(error))
+    user = server._engine.attach()
+    try:
+        await server._host.wait(server._core.check_store)
+    except MisuseError as error:
+        raise error from (failed[0] if failed else None)
+    finally:
+        try:
+            await server._release(user)
+        finally:
+            server.close()

@@ -679,6 +679,11 @@ void uniffi_tricorn_swift_fn_method_coreserver_add_files(uint64_t ptr, RustBuffe
 void uniffi_tricorn_swift_fn_method_coreserver_add_middleware(uint64_t ptr, uint32_t handler, RustCallStatus *_Nonnull out_status
 );
 #endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CHECK_STORE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CHECK_STORE
+void uniffi_tricorn_swift_fn_method_coreserver_check_store(uint64_t ptr, uint64_t op, RustCallStatus *_Nonnull out_status
+);
+#endif
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CLOSE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_FN_METHOD_CORESERVER_CLOSE
 void uniffi_tricorn_swift_fn_method_coreserver_close(uint64_t ptr, RustCallStatus *_Nonnull out_status
@@ -1479,6 +1484,12 @@ uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_files(void
 #ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_MIDDLEWARE
 #define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_ADD_MIDDLEWARE
 uint16_t uniffi_tricorn_swift_checksum_method_coreserver_add_middleware(void
+
+);
+#endif
+#ifndef UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_CHECK_STORE
+#define UNIFFI_FFIDEF_UNIFFI_TRICORN_SWIFT_CHECKSUM_METHOD_CORESERVER_CHECK_STORE
+uint16_t uniffi_tricorn_swift_checksum_method_coreserver_check_store(void
 
 );
 #endif

@@ -23,6 +23,7 @@ public final class Server: Offering {
     let state: ServerState
     private let onWarning: @Sendable (String) -> Void
     private let callbacks = Callbacks()
+    private let documents: DocumentFunctions?
     /// Callbacks for the address that an operation listens on.
     let listening = Locked([UInt64: @Sendable (String) -> Void]())
     let exchanges = Locked([UInt64: Exchange]())
@@ -99,7 +100,8 @@ public final class Server: Offering {
     ///   - requestStateTTL: for so long such a state holds: as long as a user may take to answer (10 min).
     ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
     ///   - store: makes one server of several processes, which need the same name and the same store (that of the
-    ///     environment variable `TRICORN_STORE`, and without one each process is a server of its own).
+    ///     environment variable `TRICORN_STORE`, and without one each process is a server of its own). One of the
+    ///     program's own is `StoreOptions(documents: store)`.
     ///   - extensions: extensions of the protocol that are offered, such as `[.ui]`; they are off unless they are given here or
     ///     by `addExtension`.
     ///   - auth: whose access tokens it takes over HTTP: each request needs one then. Other transports have none.
@@ -108,7 +110,8 @@ public final class Server: Offering {
     ///   - state: what handlers share that needs neither, as `Context.state`.
     ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
     ///     prompt, or the URI of the resource; also, as `TricornError.misuse`, of results that do not fit their output
-    ///     schema. To standard error by default; the client only ever learns the type of such an error.
+    ///     schema. To standard error by default; the client only ever learns the type of such an error. Errors
+    ///     of a `DocumentStore` are heard, too, if this is given, with the name `store`.
     ///   - onWarning: hears what is wrong but no reason to fail, and of what could not be added while the server runs.
     ///     To standard error by default.
     public init(
@@ -154,7 +157,6 @@ public final class Server: Offering {
         options.set("request_state_keys", texts: requestStateKeys)
         options.set("request_state_ttl", duration: requestStateTTL)
         options.set("max_request_state_bytes", number: maxRequestStateBytes)
-        options.set("store", store?.json)
         options.set("cache", cache?.json)
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
@@ -166,6 +168,14 @@ public final class Server: Offering {
         self.state = ServerState(state)
         source = Host.shared.listen()
         let source = source
+        if let own = store?.documents {
+            // The core says by itself that a store fails: only who wants to hears each time.
+            let unheard: Report = { _, _, _ in }
+            documents = DocumentFunctions(own.store, onError == nil ? unheard : report)
+        } else {
+            documents = nil
+        }
+        options.set("store", store?.placed(documents))
         if let auth {
             let report = report
             let verifier = auth.verifier.map { verify in

@@ -69,6 +69,24 @@ public func withCassette<Result>(
     }
 }
 
+/// Tries a server's store of the program's own: each rule, also with many writers at once, then what a server does with
+/// it. Takes some seconds. The keys begin with `tricorn-check:` and a random part; what is left of them ends after two
+/// minutes.
+///
+/// ```swift
+/// try await checkDocumentStore(store)
+/// ```
+///
+/// - Parameter onError: hears what the store throws.
+/// - Throws: `TricornError.misuse` that names each rule that the store breaks, a line for each.
+public func checkDocumentStore(
+    _ store: any DocumentStore, onError: (@Sendable (any Error) -> Void)? = nil
+) async throws {
+    let server = Server("check", store: StoreOptions(documents: store), onError: { error, _ in onError?(error) })
+    defer { server.close() }
+    try await server.checkStore()
+}
+
 private func closing<Result>(_ client: Client, _ body: (Client) async throws -> Result) async throws -> Result {
     do {
         let result = try await body(client)

@@ -2253,6 +2253,8 @@ public protocol CoreServerProtocol: AnyObject, Sendable {
 
     func addMiddleware(handler: UInt32) throws
 
+    func checkStore(op: UInt64) throws
+
     func close() throws
 
     func drain(op: UInt64) throws
@@ -2394,6 +2396,15 @@ open func addMiddleware(handler: UInt32)throws   {try rustCallWithError(FfiConve
     uniffi_tricorn_swift_fn_method_coreserver_add_middleware(
             self.uniffiCloneHandle(),
         FfiConverterUInt32.lower(handler),uniffiCallStatus
+    )
+}
+}
+
+open func checkStore(op: UInt64)throws   {try rustCallWithError(FfiConverterTypeCoreError_lift) {
+        uniffiCallStatus in
+    uniffi_tricorn_swift_fn_method_coreserver_check_store(
+            self.uniffiCloneHandle(),
+        FfiConverterUInt64.lower(op),uniffiCallStatus
     )
 }
 }
@@ -3323,6 +3334,9 @@ private let initializationResult: InitializationResult = {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_add_middleware() != 58297) {
+        return InitializationResult.apiChecksumMismatch
+    }
+    if (uniffi_tricorn_swift_checksum_method_coreserver_check_store() != 690) {
         return InitializationResult.apiChecksumMismatch
     }
     if (uniffi_tricorn_swift_checksum_method_coreserver_close() != 24931) {

@@ -25,6 +25,7 @@ mod origin;
 mod principal;
 mod running;
 mod server;
+mod store;
 #[cfg(all(test, feature = "runtime"))]
 mod tests;
 

@@ -266,17 +266,23 @@ impl Server {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
     pub fn new(bridge: &Bridge, source: u32, options: &str) -> Result<Self> {
+        let (options, store) = super::store::server_options(bridge, options)?;
+        let parse = |options: &str| -> Result<ServerOptions> {
+            let mut options = ServerOptions::parse(options)?;
+            options.store = store.or(options.store);
+            Ok(options)
+        };
         #[cfg(feature = "auth")]
         let server = {
-            let (options, auth) = super::auth::server_options(bridge, options)?;
-            let server = server::Server::with_options(ServerOptions::parse(&options)?);
+            let (options, auth) = super::auth::server_options(bridge, &options)?;
+            let server = server::Server::with_options(parse(&options)?);
             match auth {
                 Some(auth) => server.auth(auth),
                 None => server,
             }
         };
         #[cfg(not(feature = "auth"))]
-        let server = server::Server::with_options(ServerOptions::parse(options)?);
+        let server = server::Server::with_options(parse(&options)?);
         let told = bridge.clone();
         server.hears_of_errors(move |error, name, kind| {
             // The host's own function failed: it has told the host why.
@@ -526,6 +532,20 @@ impl Server {
         self.bridge.spawn(op, async move {
             drained.await;
             Ok(RawJson::empty_object())
+        });
+    }
+
+    /// Tries the rules of the server's [`DocumentStore`](server::DocumentStore). `op` settles `{}`, or fails with those that it
+    /// breaks, a line for each.
+    pub fn check_store(&self, op: u64) {
+        #[cfg(feature = "redis")]
+        let store = self.server.options().store.and_then(|store| store.documents);
+        self.bridge.spawn(op, async move {
+            #[cfg(feature = "redis")]
+            if let Some(store) = store {
+                return server::check_document_store(store.0).await.map(|()| RawJson::empty_object());
+            }
+            Err(Error::misuse(format!("{}: expected a DocumentStore", server::StoreOptions::option())))
         });
     }
 

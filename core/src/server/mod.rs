@@ -63,3 +63,7 @@ pub use usage::{Usage, memory_kept};
 #[cfg(feature = "auth")]
 pub use crate::auth::resource::Auth;
 pub use crate::store::StoreOptions;
+#[cfg(feature = "redis")]
+pub use crate::store::redis::documents::check_document_store;
+#[cfg(feature = "redis")]
+pub use crate::store::{Document, DocumentStore, DocumentWrite};

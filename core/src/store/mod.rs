@@ -5,6 +5,8 @@
 mod cache;
 #[cfg(feature = "runtime")]
 mod change;
+#[cfg(feature = "redis")]
+mod documents;
 mod memory;
 mod options;
 #[cfg(feature = "redis")]
@@ -23,7 +25,11 @@ pub use cache::MemoryCache;
 pub(crate) use cache::{CacheEntry, CacheKey};
 #[cfg(feature = "runtime")]
 pub(crate) use change::{Change, Outbox};
+#[cfg(feature = "redis")]
+pub use documents::{Document, DocumentStore, DocumentWrite};
 pub(crate) use memory::MemoryEvents;
+#[cfg(feature = "redis")]
+pub(crate) use options::Own;
 pub use options::StoreOptions;
 #[cfg(feature = "runtime")]
 pub(crate) use options::VARIABLE;

@@ -1,7 +1,11 @@
 use std::fmt;
+#[cfg(feature = "redis")]
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
 
+#[cfg(feature = "redis")]
+use super::DocumentStore;
 use crate::error::{Error, Result};
 use crate::idiom::named;
 
@@ -34,12 +38,43 @@ pub struct StoreOptions {
     /// need one, so that whoever reads the store does not read them. The same in all processes. Default: the others are
     /// not sealed.
     pub secret: Option<String>,
+    /// The store of the program, in place of one at a URL.
+    #[cfg(feature = "redis")]
+    pub(crate) documents: Option<Own>,
 }
+
+/// A store of a program: equal to itself.
+#[cfg(feature = "redis")]
+#[derive(Clone)]
+pub(crate) struct Own(pub(crate) Arc<dyn DocumentStore>);
+
+#[cfg(feature = "redis")]
+impl PartialEq for Own {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+#[cfg(feature = "redis")]
+impl Eq for Own {}
 
 impl StoreOptions {
     /// The store at this URL, with every other option at its default.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), prefix: PREFIX.into(), secret: None }
+        Self {
+            url: url.into(),
+            prefix: PREFIX.into(),
+            secret: None,
+            #[cfg(feature = "redis")]
+            documents: None,
+        }
+    }
+
+    /// A store of the program's own, for a server; clients take a [`CacheStore`](crate::client::CacheStore) and a
+    /// [`TokenStore`](crate::auth::TokenStore). The URL is empty.
+    #[cfg(feature = "redis")]
+    pub fn documents(store: impl DocumentStore) -> Self {
+        Self { documents: Some(Own(Arc::new(store))), ..Self::new("") }
     }
 
     /// Sets the first part of every key.
@@ -85,9 +120,21 @@ impl StoreOptions {
             return wrong(format!("\"secret\": expected at least {MIN_SECRET} bytes"));
         }
         #[cfg(feature = "redis")]
-        return super::redis::Address::parse(&self.url).map(drop).or_else(|why| wrong(format!("\"url\": {why}")));
+        return super::redis::Address::of(self).map(drop).or_else(|why| wrong(format!("\"url\": {why}")));
         #[cfg(not(feature = "redis"))]
         wrong("this build knows no stores: enable the feature \"redis\" of the crate tricorn".into())
+    }
+
+    /// Checks those of a client.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check); for a store of a server.
+    #[cfg(feature = "redis")]
+    pub(crate) fn check_of_client(&self, from: &str, wanted: &str) -> Result<()> {
+        if self.documents.is_some() {
+            return Err(Error::misuse(format!("{from}: a DocumentStore is for a server: give a {wanted}")));
+        }
+        self.check(from)
     }
 
     /// Returns the words for where they come from, for messages.
@@ -138,7 +185,7 @@ impl<'de> Deserialize<'de> for StoreOptions {
         Ok(match Given::deserialize(deserializer)? {
             Given::Url(url) => Self::new(url),
             Given::Members(Members { url, prefix, secret }) => {
-                Self { url, prefix: prefix.unwrap_or_else(|| PREFIX.into()), secret }
+                Self { prefix: prefix.unwrap_or_else(|| PREFIX.into()), secret, ..Self::new(url) }
             }
         })
     }

@@ -5,21 +5,23 @@
 #[path = "../../src/store/redis/tests/running.rs"]
 mod running;
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::process::Command;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
+use tricorn::BoxFuture;
 use tricorn::client::{Change, Client, ClientOptions, Listening};
 use tricorn::http::{Endpoint, HttpOptions};
 use tricorn::middleware::{ConcurrencyLimit, Middleware, RateLimit};
 use tricorn::model::SubscriptionFilter;
 use tricorn::prelude::*;
-use tricorn::server::{Kind, StoreOptions};
+use tricorn::server::{Document, DocumentStore, DocumentWrite, Kind, StoreOptions, check_document_store};
 
 use running::Running;
 
@@ -28,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Deserialize, JsonSchema)]
 struct Nothing {}
 
-fn server(url: &str) -> Server {
+fn server(store: impl Into<StoreOptions>) -> Server {
     let ask = |_: Nothing, cx: Context| async move {
         let form = json!({"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]});
         let first = cx.elicit("first?", &form).await?;
@@ -36,7 +38,7 @@ fn server(url: &str) -> Server {
         Ok(format!("{} {}", first.content["a"], second.content["a"]))
     };
     Server::new("shop")
-        .store(url)
+        .store(store)
         .tool("ask", "", ask)
         .tool("plain", "", |_: Nothing| async { Ok("plain") })
         .resource(Resource::new("a://one", "one"), || async { Ok("1") })
@@ -170,7 +172,7 @@ async fn a_call_that_does_not_ask_touches_no_store() {
 async fn changes_of_one_process_reach_the_clients_of_another() {
     for revision in ["2026-07-28", "2025-11-25"] {
         let running = Running::on_socket();
-        let (a, b) = (server(&running.url()), server(&running.url()));
+        let (a, b) = (server(running.url()), server(running.url()));
         let (listener, other) = (connected(&a, revision).await, connected(&b, revision).await);
         let filter = SubscriptionFilter::new().tools().prompts().resource("a://one");
         let mut listening = listener.listen(filter.clone()).await.unwrap();
@@ -199,7 +201,7 @@ impl tricorn::Handler for Answers {
 #[tokio::test]
 async fn a_store_that_was_away_has_cost_no_change() {
     let mut running = Running::on_port(&[]);
-    let (a, b) = (server(&running.url()), server(&running.url()));
+    let (a, b) = (server(running.url()), server(running.url()));
     let (listener, _other) = (connected(&a, "2026-07-28").await, connected(&b, "2026-07-28").await);
     let mut listening = listener.listen(SubscriptionFilter::new().tools().prompts().resource("a://one")).await.unwrap();
     b.resource_updated("a://one");
@@ -217,7 +219,7 @@ async fn a_store_that_was_away_has_cost_no_change() {
 #[tokio::test]
 async fn the_last_change_before_the_end_is_told() {
     let running = Running::on_socket();
-    let (a, b) = (server(&running.url()), server(&running.url()));
+    let (a, b) = (server(running.url()), server(running.url()));
     let (listener, other) = (connected(&a, "2026-07-28").await, connected(&b, "2026-07-28").await);
     let mut listening = listener.listen(SubscriptionFilter::new().resource("a://one")).await.unwrap();
     b.resource_updated("a://one");
@@ -258,7 +260,7 @@ async fn any_process_takes_messages_for_a_stream_of_the_oldest_transport() {
         options.sse = true;
         options
     };
-    let all: Vec<_> = (0..3).map(|_| server(&running.url()).endpoint(options()).unwrap()).collect();
+    let all: Vec<_> = (0..3).map(|_| server(running.url()).endpoint(options()).unwrap()).collect();
     let mut stream = send(&all[0], "GET", "/sse", &Value::Null).await;
     assert_eq!(stream.status(), 200);
     let target = format!("/sse{}", event(&mut stream).await);
@@ -440,6 +442,99 @@ async fn a_process_with_many_requests_lets_those_of_others_run() {
         assert_eq!(answer["result"]["content"][0]["text"], "plain", "{answer}");
     }
     busy.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+/// Documents that the processes of a test share; `None` while the store is away.
+#[derive(Clone)]
+struct Documents(Arc<Mutex<Option<BTreeMap<String, Document>>>>);
+
+impl Documents {
+    fn new() -> Self {
+        Self(Arc::new(Mutex::new(Some(BTreeMap::new()))))
+    }
+
+    fn with<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&mut BTreeMap<String, Document>) -> T + Send + 'static,
+    ) -> BoxFuture<tricorn::Result<T>> {
+        let this = self.0.clone();
+        Box::pin(async move {
+            let mut all = this.lock().unwrap();
+            all.as_mut().map(act).ok_or_else(|| Error::new(tricorn::ErrorKind::Transport, "the database is away"))
+        })
+    }
+}
+
+impl DocumentStore for Documents {
+    fn get(&self, keys: Vec<String>) -> BoxFuture<tricorn::Result<Vec<Option<Document>>>> {
+        self.with(move |all| keys.iter().map(|key| all.get(key).cloned()).collect())
+    }
+
+    fn commit(
+        &self,
+        expected: Vec<(String, Option<String>)>,
+        writes: Vec<DocumentWrite>,
+    ) -> BoxFuture<tricorn::Result<bool>> {
+        self.with(move |all| {
+            if expected.iter().any(|(key, version)| all.get(key).map(|it| &it.version) != version.as_ref()) {
+                return false;
+            }
+            for write in writes {
+                match write.document {
+                    Some(document) => drop(all.insert(write.key, document)),
+                    None => drop(all.remove(&write.key)),
+                }
+            }
+            true
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_the_program_serves_sessions_questions_and_changes_of_all_processes() {
+    let documents = Documents::new();
+    check_document_store(documents.clone()).await.unwrap();
+    let process = || server(StoreOptions::documents(documents.clone())).endpoint(HttpOptions::default()).unwrap();
+    let (a, b, c) = (process(), process(), process());
+    // A question of one process, answered at the next.
+    let (_, _, first) = call(&a, &params("ask")).await;
+    let (_, _, second) = call(&b, &retry(&first, "x")).await;
+    let (status, _, done) = call(&c, &retry(&second, "y")).await;
+    assert_eq!((status, &done["result"]["content"][0]["text"]), (200, &json!("\"x\" \"y\"")), "{done}");
+    // A session of one process, at the other, until it is ended there.
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"},
+    }});
+    let request = |verb: &str, session: Option<&str>, body: &Value| {
+        let mut request = http::Request::builder().method(verb).uri("/mcp").header("Host", "localhost");
+        request = request.header("Content-Type", "application/json");
+        request = request.header("Accept", "application/json, text/event-stream");
+        if let Some(session) = session {
+            request = request.header("Mcp-Session-Id", session).header("MCP-Protocol-Version", "2025-06-18");
+        }
+        request.body(Full::new(Bytes::from(body.to_string()))).unwrap()
+    };
+    let response = within("an answer", a.handle(request("POST", None, &initialize))).await;
+    let session = response.headers()["Mcp-Session-Id"].to_str().unwrap().to_owned();
+    let list = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/list"});
+    let listed = async |at: &Endpoint| {
+        within("an answer", at.handle(request("POST", Some(&session), &list))).await.status().as_u16()
+    };
+    assert_eq!((listed(&b).await, listed(&a).await), (200, 200));
+    // Without its store a process serves what needs none, and says so of the rest.
+    let kept = documents.0.lock().unwrap().take();
+    assert_eq!(listed(&c).await, 503);
+    assert_eq!(call(&c, &params("plain")).await.0, 200);
+    *documents.0.lock().unwrap() = kept;
+    within("the session", async {
+        while listed(&c).await != 200 {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let ended = within("an answer", b.handle(request("DELETE", Some(&session), &json!({})))).await;
+    assert!(ended.status().is_success(), "{ended:?}");
+    assert_eq!((listed(&a).await, listed(&c).await), (404, 404));
 }
 
 #[test]

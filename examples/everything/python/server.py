@@ -1,11 +1,13 @@
 """The fixture server: what the official conformance suite asks for, then the tools of tests/cases/FIXTURES.md."""
 
 import asyncio
+import importlib
 import json
 import os
 import sys
 import warnings
 from base64 import b64decode
+from pathlib import Path
 from typing import Any, TypedDict
 
 import mounted
@@ -54,6 +56,9 @@ if key := os.environ.get("EVERYTHING_REQUEST_STATE_KEY"):
     options["request_state_keys"] = [key]
 if given := os.environ.get("EVERYTHING_AUTH"):
     options["auth"] = protection(given)
+if path := os.environ.get("EVERYTHING_DOCUMENTS"):
+    sys.path.append(str(Path(__file__).parents[3] / "bindings-python" / "tests"))
+    options["store"] = importlib.import_module("sqlite_store").SqliteStore(path)
 app = Server(
     "everything",
     "1.0.0",

@@ -45,7 +45,7 @@ impl RedisStore {
     pub fn new(options: impl Into<StoreOptions>) -> Result<Self> {
         const FROM: &str = "option \"auth\": \"store\"";
         let options = options.into();
-        options.check(FROM)?;
+        options.check_of_client(FROM, "TokenStore")?;
         let Some(secret) = &options.secret else {
             let why =
                 "missing: logins in a shared store are sealed with a secret of at least 32 bytes, the same for all";

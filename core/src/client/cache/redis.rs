@@ -28,7 +28,7 @@ impl RedisCache {
     /// [`Misuse`](crate::ErrorKind::Misuse) that names the member that is wrong.
     pub fn new(options: impl Into<StoreOptions>) -> Result<Self> {
         let options = options.into();
-        options.check("client option \"cache\": \"store\"")?;
+        options.check_of_client("client option \"cache\": \"store\"", "CacheStore")?;
         let sealed = options.secret.as_deref().map(Sealed::new).map(Arc::new);
         Ok(Self { store: Arc::new(Redis::new(&options, NAME)?), sealed })
     }

@@ -1,6 +1,7 @@
 //! Addresses of stores.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 use percent_encoding::percent_decode_str;
@@ -8,12 +9,16 @@ use redis::cluster::ClusterClientBuilder;
 use redis::sentinel::{SentinelClientBuilder, SentinelServerType};
 use redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, RedisResult, TlsMode};
 
+use super::documents::{Documents, Wire};
 use super::link::Link;
+use crate::store::{DocumentStore, StoreOptions};
 
 /// Time in which a connection is made: name, TCP, TLS, login.
 pub(super) const CONNECTING: Duration = Duration::from_secs(2);
 /// The most nodes that a URL may name.
 const MAX_NODES: usize = 32;
+/// Time in which a program's own store does what one question wants.
+const OWN_DEADLINE: Duration = Duration::from_secs(2);
 /// The forms of a URL, for messages.
 const EXPECTED: &str = "expected redis://, rediss://, redis+cluster://, redis+sentinel:// or unix://, and an address such as \
                         redis://user:password@host:6379/0 with special characters of the password percent-encoded";
@@ -28,6 +33,7 @@ enum Place {
     Single(Box<Client>),
     Cluster(Vec<ConnectionInfo>),
     Sentinel(Box<Sentinel>),
+    Own(Arc<Documents>),
     #[cfg(test)]
     Simulated,
 }
@@ -76,6 +82,23 @@ impl Address {
         Ok(Self { place, shown })
     }
 
+    /// The place of options.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub(crate) fn of(options: &StoreOptions) -> Result<Self, String> {
+        options.documents.as_ref().map_or_else(|| Self::parse(&options.url), |own| Ok(Self::own(own.0.clone())))
+    }
+
+    fn own(store: Arc<dyn DocumentStore>) -> Self {
+        Self { place: Place::Own(Arc::new(Documents::new(store))), shown: "(DocumentStore)".into() }
+    }
+
+    /// Time in which a question is answered, or fails.
+    pub(super) fn deadline(&self) -> Duration {
+        if matches!(self.place, Place::Own(_)) { OWN_DEADLINE } else { super::DEADLINE }
+    }
+
     /// Makes a connection whose answers come in this time, if one is given.
     pub(super) async fn connect(&self, answers: Option<Duration>) -> RedisResult<Link> {
         let config =
@@ -86,6 +109,7 @@ impl Address {
             Place::Single(client) => {
                 client.get_multiplexed_async_connection_with_config(&config).await.map(|link| Link::Single(link.into()))
             }
+            Place::Own(documents) => Ok(Link::Own(Box::new(Wire::new(documents, answers.unwrap_or(OWN_DEADLINE))))),
             Place::Cluster(nodes) => {
                 let client = ClusterClientBuilder::new(nodes.iter().cloned());
                 let client = client.connection_timeout(CONNECTING).retries(2);

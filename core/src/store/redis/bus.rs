@@ -229,7 +229,7 @@ impl Follower {
     pub(crate) async fn next(&mut self) -> Result<Vec<(u64, Heard)>, Trouble> {
         let outcome = match tokio::time::timeout(BLOCK + super::address::CONNECTING, self.read()).await {
             Ok(outcome) => outcome.map_err(Trouble::from),
-            Err(_) => Err(Trouble::slow()),
+            Err(_) => Err(Trouble::slow(super::DEADLINE)),
         };
         self.judged(outcome)
     }

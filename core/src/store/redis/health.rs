@@ -41,8 +41,8 @@ impl Trouble {
         Self::new(Ill::Garbled, why)
     }
 
-    pub(super) fn slow() -> Self {
-        let why = format!("no answer within {} ms", super::DEADLINE.as_millis());
+    pub(super) fn slow(deadline: Duration) -> Self {
+        let why = format!("no answer within {} ms", deadline.as_millis());
         Self::new(Ill::Down, why)
     }
 }
@@ -51,7 +51,7 @@ impl From<RedisError> for Trouble {
     fn from(error: RedisError) -> Self {
         let down = |why: &str| Self::new(Ill::Down, why);
         if error.is_timeout() {
-            return Self::slow();
+            return Self::slow(super::DEADLINE);
         }
         // The first error of several commands that were sent at once.
         let first = error.clone().into_server_errors().and_then(|all| all.first().map(|(_, first)| first.clone()));
@@ -194,7 +194,7 @@ mod tests {
         let (health, address) = (Health::default(), Address::parse("redis://h").expect("a URL"));
         assert!(health.enter().is_ok() && health.wait().is_none());
         for _ in 0..20 {
-            health.answered(&address, Some(&Trouble::slow()));
+            health.answered(&address, Some(&Trouble::slow(super::super::DEADLINE)));
             assert!(health.wait().is_some_and(|left| left <= LONGEST));
         }
         assert!(health.enter().is_err());

@@ -20,7 +20,7 @@ const CLIENTS: usize = 10_000;
 
 /// Lets a request through, or gives the time to wait, in microseconds: the generic cell rate algorithm, by the store's
 /// clock. A time further away than the rate allows was written by a clock that was ahead.
-const RATE: &str = "local time = redis.call('TIME')
+pub(super) const RATE: &str = "local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local apart, room, client = tonumber(ARGV[1]), tonumber(ARGV[2]), ARGV[3]
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', string.format('%.0f', now))
@@ -37,7 +37,7 @@ const WAITS: u64 = 1000;
 
 /// Counts a request that runs, if there is room for it and for those that have waited for longer in other processes. With a
 /// `1` it waits from now on.
-const ENTER: &str = "local time = redis.call('TIME')
+pub(super) const ENTER: &str = "local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', now)
 for _, gone in ipairs(redis.call('ZRANGE', KEYS[3], '-inf', now, 'BYSCORE')) do
@@ -61,11 +61,11 @@ end
 return 0";
 
 /// Counts a request no more, nor that it waits.
-const LEAVE: &str = "for i = 1, 3 do redis.call('ZREM', KEYS[i], ARGV[1]) end
+pub(super) const LEAVE: &str = "for i = 1, 3 do redis.call('ZREM', KEYS[i], ARGV[1]) end
 return 1";
 
 /// Counts requests that run for longer, also those that the store has lost.
-const RENEW: &str = "local time = redis.call('TIME')
+pub(super) const RENEW: &str = "local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 for i = 2, #ARGV do redis.call('ZADD', KEYS[1], now + ARGV[1], ARGV[i]) end
 redis.call('PEXPIRE', KEYS[1], ARGV[1])

@@ -1,4 +1,4 @@
-//! One connection, to a server or to a cluster.
+//! One connection, to a server, to a cluster, or to a program's own store.
 
 use redis::aio::MultiplexedConnection;
 use redis::cluster_async::ClusterConnection;
@@ -9,6 +9,7 @@ use redis::{FromRedisValue, Pipeline, RedisResult};
 pub(super) enum Link {
     Single(Box<MultiplexedConnection>),
     Cluster(Box<ClusterConnection>),
+    Own(Box<super::documents::Wire>),
     #[cfg(test)]
     Simulated(Box<super::simulated::Wire>),
 }
@@ -19,6 +20,7 @@ impl Link {
         match self {
             Self::Single(link) => pipe.query_async(link.as_mut()).await,
             Self::Cluster(link) => pipe.query_async(link.as_mut()).await,
+            Self::Own(link) => pipe.query_async(link.as_mut()).await,
             #[cfg(test)]
             Self::Simulated(link) => pipe.query_async(link.as_mut()).await,
         }

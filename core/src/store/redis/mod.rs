@@ -4,6 +4,7 @@
 
 mod address;
 mod bus;
+pub(crate) mod documents;
 mod health;
 mod keys;
 pub(crate) mod limits;
@@ -40,13 +41,32 @@ pub(crate) const DEADLINE: Duration = Duration::from_millis(250);
 /// Characters that stay in the name of a server that is a part of keys; braces would move the key's slot.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
+/// Connections, at most: those of runtimes that have ended make room.
+const LINKS: usize = 4;
+
+/// A runtime that asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Lane(tokio::runtime::Id, u64);
+
+impl Lane {
+    fn current() -> Self {
+        let id = tokio::runtime::Handle::current().id();
+        // In a simulation one runtime has the connections of two, at random: what one says may overtake the other.
+        #[cfg(test)]
+        if crate::simulated::is_on() {
+            return Self(id, crate::simulated::random(2));
+        }
+        Self(id, 0)
+    }
+}
+
 /// A store at an address, for one server.
 pub(crate) struct Redis {
     address: Address,
     /// Begins every key: the prefix, and in braces the server's name, so that all of its keys are in one slot.
     prefix: String,
-    /// The connection, made when it is needed.
-    link: Arc<Mutex<Option<Link>>>,
+    /// The connections, made when they are needed: one for each runtime that asks, so that an answer wakes no other.
+    links: Arc<Mutex<Vec<(Lane, Link)>>>,
     health: Health,
     published: bus::Published,
     /// Seals the keys of request states.
@@ -59,12 +79,12 @@ impl Redis {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for a URL that is none.
     pub(crate) fn new(options: &StoreOptions, server: &str) -> Result<Self> {
-        let address = Address::parse(&options.url)
-            .map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
+        let address =
+            Address::of(options).map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
         let prefix = format!("{}:{{{}}}", options.prefix, utf8_percent_encode(server, KEPT));
         let secret = options.secret.as_deref().map(Sealed::new);
-        let (link, health, published) = (Arc::default(), Health::default(), bus::Published::default());
-        Ok(Self { address, prefix, link, health, published, secret })
+        let (links, health, published) = (Arc::default(), Health::default(), bus::Published::default());
+        Ok(Self { address, prefix, links, health, published, secret })
     }
 
     /// The key of this name. The number is the version of what is kept there, so that two releases can share a store.
@@ -75,16 +95,18 @@ impl Redis {
     /// Asks the store, all commands at once.
     ///
     /// # Errors
-    /// An error if there is no answer within [`DEADLINE`], or none that can be used; at once while it is known to be down.
+    /// An error if there is no answer within [`DEADLINE`], or longer from a program's own store, or none that can be used; at once while it is known to be down.
     async fn ask<T: FromRedisValue>(self: &Arc<Self>, pipe: &Pipeline) -> Result<T, Trouble> {
         self.health.enter()?;
-        let asked = tokio::time::timeout(DEADLINE, async { self.link().await?.ask(pipe).await });
-        let outcome = asked.await.map_or_else(|_| Err(Trouble::slow()), |outcome| outcome.map_err(Trouble::from));
+        let deadline = self.address.deadline();
+        let asked = tokio::time::timeout(deadline, async { self.link().await?.ask(pipe).await });
+        let outcome =
+            asked.await.map_or_else(|_| Err(Trouble::slow(deadline)), |outcome| outcome.map_err(Trouble::from));
         self.health.answered(&self.address, outcome.as_ref().err());
         if outcome.as_ref().is_err_and(|trouble| trouble.ill == Ill::Down)
-            && let Ok(mut link) = self.link.try_lock()
+            && let Ok(mut links) = self.links.try_lock()
         {
-            *link = None;
+            links.clear();
         }
         outcome
     }
@@ -100,17 +122,21 @@ impl Redis {
         outcome
     }
 
-    /// Returns the connection. One that is made is made to its end, also when whoever wanted it has gone.
+    /// Returns the connection of this runtime. One that is made is made to its end, also when whoever wanted it has gone.
     async fn link(self: &Arc<Self>) -> RedisResult<Link> {
-        let mut slot: OwnedMutexGuard<Option<Link>> = self.link.clone().lock_owned().await;
-        if let Some(link) = &*slot {
+        let lane = Lane::current();
+        let mut links: OwnedMutexGuard<Vec<(Lane, Link)>> = self.links.clone().lock_owned().await;
+        if let Some((_, link)) = links.iter().find(|(of, _)| *of == lane) {
             return Ok(link.clone());
         }
         let this = self.clone();
         let connecting = tokio::spawn(async move {
             // Each question has its deadline.
             let link = this.connect(None).await?;
-            *slot = Some(link.clone());
+            if links.len() == LINKS {
+                links.remove(0);
+            }
+            links.push((lane, link.clone()));
             Ok(link)
         });
         connecting.await.unwrap_or_else(|_| Err((redis::ErrorKind::Io, "the runtime is gone").into()))

@@ -60,7 +60,7 @@ redis.call('PEXPIRE', KEYS[2], ARGV[2])
 return 1";
 
 /// Asks first whether the stream of a client of HTTP+SSE is another process's, and this owner's. 3: it is not.
-const IS_PAIR: &str = "if redis.call('HGET', KEYS[4], 'o') ~= ARGV[8] then return 3 end
+pub(super) const IS_PAIR: &str = "if redis.call('HGET', KEYS[4], 'o') ~= ARGV[8] then return 3 end
 ";
 
 /// Numbers that are tried before it is done again later: one may be free.

@@ -1,20 +1,24 @@
 //! A simulated store, and the wires to it: answers come late, or never, and so do questions.
 
-mod model;
 #[cfg(unix)]
 mod tests;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use crate::call::BoxFuture;
+use crate::error::{Error, ErrorKind as Kind};
 use crate::simulated::{chance, random, unix};
 use crate::store::redis::bus::PUBLISH;
-use model::{Model, Said};
+use crate::store::redis::documents::memory::Memory;
+use crate::store::redis::documents::model::{Model, Said};
+use crate::store::redis::documents::{entries_of, until_of};
+use crate::store::{Document, DocumentStore, DocumentWrite, StoreOptions};
 
 thread_local! {
     static STORE: RefCell<Option<Arc<Store>>> = const { RefCell::new(None) };
@@ -28,6 +32,8 @@ pub(crate) struct Store {
     faults: Mutex<Faults>,
     /// Names of changes, with the times at which they were published last.
     published: Mutex<BTreeMap<String, u64>>,
+    /// The documents, if it is a program's own.
+    documents: Option<Arc<Memory>>,
 }
 
 /// Faults on the way to the store.
@@ -46,9 +52,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Store {
-    /// Begins a store for this thread.
-    pub(crate) fn begin(percent: u64, late: bool) -> Arc<Self> {
-        let store = Arc::new(Self::default());
+    /// Begins a store for this thread: one of documents, or a Redis.
+    pub(crate) fn begin(percent: u64, late: bool, is_own: bool) -> Arc<Self> {
+        let store = Arc::new(Self { documents: is_own.then(Arc::default), ..Self::default() });
         *lock(&store.faults) = Faults { percent, late, ..Faults::default() };
         STORE.set(Some(store.clone()));
         store
@@ -56,6 +62,14 @@ impl Store {
 
     pub(crate) fn end() {
         STORE.set(None);
+    }
+
+    /// The store, as the process of this name is given it.
+    pub(crate) fn options(self: &Arc<Self>, name: &str) -> StoreOptions {
+        match &self.documents {
+            Some(documents) => StoreOptions::documents(Own { store: self.clone(), documents: documents.clone() }),
+            None => StoreOptions::new(format!("simulated://{name}")),
+        }
     }
 
     fn of_thread() -> RedisResult<Arc<Self>> {
@@ -74,6 +88,13 @@ impl Store {
 
     /// The names of all keys, and of those that never end.
     pub(crate) fn keys(&self) -> (Vec<String>, Vec<String>) {
+        if let Some(documents) = &self.documents {
+            let all = documents.texts();
+            let until = |text: &String| until_of(text).unwrap_or(u64::MAX);
+            let there = all.iter().filter(|(_, text)| until(text) > millis()).map(|(key, _)| key.clone());
+            let endless = all.iter().filter(|(_, text)| until(text) == u64::MAX).map(|(key, _)| key.clone());
+            return (there.collect(), endless.collect());
+        }
         let mut model = lock(&self.model);
         model.at(millis());
         (model.names(), model.endless())
@@ -125,7 +146,7 @@ impl Store {
                     let mut model = lock(&self.model);
                     model.at(millis());
                     let before = model.changes;
-                    let said = model.ask(command);
+                    let said = model.ask(command).expect("a command that the model of the store knows");
                     self.trace(command, &said);
                     (before, said, model.changes)
                 };
@@ -155,6 +176,80 @@ fn millis() -> u64 {
 
 fn gone() -> RedisError {
     (ErrorKind::Io, "the simulated wire is cut").into()
+}
+
+/// The store as a program's own, whose answers come late, or never.
+struct Own {
+    store: Arc<Store>,
+    documents: Arc<Memory>,
+}
+
+fn out_of_reach() -> Error {
+    Error::new(Kind::Transport, "the simulated store is out of reach")
+}
+
+impl Own {
+    /// Asks, with what goes wrong on the way there and back.
+    fn asks<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(&Arc<Memory>) -> BoxFuture<crate::Result<T>> + Send + 'static,
+    ) -> BoxFuture<crate::Result<T>> {
+        let (store, documents) = (self.store.clone(), self.documents.clone());
+        Box::pin(async move {
+            store.late(if random(20) == 0 { 30 } else { 3 }).await;
+            if !store.is_reached() {
+                tokio::time::sleep(Duration::from_millis(300 + random(3000))).await;
+                return Err(out_of_reach());
+            }
+            let fate = if chance(lock(&store.faults).percent) { random(4) } else { u64::MAX };
+            match fate {
+                0 => return Err(out_of_reach()),
+                1 => tokio::time::sleep(Duration::from_millis(200 + random(3000))).await,
+                _ => {}
+            }
+            let answer = ask(&documents).await;
+            match fate {
+                // It was done.
+                2 => return Err(out_of_reach()),
+                3 => std::future::pending().await,
+                _ => store.late(3).await,
+            }
+            answer
+        })
+    }
+}
+
+impl DocumentStore for Own {
+    fn get(&self, keys: Vec<String>) -> BoxFuture<crate::Result<Vec<Option<Document>>>> {
+        self.asks(|documents| documents.get(keys))
+    }
+
+    fn commit(
+        &self,
+        expected: Vec<(String, Option<String>)>,
+        writes: Vec<DocumentWrite>,
+    ) -> BoxFuture<crate::Result<bool>> {
+        let log = writes.iter().find(|write| write.key.contains(":changes:")).and_then(|write| write.document.clone());
+        let (commits, store) = (self.asks(move |documents| documents.commit(expected, writes)), self.store.clone());
+        Box::pin(async move {
+            let is_done = commits.await?;
+            // One that is not known to be done is published with the next.
+            if let Some(log) = log.filter(|_| is_done) {
+                let fields = entries_of(&log.text).into_iter();
+                let uris = fields.filter_map(|(at, fields)| Some((fields.get(3).cloned()?, at)));
+                lock(&store.published).extend(uris);
+            }
+            Ok(is_done)
+        })
+    }
+
+    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<crate::Result<()>>> {
+        Some(self.asks(move |documents| documents.wait(seen, timeout).unwrap_or_else(|| Box::pin(async { Ok(()) }))))
+    }
+
+    fn now(&self) -> Option<BoxFuture<crate::Result<SystemTime>>> {
+        None
+    }
 }
 
 type Question = (Vec<Vec<Vec<u8>>>, oneshot::Sender<Vec<Value>>);

@@ -55,10 +55,10 @@ fn task(id: &str, status: TaskStatus, version: u64) -> SharedTask {
 }
 
 impl Side {
-    async fn begin(urls: [&str; 2], seed: u64) -> Self {
+    async fn begin(options: [StoreOptions; 2], seed: u64) -> Self {
         let mut processes = Vec::new();
-        for (url, name) in urls.into_iter().zip(["a", "b"]) {
-            let store = Arc::new(Redis::new(&StoreOptions::new(url), "s").expect("a store"));
+        for (options, name) in options.into_iter().zip(["a", "b"]) {
+            let store = Arc::new(Redis::new(&options, "s").expect("a store"));
             let number = Arc::new(Number::default());
             // The same number on both sides.
             sow(seed + processes.len() as u64);
@@ -192,9 +192,10 @@ async fn the_model_answers_as_a_real_store_does() {
     let running = Running::on_socket();
     for seed in 0..seeds {
         let _: () = super::super::tests::by_hand(&running.url(), &["FLUSHALL"]).await;
-        let (_machine, _store) = (Machine::begin(seed), Store::begin(0, false));
-        let mut real = Side::begin([&running.url(), &running.url()], seed).await;
-        let mut model = Side::begin(["simulated://a", "simulated://b"], seed).await;
+        // Every second one is a store of the program.
+        let (_machine, store) = (Machine::begin(seed), Store::begin(0, false, seed % 2 == 1));
+        let mut real = Side::begin([running.url().into(), running.url().into()], seed).await;
+        let mut model = Side::begin(["a", "b"].map(|name| store.options(name)), seed).await;
         sow(seed);
         let mut trace = Vec::new();
         for _ in 0..120 {

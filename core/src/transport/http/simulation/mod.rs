@@ -152,7 +152,7 @@ impl World {
         let mut server = Server::new("s")
             .auth(auth)
             .tasks(TaskOptions::default())
-            .store(format!("simulated://{name}"))
+            .store(self.store.options(name))
             .tool_with(tool("work"), work);
         for n in 0..RESOURCES {
             server = server.resource(Resource::new(format!("a://{n}"), n.to_string()), || async { Ok("1") });
@@ -435,8 +435,8 @@ impl Response {
     }
 }
 
-/// Runs a seed. Gives its trace, and what was violated.
-fn simulate(seed: u64) -> (Vec<String>, Vec<String>) {
+/// Runs a seed, with a Redis or a program's own store. Gives its trace, and what was violated.
+fn simulate(seed: u64, is_own: bool) -> (Vec<String>, Vec<String>) {
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().expect("a runtime");
     let world = runtime.block_on(async {
@@ -445,7 +445,7 @@ fn simulate(seed: u64) -> (Vec<String>, Vec<String>) {
         let percent = if faults >= Faults::Store { random(4) } else { 0 };
         let world = Arc::new(World {
             faults,
-            store: Store::begin(percent, true),
+            store: Store::begin(percent, true, is_own),
             hosts: Mutex::default(),
             runs: Mutex::default(),
             wrong: Mutex::default(),

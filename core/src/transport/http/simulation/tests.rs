@@ -19,8 +19,8 @@ fn number(name: &str) -> Option<u64> {
 }
 
 /// Runs a seed, and panics with its trace if something is violated.
-fn holds(seed: u64) -> Result<(), String> {
-    let (trace, violations) = simulate(seed);
+fn holds(seed: u64, is_own: bool) -> Result<(), String> {
+    let (trace, violations) = simulate(seed, is_own);
     if violations.is_empty() {
         return Ok(());
     }
@@ -28,15 +28,25 @@ fn holds(seed: u64) -> Result<(), String> {
 }
 
 #[test]
-#[expect(clippy::print_stdout, reason = "the trace of one seed")]
 fn sessions_and_tasks_survive_what_goes_wrong() {
+    survive(false, 60);
+}
+
+#[test]
+fn they_survive_it_in_a_store_of_the_program_too() {
+    survive(true, 30);
+}
+
+/// Runs one seed or many: `TRICORN_SEED`, `TRICORN_SEEDS`, or this number of them.
+#[expect(clippy::print_stdout, reason = "the trace of one seed")]
+fn survive(is_own: bool, seeds: u64) {
     if let Some(seed) = number("TRICORN_SEED") {
-        let (trace, violations) = simulate(seed);
+        let (trace, violations) = simulate(seed, is_own);
         println!("{}", trace.join("\n"));
         assert!(violations.is_empty(), "{violations:?}");
         return;
     }
-    let (next, seeds) = (AtomicU64::new(0), number("TRICORN_SEEDS").unwrap_or(60));
+    let (next, seeds) = (AtomicU64::new(0), number("TRICORN_SEEDS").unwrap_or(seeds));
     let failures = Mutex::new(Vec::new());
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     std::thread::scope(|scope| {
@@ -47,7 +57,7 @@ fn sessions_and_tasks_survive_what_goes_wrong() {
                     if seed >= seeds || lock(&failures).len() > 20 {
                         return;
                     }
-                    if let Err(failure) = holds(seed) {
+                    if let Err(failure) = holds(seed, is_own) {
                         lock(&failures).push(failure);
                     }
                 }
@@ -63,7 +73,7 @@ fn sessions_and_tasks_survive_what_goes_wrong() {
 fn seeds_that_failed_once_hold() {
     for (fault, seeds) in FAILED {
         for seed in *seeds {
-            holds(*seed).unwrap_or_else(|failure| panic!("{fault}: {failure}"));
+            holds(*seed, false).unwrap_or_else(|failure| panic!("{fault}: {failure}"));
         }
     }
 }
@@ -71,7 +81,8 @@ fn seeds_that_failed_once_hold() {
 #[test]
 fn a_seed_is_the_same_each_time() {
     for seed in 0..5 {
-        let (first, second) = (simulate(seed).0, simulate(seed).0);
+        let is_own = seed % 2 == 1;
+        let (first, second) = (simulate(seed, is_own).0, simulate(seed, is_own).0);
         let differs = first.iter().zip(&second).position(|(one, other)| one != other);
         assert!(
             first == second,

@@ -1,13 +1,15 @@
-//! A model of the store: what the commands and scripts of this crate do to it, in Rust. The tests beside it hold it to a
-//! real one.
+//! A model of Redis: what the commands and scripts of this crate do to its keys, in Rust. Stores of programs are served by
+//! it; a test holds it to a real one.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use redis::Value;
+use serde::{Deserialize, Serialize};
 
-use super::super::{bus, keys, nodes, sessions, tasks};
+use super::super::{bus, keys, limits, nodes, sessions, tasks};
 
-type Text = Vec<u8>;
+type Text = String;
 /// The id of an entry of a stream.
 type Place = (u64, u64);
 
@@ -19,8 +21,15 @@ pub(crate) enum Said {
     Waits(u64),
 }
 
-#[derive(Debug, Clone)]
-enum Kept {
+/// Entries of a log, at most, where each change writes all of them.
+const LOG: u64 = 256;
+/// Bytes of an inbox, about, where each message writes all of them.
+const INBOX: usize = 4 << 20;
+
+/// Value of a key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kept {
     Text(Text),
     Hash(BTreeMap<String, Text>),
     List(VecDeque<Text>),
@@ -32,14 +41,21 @@ enum Kept {
     Sorted(BTreeSet<(u64, String)>),
 }
 
-/// All keys of a store.
+/// Value of a key, and the time at which it ends, in milliseconds since 1970.
+pub(crate) type Entry = (Kept, Option<u64>);
+
+/// Keys of a store.
 #[derive(Debug, Default)]
 pub(crate) struct Model {
     /// Milliseconds since 1970.
     now: u64,
-    keys: BTreeMap<String, (Kept, Option<u64>)>,
+    keys: BTreeMap<String, Entry>,
     /// Changes so far, for those who wait for one.
     pub(crate) changes: u64,
+    /// Keys whose values are known here. `None`: all of them.
+    known: Option<BTreeSet<String>>,
+    /// Keys that were needed and are not known.
+    missing: RefCell<BTreeSet<String>>,
 }
 
 fn nil() -> Value {
@@ -52,10 +68,6 @@ fn int(number: usize) -> Value {
 
 fn bulk(text: impl AsRef<[u8]>) -> Value {
     Value::BulkString(text.as_ref().to_vec())
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
 }
 
 fn number(text: &str) -> u64 {
@@ -76,6 +88,23 @@ fn entry((at, fields): &(Place, Vec<Text>)) -> Value {
 }
 
 impl Model {
+    /// The part of a store that is known, at this time.
+    pub(crate) fn of(now: u64, known: BTreeSet<String>, keys: BTreeMap<String, Entry>) -> Self {
+        let mut model = Self { keys, known: Some(known), ..Self::default() };
+        model.at(now);
+        model
+    }
+
+    /// The keys that are needed besides, if there are any. All else that was done means nothing then.
+    pub(crate) fn missing(&self) -> Vec<String> {
+        self.missing.borrow().iter().cloned().collect()
+    }
+
+    /// The values of all keys.
+    pub(crate) fn into_keys(self) -> BTreeMap<String, Entry> {
+        self.keys
+    }
+
     /// Time goes on, and keys end with theirs.
     pub(crate) fn at(&mut self, now: u64) {
         self.now = self.now.max(now);
@@ -84,31 +113,35 @@ impl Model {
     }
 
     /// The names of all keys.
+    #[cfg(test)]
     pub(crate) fn names(&self) -> Vec<String> {
         self.keys.keys().cloned().collect()
     }
 
     /// The names of those that never end.
+    #[cfg(test)]
     pub(crate) fn endless(&self) -> Vec<String> {
         self.keys.iter().filter(|(_, (_, until))| until.is_none()).map(|(name, _)| name.clone()).collect()
     }
 
-    /// Does what one command says.
-    pub(crate) fn ask(&mut self, command: &[Text]) -> Said {
-        let words: Vec<String> = command.iter().map(|word| text(word)).collect();
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        Said::Value(match (words[0], &words[1..]) {
+    /// Does what one command says. `None`: it does not know that.
+    pub(crate) fn ask(&mut self, command: &[Vec<u8>]) -> Option<Said> {
+        let words: Vec<_> = command.iter().map(|word| String::from_utf8_lossy(word)).collect();
+        let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+        let (name, rest) = words.split_first()?;
+        Some(Said::Value(match (*name, rest) {
             ("PEXPIRE", [key, lives]) => int(self.lives(key, number(lives))),
             ("HMGET", [key, names @ ..]) => {
                 Value::Array(names.iter().map(|name| self.field(key, name).map_or_else(nil, bulk)).collect())
             }
             ("XADD", [key, "MAXLEN", "~", most, "*", ..]) => {
-                bulk(shown(self.add(key, Some(number(most)), &command[6..])))
+                let fields: Vec<Text> = words[6..].iter().map(|word| (*word).to_owned()).collect();
+                bulk(shown(self.add(key, Some(number(most)), &fields)))
             }
             ("XTRIM", [key, "MINID", "=", id]) => {
                 let least = place(id, 0);
-                let Some((Kept::Stream { entries, .. }, _)) = self.keys.get_mut(*key) else {
-                    return Said::Value(int(0));
+                let Some((Kept::Stream { entries, .. }, _)) = self.get_mut(key) else {
+                    return Some(Said::Value(int(0)));
                 };
                 let before = entries.len();
                 entries.retain(|(at, _)| *at >= least);
@@ -126,7 +159,7 @@ impl Model {
                     }
                 }
                 if read.is_empty() {
-                    return Said::Waits(number(block));
+                    return Some(Said::Waits(number(block)));
                 }
                 Value::Array(read)
             }
@@ -142,14 +175,19 @@ impl Model {
             }
             ("EVAL", [script, count, rest @ ..]) => {
                 let (keys, arguments) = rest.split_at(usize::try_from(number(count)).unwrap_or(0));
-                return Said::Value(self.script(script, keys, arguments));
+                return self.script(script, keys, arguments).map(Said::Value);
             }
-            (other, _) => panic!("the model of the store does not know {other}"),
-        })
+            ("HSET", [key, name, value]) => {
+                self.set(key, name, value);
+                int(1)
+            }
+            ("DEL", keys) => int(self.delete(keys)),
+            _ => return None,
+        }))
     }
 
-    fn script(&mut self, script: &str, keys: &[&str], arguments: &[&str]) -> Value {
-        match script {
+    fn script(&mut self, script: &str, keys: &[&str], arguments: &[&str]) -> Option<Value> {
+        Some(match script {
             sessions::LOOK => self.look(keys[0], arguments),
             sessions::TELL => self.tell(keys, arguments),
             sessions::TOUCH => {
@@ -170,7 +208,7 @@ impl Model {
             sessions::PASS => Value::Int(self.pass(keys, arguments)),
             sessions::TAKE_UP => {
                 if !self.is_session(keys[0]) {
-                    return Value::Array(Vec::new());
+                    return Some(Value::Array(Vec::new()));
                 }
                 self.set(keys[0], "u", arguments[0]);
                 Value::Array(self.take_list(keys[1]).iter().map(bulk).collect())
@@ -188,7 +226,7 @@ impl Model {
                 Value::Int(1)
             }
             nodes::TAKE => match self.text(keys[0]) {
-                Some(owner) if owner != arguments[0].as_bytes() => Value::Int(0),
+                Some(owner) if owner != arguments[0] => Value::Int(0),
                 Some(_) => int(self.lives(keys[0], number(arguments[1]))),
                 None => {
                     self.put(keys[0], Kept::Text(arguments[0].into()), Some(number(arguments[1])));
@@ -196,37 +234,20 @@ impl Model {
                 }
             },
             nodes::LEAVE => {
-                let is_own = self.text(keys[0]).is_some_and(|owner| owner == arguments[0].as_bytes());
+                let is_own = self.text(keys[0]).is_some_and(|owner| owner == arguments[0]);
                 int(if is_own { self.delete(keys) } else { 0 })
             }
-            nodes::SEND => {
-                if !self.keys.contains_key(keys[0]) {
-                    if arguments[5] == "1" {
-                        return Value::Int(0);
-                    }
-                    let size = arguments[3].len() as u64 + 1024;
-                    let sent = size + self.text(keys[2]).map_or(0, |sent| number(&text(&sent)));
-                    let lives = if sent == size { Some(number(arguments[1])) } else { None };
-                    let until = self.keys.get(keys[2]).and_then(|(_, until)| *until);
-                    self.put(keys[2], Kept::Text(sent.to_string().into()), lives);
-                    if let (None, Some((_, end))) = (lives, self.keys.get_mut(keys[2])) {
-                        *end = until;
-                    }
-                    if sent > number(arguments[6]) {
-                        return Value::Int(0);
-                    }
+            nodes::SEND => self.post(keys, arguments),
+            pair if pair.strip_prefix(nodes::IS_PAIR) == Some(nodes::SEND) => {
+                if self.shown_field(keys[3], "o").as_deref() != Some(arguments[7]) {
+                    return Some(Value::Int(3));
                 }
-                if self.length(keys[1]) >= number(arguments[0]) {
-                    return Value::Int(2);
-                }
-                self.add(keys[1], None, &["session", arguments[2], arguments[4], arguments[3]].map(Text::from));
-                self.lives(keys[1], number(arguments[1]));
-                Value::Int(1)
+                self.post(keys, arguments)
             }
             bus::PUBLISH => {
-                let known = self.text(keys[1]).map_or(0, |known| number(&text(&known)));
+                let known = self.text(keys[1]).map_or(0, |known| number(&known));
                 if known >= number(arguments[0]) {
-                    return Value::Int(0);
+                    return Some(Value::Int(0));
                 }
                 for of in arguments[4..].chunks(4) {
                     let fields = ["n", of[0], of[1], of[2], "by", of[3]].map(Text::from);
@@ -243,41 +264,104 @@ impl Model {
             }
             keys::SWAP => {
                 let kept = self.text(keys[0]).unwrap_or_default();
-                if kept != arguments[0].as_bytes() {
-                    return bulk(kept);
+                if kept != arguments[0] {
+                    return Some(bulk(kept));
                 }
                 self.put(keys[0], Kept::Text(arguments[1].into()), Some(number(arguments[2])));
                 bulk(arguments[1])
             }
             tasks::FORGET => {
                 if self.shown_field(keys[0], "p").as_deref() != Some(arguments[0]) {
-                    return Value::Int(0);
+                    return Some(Value::Int(0));
                 }
                 if keys[1] != keys[0] {
                     self.unrank(keys[1], arguments[1]);
                 }
                 int(self.delete(&keys[..1]))
             }
-            script => match script.strip_prefix(tasks::COMMON) {
-                Some(tasks::PUT) => self.put_task(keys, arguments),
-                Some(tasks::LOOK) => self.look_at_task(keys[0], arguments),
-                Some(tasks::CANCEL) => self.cancel_task(keys[0], arguments),
-                Some(tasks::ANSWER) => self.answer_task(keys[0], arguments),
-                Some(tasks::LIST) => self.list_tasks(keys[0], arguments),
-                _ => panic!("the model of the store does not know a script"),
+            limits::RATE => self.rate(keys[0], arguments),
+            limits::ENTER => self.enter(keys, arguments),
+            limits::LEAVE => {
+                keys.iter().for_each(|key| self.unrank(key, arguments[0]));
+                Value::Int(1)
+            }
+            limits::RENEW => {
+                let until = self.now + number(arguments[0]);
+                arguments[1..].iter().for_each(|request| self.rank(keys[0], until, request));
+                self.lives(keys[0], number(arguments[0]));
+                Value::Int(1)
+            }
+            script => match script.strip_prefix(tasks::COMMON)? {
+                tasks::PUT => self.put_task(keys, arguments)?,
+                tasks::LOOK => self.look_at_task(keys[0], arguments),
+                tasks::CANCEL => self.cancel_task(keys[0], arguments),
+                tasks::ANSWER => self.answer_task(keys[0], arguments),
+                tasks::LIST => self.list_tasks(keys[0], arguments)?,
+                _ => return None,
             },
+        })
+    }
+
+    /// Puts a message into an inbox.
+    fn post(&mut self, keys: &[&str], arguments: &[&str]) -> Value {
+        if !self.has(keys[0]) {
+            if arguments[5] == "1" {
+                return Value::Int(0);
+            }
+            let size = arguments[3].len() as u64 + 1024;
+            let until = self.get(keys[2]).and_then(|(_, until)| *until);
+            let sent = size + self.text(keys[2]).map_or(0, |sent| number(&sent));
+            let until = if sent == size { Some(self.now + number(arguments[1])) } else { until };
+            self.keys.insert(keys[2].to_owned(), (Kept::Text(sent.to_string()), until));
+            if sent > number(arguments[6]) {
+                return Value::Int(0);
+            }
         }
+        if self.is_full(keys[1], number(arguments[0])) {
+            return Value::Int(2);
+        }
+        self.add(keys[1], None, &["session", arguments[2], arguments[4], arguments[3]].map(Text::from));
+        self.lives(keys[1], number(arguments[1]));
+        Value::Int(1)
     }
 
     // ---- keys ---------------------------------------------------------------------------------------------------
 
+    /// Notes that a key is needed.
+    fn needs(&self, key: &str) {
+        if self.known.as_ref().is_some_and(|known| !known.contains(key)) {
+            self.missing.borrow_mut().insert(key.to_owned());
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&Entry> {
+        self.needs(key);
+        self.keys.get(key)
+    }
+
+    fn get_mut(&mut self, key: &str) -> Option<&mut Entry> {
+        self.needs(key);
+        self.keys.get_mut(key)
+    }
+
+    fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// The value of a key, made if it is not there.
+    fn get_or(&mut self, key: &str, empty: Kept) -> &mut Kept {
+        self.needs(key);
+        &mut self.keys.entry(key.to_owned()).or_insert((empty, None)).0
+    }
+
     fn put(&mut self, key: &str, kept: Kept, lives: Option<u64>) {
+        self.needs(key);
         self.keys.insert(key.to_owned(), (kept, lives.map(|lives| self.now + lives)));
     }
 
     fn lives(&mut self, key: &str, lives: u64) -> usize {
         let until = self.now + lives;
-        self.keys.get_mut(key).map_or(0, |(_, end)| {
+        self.get_mut(key).map_or(0, |(_, end)| {
             *end = Some(until);
             1
         })
@@ -285,23 +369,28 @@ impl Model {
 
     /// Time that a key has left. −2: it is not there. −1: it has no end.
     fn left(&self, key: &str) -> i64 {
-        let Some((_, until)) = self.keys.get(key) else { return -2 };
+        let Some((_, until)) = self.get(key) else { return -2 };
         until.map_or(-1, |until| i64::try_from(until - self.now).unwrap_or(i64::MAX))
     }
 
     fn delete(&mut self, keys: &[&str]) -> usize {
-        keys.iter().filter(|key| self.keys.remove(**key).is_some()).count()
+        keys.iter().filter(|key| self.take(key).is_some()).count()
+    }
+
+    fn take(&mut self, key: &str) -> Option<Entry> {
+        self.needs(key);
+        self.keys.remove(key)
     }
 
     fn text(&self, key: &str) -> Option<Text> {
-        match self.keys.get(key) {
+        match self.get(key) {
             Some((Kept::Text(text), _)) => Some(text.clone()),
             _ => None,
         }
     }
 
     fn hash(&self, key: &str) -> Option<&BTreeMap<String, Text>> {
-        match self.keys.get(key) {
+        match self.get(key) {
             Some((Kept::Hash(fields), _)) => Some(fields),
             _ => None,
         }
@@ -312,18 +401,17 @@ impl Model {
     }
 
     fn shown_field(&self, key: &str, name: &str) -> Option<String> {
-        self.field(key, name).map(|value| text(value))
+        self.field(key, name).cloned()
     }
 
-    fn set(&mut self, key: &str, name: &str, value: impl AsRef<[u8]>) {
-        let (kept, _) = self.keys.entry(key.to_owned()).or_insert_with(|| (Kept::Hash(BTreeMap::new()), None));
-        if let Kept::Hash(fields) = kept {
-            fields.insert(name.to_owned(), value.as_ref().to_vec());
+    fn set(&mut self, key: &str, name: &str, value: impl AsRef<str>) {
+        if let Kept::Hash(fields) = self.get_or(key, Kept::Hash(BTreeMap::new())) {
+            fields.insert(name.to_owned(), value.as_ref().to_owned());
         }
     }
 
     fn remove(&mut self, key: &str, name: &str) {
-        let is_empty = match self.keys.get_mut(key) {
+        let is_empty = match self.get_mut(key) {
             Some((Kept::Hash(fields), _)) => {
                 fields.remove(name);
                 fields.is_empty()
@@ -347,24 +435,27 @@ impl Model {
     }
 
     fn entries(&self, key: &str) -> impl Iterator<Item = &(Place, Vec<Text>)> {
-        let entries = match self.keys.get(key) {
+        let entries = match self.get(key) {
             Some((Kept::Stream { entries, .. }, _)) => Some(entries),
             _ => None,
         };
         entries.into_iter().flatten()
     }
 
-    fn length(&self, key: &str) -> u64 {
-        self.entries(key).count() as u64
+    /// Says whether an inbox has no room for another message.
+    fn is_full(&self, key: &str, room: u64) -> bool {
+        let bytes = |(_, fields): &(Place, Vec<Text>)| fields.iter().map(String::len).sum::<usize>();
+        self.entries(key).count() as u64 >= room
+            || (self.known.is_some() && self.entries(key).map(bytes).sum::<usize>() >= INBOX)
     }
 
     /// Adds an entry to a stream. Those beyond `most` go in hundreds, as they are kept.
     fn add(&mut self, key: &str, most: Option<u64>, fields: &[Text]) -> Place {
         let now = self.now;
+        let most = if self.known.is_some() { most.map(|most| most.min(LOG)) } else { most };
         self.changes += 1;
-        let empty = || (Kept::Stream { entries: VecDeque::new(), last: (0, 0) }, None);
-        let (kept, _) = self.keys.entry(key.to_owned()).or_insert_with(empty);
-        let Kept::Stream { entries, last } = kept else { return (0, 0) };
+        let empty = Kept::Stream { entries: VecDeque::new(), last: (0, 0) };
+        let Kept::Stream { entries, last } = self.get_or(key, empty) else { return (0, 0) };
         *last = if now > last.0 { (now, 0) } else { (last.0, last.1 + 1) };
         entries.push_back((*last, fields.to_vec()));
         if most.is_some_and(|most| entries.len() as u64 >= most + 100) {
@@ -374,29 +465,28 @@ impl Model {
     }
 
     fn take_list(&mut self, key: &str) -> Vec<Text> {
-        match self.keys.remove(key) {
+        match self.take(key) {
             Some((Kept::List(all), _)) => all.into(),
             _ => Vec::new(),
         }
     }
 
     fn ranked(&self, key: &str) -> Vec<(u64, String)> {
-        match self.keys.get(key) {
+        match self.get(key) {
             Some((Kept::Sorted(all), _)) => all.iter().cloned().collect(),
             _ => Vec::new(),
         }
     }
 
     fn rank(&mut self, key: &str, score: u64, name: &str) {
-        let (kept, _) = self.keys.entry(key.to_owned()).or_insert_with(|| (Kept::Sorted(BTreeSet::new()), None));
-        if let Kept::Sorted(all) = kept {
+        if let Kept::Sorted(all) = self.get_or(key, Kept::Sorted(BTreeSet::new())) {
             all.retain(|(_, other)| other != name);
             all.insert((score, name.to_owned()));
         }
     }
 
     fn unrank(&mut self, key: &str, name: &str) {
-        let is_empty = match self.keys.get_mut(key) {
+        let is_empty = match self.get_mut(key) {
             Some((Kept::Sorted(all), _)) => {
                 all.retain(|(_, other)| other != name);
                 all.is_empty()
@@ -487,8 +577,8 @@ impl Model {
         if holder != "0" && holder == *own {
             return 3;
         }
-        if self.keys.contains_key(keys[2]) {
-            if self.length(keys[3]) >= number(room) {
+        if self.has(keys[2]) {
+            if self.is_full(keys[3], number(room)) {
                 return 2;
             }
             self.add(keys[3], None, &["session", session, "to", message].map(Text::from));
@@ -498,8 +588,7 @@ impl Model {
         if *waits == "0" {
             return 1;
         }
-        let (kept, _) = self.keys.entry(keys[1].to_owned()).or_insert_with(|| (Kept::List(VecDeque::new()), None));
-        if let Kept::List(all) = kept {
+        if let Kept::List(all) = self.get_or(keys[1], Kept::List(VecDeque::new())) {
             all.push_back(Text::from(*message));
             let most = usize::try_from(waiting.trim_start_matches('-').parse::<u64>().unwrap_or(0)).unwrap_or(0);
             while all.len() > most {
@@ -535,11 +624,11 @@ impl Model {
 
     fn send(&mut self, arguments: &[&str], to: &str, room: Option<u64>, message: &[&str]) -> i64 {
         let of = |kind: &str| format!("{}{kind}:{to}{}", arguments[0], arguments[1]);
-        if !self.keys.contains_key(&of("node")) {
+        if !self.has(&of("node")) {
             return 0;
         }
         let inbox = of("inbox");
-        if room.is_some_and(|room| self.length(&inbox) >= room) {
+        if room.is_some_and(|room| self.is_full(&inbox, room)) {
             return 2;
         }
         let fields: Vec<_> = ["task"].iter().chain(message).map(|field| Text::from(*field)).collect();
@@ -585,10 +674,10 @@ impl Model {
         1
     }
 
-    fn put_task(&mut self, keys: &[&str], arguments: &[&str]) -> Value {
-        let fate = |fate: i64, status: &str| Value::Array(vec![Value::Int(fate), bulk(status)]);
+    fn put_task(&mut self, keys: &[&str], arguments: &[&str]) -> Option<Value> {
+        let fate = |fate: i64, status: &str| Some(Value::Array(vec![Value::Int(fate), bulk(status)]));
         let [name, ttl, process, at, version, creates, listed, begins, ends, fields @ ..] = &arguments[8..] else {
-            panic!("arguments are missing");
+            return None;
         };
         let was = self.shown_field(keys[0], "s");
         match &was {
@@ -631,7 +720,7 @@ impl Model {
     }
 
     fn look_at_task(&mut self, key: &str, arguments: &[&str]) -> Value {
-        if !self.keys.contains_key(key) {
+        if !self.has(key) {
             return nil();
         }
         let failed = self.judge(key, arguments, arguments[8]);
@@ -679,8 +768,8 @@ impl Model {
         Value::Int(self.send(arguments, &process, Some(number(arguments[2])), &message))
     }
 
-    fn list_tasks(&mut self, set: &str, arguments: &[&str]) -> Value {
-        let [after, most, begins, ends] = &arguments[8..] else { panic!("arguments are missing") };
+    fn list_tasks(&mut self, set: &str, arguments: &[&str]) -> Option<Value> {
+        let [after, most, begins, ends] = &arguments[8..] else { return None };
         let most = usize::try_from(number(most)).unwrap_or(0);
         let mut out = Vec::new();
         for (score, name) in self.ranked(set) {
@@ -688,7 +777,7 @@ impl Model {
                 continue;
             }
             let key = format!("{begins}{name}{ends}");
-            if !self.keys.contains_key(&key) {
+            if !self.has(&key) {
                 self.unrank(set, &name);
                 continue;
             }
@@ -697,7 +786,66 @@ impl Model {
             let fields = fields.iter().map(|field| self.field(&key, field).map_or_else(nil, bulk)).collect();
             out.push(Value::Array(vec![bulk(score.to_string()), Value::Array(fields)]));
         }
-        Value::Array(out)
+        Some(Value::Array(out))
+    }
+
+    // ---- limits -------------------------------------------------------------------------------------------------
+
+    /// Forgets names whose scores are not above this one.
+    fn unrank_until(&mut self, key: &str, score: u64) {
+        for (_, name) in self.ranked(key).into_iter().filter(|(other, _)| *other <= score) {
+            self.unrank(key, &name);
+        }
+    }
+
+    fn score(&self, key: &str, name: &str) -> Option<u64> {
+        self.ranked(key).into_iter().find(|(_, other)| other == name).map(|(score, _)| score)
+    }
+
+    fn rate(&mut self, key: &str, arguments: &[&str]) -> Value {
+        let (now, apart, room) = (self.now * 1000, number(arguments[0]), number(arguments[1]));
+        self.unrank_until(key, now);
+        let mut client = arguments[2];
+        if self.score(key, client).is_none() && self.ranked(key).len() as u64 >= number(arguments[3]) {
+            client = "";
+        }
+        let due = self.score(key, client).unwrap_or(0).clamp(now, now + room + apart);
+        if due - now > room {
+            return Value::Int(i64::try_from(due - now - room).unwrap_or(i64::MAX));
+        }
+        self.rank(key, due + apart, client);
+        self.lives(key, (room + apart).div_ceil(1000));
+        Value::Int(0)
+    }
+
+    fn enter(&mut self, keys: &[&str], arguments: &[&str]) -> Value {
+        let now = self.now;
+        let ([running, waiting, looked], [most, lives, request, waits, stays]) = (keys, arguments) else {
+            return Value::Int(0);
+        };
+        self.unrank_until(running, now);
+        for (_, gone) in self.ranked(looked).into_iter().filter(|(until, _)| *until <= now) {
+            self.unrank(waiting, &gone);
+            self.unrank(looked, &gone);
+        }
+        let queue = self.ranked(waiting);
+        let before = queue.iter().position(|(_, other)| other == request).unwrap_or(queue.len()) as u64;
+        if number(most) > self.ranked(running).len() as u64 + before {
+            self.unrank(waiting, request);
+            self.unrank(looked, request);
+            self.rank(running, now + number(lives), request);
+            self.lives(running, number(lives));
+            return Value::Int(1);
+        }
+        if *waits == "1" {
+            if self.score(waiting, request).is_none() {
+                self.rank(waiting, now, request);
+            }
+            self.rank(looked, now + number(stays), request);
+            self.lives(waiting, number(stays));
+            self.lives(looked, number(stays));
+        }
+        Value::Int(0)
     }
 }
 

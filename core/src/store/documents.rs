@@ -1,0 +1,87 @@
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use crate::call::BoxFuture;
+use crate::error::Result;
+
+/// A store of the program's own that the processes of a server share, such as a table of a database: documents, which are
+/// texts under keys, each with a version ([`StoreOptions::documents`](crate::server::StoreOptions::documents)).
+///
+/// Two operations are enough: documents are read, and written all or none if nobody has written some others meanwhile. In
+/// SQL, in a transaction that is `SERIALIZABLE`, since row locks do not keep others from making what is not there; one that
+/// fails for that reason (SQLSTATE 40001) is `false`:
+///
+/// ```sql
+/// SELECT key, version FROM documents WHERE key IN (…);  -- each is the expected one, else ROLLBACK and false
+/// INSERT INTO documents (key, version, text, expires) VALUES (…)
+///   ON CONFLICT (key) DO UPDATE SET version = …, text = …, expires = …;
+/// DELETE FROM documents WHERE key = …;
+/// ```
+///
+/// A key is visible ASCII of at most 512 bytes, and letters of either case are different. A version is visible ASCII of at
+/// most 32 bytes, used once. A text is JSON in UTF-8 without control characters, of some hundred bytes mostly, and of at
+/// most 16 MiB.
+///
+/// Called from any thread and several times at once, never under a lock; must not block. An operation that takes longer than
+/// 2 s counts as failed, and its future is dropped. While the store fails, what needs none goes on, and the rest is refused.
+/// [`check_document_store`](crate::server::check_document_store) tries all rules.
+pub trait DocumentStore: Send + Sync + 'static {
+    /// Returns the documents under these keys, in their order, at most 64: `None` for a key without one.
+    fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<Document>>>>;
+
+    /// Does all of `writes` in one step, at most 1,024, and returns true, if the document under each key of `expected` still
+    /// has this version, or is still not there where it is `None`. Else does nothing, and returns false.
+    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> BoxFuture<Result<bool>>;
+
+    /// Waits until a document under one of these keys has another version than this, or for `timeout`; too early is no
+    /// error. `None`: it cannot tell, and is read ten times in a second. The default.
+    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<Result<()>>> {
+        let _ = (seen, timeout);
+        None
+    }
+
+    /// Returns the store's time, for machines whose clocks do not agree to a second; it is asked once in a minute. `None`:
+    /// the clock of this machine is right. The default.
+    fn now(&self) -> Option<BoxFuture<Result<SystemTime>>> {
+        None
+    }
+}
+
+/// A text, and its version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Document {
+    /// Another one each time that the text is written.
+    pub version: String,
+    /// The text.
+    pub text: String,
+}
+
+/// One write.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DocumentWrite {
+    /// The key.
+    pub key: String,
+    /// What is under the key from now on. `None`: nothing.
+    pub document: Option<Document>,
+    /// Time after which nobody needs it any more, at least 1 s, in place of the one before. It may stay there for longer.
+    pub ttl: Duration,
+}
+
+impl<S: DocumentStore + ?Sized> DocumentStore for Arc<S> {
+    fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<Document>>>> {
+        (**self).get(keys)
+    }
+
+    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> BoxFuture<Result<bool>> {
+        (**self).commit(expected, writes)
+    }
+
+    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<Result<()>>> {
+        (**self).wait(seen, timeout)
+    }
+
+    fn now(&self) -> Option<BoxFuture<Result<SystemTime>>> {
+        (**self).now()
+    }
+}
