@@ -1,6 +1,6 @@
 /** A store of the program's own that the processes of one server share. */
 
-import { Numbered } from "./asked.js";
+import { type AskedOptions, Numbered } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
 import { checkShapes, type Shape, shown, typeOf } from "./options.js";
@@ -71,9 +71,10 @@ export interface DocumentStore {
   commit(expected: Versions, writes: readonly DocumentWrite[]): boolean | PromiseLike<boolean>;
   /**
    * Waits until a document under one of these keys has another version than this, or for `timeout` milliseconds; too
-   * early is no error. Each process reads a store without it ten times in a second.
+   * early is no error. The signal says that nobody waits any more. Each process reads a store without it ten times in a
+   * second.
    */
-  wait?(seen: Versions, timeout: number): unknown;
+  wait?(seen: Versions, timeout: number, options: AskedOptions): unknown;
   /**
    * Returns the store's time, in milliseconds since 1970, for machines whose clocks do not agree to a second; it is
    * asked once in a minute. Default: the clock of this machine.
@@ -160,7 +161,8 @@ function checkMethods(expected: string, store: unknown): void {
 
 function placed(store: DocumentStore, plain: object, home: Home): WireStore {
   const functions = new Numbered(home, "all");
-  const documents = functions.number("store", async ({ op, keys, expected, writes, seen, timeout }: Asking) => {
+  const documents = functions.number("store", async (asking: Asking, options) => {
+    const { op, keys, expected, writes, seen, timeout } = asking;
     switch (op) {
       case "get":
         return { documents: documentsOf(await store.get(keys)) };
@@ -169,7 +171,7 @@ function placed(store: DocumentStore, plain: object, home: Home): WireStore {
         return { done: isDone(await store.commit(expected, all)) };
       }
       case "wait":
-        await store.wait?.(seen, Math.ceil(timeout * 1000)); // Timers of Node take whole milliseconds.
+        await store.wait?.(seen, Math.ceil(timeout * 1000), options); // Timers of Node take whole milliseconds.
         return {};
       case "now":
         return { now: secondsOf(await store.now?.()) };

@@ -77,7 +77,7 @@ class Asynchronous:
         self.changed = asyncio.Event()
         return done
 
-    async def wait(self, seen: dict[str, str | None], timeout: float) -> None:  # noqa: ASYNC109
+    async def wait(self, seen: dict[str, str | None], timeout: float) -> None:
         assert isinstance(timeout, float)
         self.waited += 1
         changed, found = self.changed, self.plain.get(list(seen))

@@ -19,7 +19,7 @@ use crate::random;
 use crate::server::{Server, ServerShared};
 use crate::signal::Signal;
 use crate::store::redis::nodes::{BEAT, Number};
-use crate::store::redis::{AT_ONCE, DEADLINE, Follower, Heard, Redis};
+use crate::store::redis::{AT_ONCE, Follower, Heard, Redis};
 use crate::store::ring::{REFRESH, Ring};
 use crate::store::{Change, Outbox, StoreOptions, VARIABLE};
 
@@ -109,7 +109,7 @@ impl Node {
             }
         };
         // Too late: it comes later.
-        let _ = tokio::time::timeout(DEADLINE, ready).await;
+        let _ = tokio::time::timeout(node.store.deadline(), ready).await;
         Ok(Some(node))
     }
 
@@ -223,11 +223,12 @@ impl Node {
         let Some(node) = Arc::into_inner(self) else { return };
         node.over.set();
         let publishes = node.publishes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let deadline = node.store.deadline() * 2;
         if let Some(publishes) = publishes {
-            let _ = tokio::time::timeout(DEADLINE * 2, publishes).await;
+            let _ = tokio::time::timeout(deadline, publishes).await;
         }
         if let Some(tasks) = node.shared.upgrade().and_then(|shared| shared.router.tasks()) {
-            let _ = tokio::time::timeout(DEADLINE * 2, tasks.write_last()).await;
+            let _ = tokio::time::timeout(deadline, tasks.write_last()).await;
         }
         node.store.leave_number(&node.id, &node.number).await;
     }

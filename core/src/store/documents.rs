@@ -22,14 +22,15 @@ use crate::error::Result;
 /// most 32 bytes, used once. A text is JSON in UTF-8 without control characters, of some hundred bytes mostly, and of at
 /// most 16 MiB.
 ///
-/// Called from any thread and several times at once, never under a lock; must not block. An operation that takes longer than
-/// 2 s counts as failed, and its future is dropped. While the store fails, what needs none goes on, and the rest is refused.
+/// Called from any thread and several times at once, never under a lock; must not block. What a request needs of the store,
+/// a read, a write and their repetitions, has 2 s in all; the future is dropped then, and that counts as failed. While the store fails, what needs none goes on, and the rest is refused.
 /// [`check_document_store`](crate::server::check_document_store) tries all rules.
 pub trait DocumentStore: Send + Sync + 'static {
-    /// Returns the documents under these keys, in their order, at most 64: `None` for a key without one.
+    /// Returns the documents under these keys as they are at one time, in the order of the keys, at most 64: `None` for a
+    /// key without one.
     fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<Document>>>>;
 
-    /// Does all of `writes` in one step, at most 1,024, and returns true, if the document under each key of `expected` still
+    /// Does all of `writes` in one step, at most 1,024 with as many expected versions, and returns true, if the document under each key of `expected` still
     /// has this version, or is still not there where it is `None`. Else does nothing, and returns false.
     fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> BoxFuture<Result<bool>>;
 

@@ -227,9 +227,10 @@ impl Follower {
     /// # Errors
     /// The store does not answer. The place in the log stays.
     pub(crate) async fn next(&mut self) -> Result<Vec<(u64, Heard)>, Trouble> {
-        let outcome = match tokio::time::timeout(BLOCK + super::address::CONNECTING, self.read()).await {
+        let most = BLOCK + super::address::CONNECTING.max(self.store.deadline() * 5);
+        let outcome = match tokio::time::timeout(most, self.read()).await {
             Ok(outcome) => outcome.map_err(Trouble::from),
-            Err(_) => Err(Trouble::slow(super::DEADLINE)),
+            Err(_) => Err(Trouble::slow(most)),
         };
         self.judged(outcome)
     }
@@ -245,7 +246,7 @@ impl Follower {
     async fn link(&mut self) -> RedisResult<&mut Link> {
         if self.link.is_none() {
             // It waits by itself: nothing else goes through it.
-            self.link = Some(self.store.connect(Some(BLOCK + super::DEADLINE * 4)).await?);
+            self.link = Some(self.store.connect(Some(BLOCK + self.store.deadline() * 4)).await?);
         }
         self.link.as_mut().ok_or_else(|| (redis::ErrorKind::Io, "no connection").into())
     }

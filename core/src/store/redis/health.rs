@@ -78,7 +78,10 @@ impl From<RedisError> for Trouble {
                 | ServerErrorKind::ReadOnly => Self::new(Ill::Down, error.to_string()),
                 _ => Self::new(Ill::Garbled, error.to_string()),
             },
-            (ErrorKind::UnexpectedReturnType, _) => Self::new(Ill::Garbled, error.to_string()),
+            (ErrorKind::UnexpectedReturnType, _) => {
+                let own = error.detail().filter(|_| error.category() == super::documents::OWN);
+                Self::new(Ill::Garbled, own.map_or_else(|| error.to_string(), str::to_owned))
+            }
             (ErrorKind::Parse, _) => down("what answers is no Redis or Valkey: check the store's URL"),
             // An extension's code, such as WRONGTYPE.
             (ErrorKind::Extension, _) => Self::new(Ill::Garbled, error.to_string()),

@@ -41,32 +41,13 @@ pub(crate) const DEADLINE: Duration = Duration::from_millis(250);
 /// Characters that stay in the name of a server that is a part of keys; braces would move the key's slot.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
-/// Connections, at most: those of runtimes that have ended make room.
-const LINKS: usize = 4;
-
-/// A runtime that asks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Lane(tokio::runtime::Id, u64);
-
-impl Lane {
-    fn current() -> Self {
-        let id = tokio::runtime::Handle::current().id();
-        // In a simulation one runtime has the connections of two, at random: what one says may overtake the other.
-        #[cfg(test)]
-        if crate::simulated::is_on() {
-            return Self(id, crate::simulated::random(2));
-        }
-        Self(id, 0)
-    }
-}
-
 /// A store at an address, for one server.
 pub(crate) struct Redis {
     address: Address,
     /// Begins every key: the prefix, and in braces the server's name, so that all of its keys are in one slot.
     prefix: String,
-    /// The connections, made when they are needed: one for each runtime that asks, so that an answer wakes no other.
-    links: Arc<Mutex<Vec<(Lane, Link)>>>,
+    /// The connection, made when it is needed.
+    link: Arc<Mutex<Option<Link>>>,
     health: Health,
     published: bus::Published,
     /// Seals the keys of request states.
@@ -83,8 +64,8 @@ impl Redis {
             Address::of(options).map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
         let prefix = format!("{}:{{{}}}", options.prefix, utf8_percent_encode(server, KEPT));
         let secret = options.secret.as_deref().map(Sealed::new);
-        let (links, health, published) = (Arc::default(), Health::default(), bus::Published::default());
-        Ok(Self { address, prefix, links, health, published, secret })
+        let (link, health, published) = (Arc::default(), Health::default(), bus::Published::default());
+        Ok(Self { address, prefix, link, health, published, secret })
     }
 
     /// The key of this name. The number is the version of what is kept there, so that two releases can share a store.
@@ -104,11 +85,16 @@ impl Redis {
             asked.await.map_or_else(|_| Err(Trouble::slow(deadline)), |outcome| outcome.map_err(Trouble::from));
         self.health.answered(&self.address, outcome.as_ref().err());
         if outcome.as_ref().is_err_and(|trouble| trouble.ill == Ill::Down)
-            && let Ok(mut links) = self.links.try_lock()
+            && let Ok(mut link) = self.link.try_lock()
         {
-            links.clear();
+            *link = None;
         }
         outcome
+    }
+
+    /// Time in which a question is answered, or fails.
+    pub(crate) fn deadline(&self) -> Duration {
+        self.address.deadline()
     }
 
     /// Returns the words for an operator about a question that was not answered.
@@ -122,21 +108,17 @@ impl Redis {
         outcome
     }
 
-    /// Returns the connection of this runtime. One that is made is made to its end, also when whoever wanted it has gone.
+    /// Returns the connection. One that is made is made to its end, also when whoever wanted it has gone.
     async fn link(self: &Arc<Self>) -> RedisResult<Link> {
-        let lane = Lane::current();
-        let mut links: OwnedMutexGuard<Vec<(Lane, Link)>> = self.links.clone().lock_owned().await;
-        if let Some((_, link)) = links.iter().find(|(of, _)| *of == lane) {
+        let mut slot: OwnedMutexGuard<Option<Link>> = self.link.clone().lock_owned().await;
+        if let Some(link) = &*slot {
             return Ok(link.clone());
         }
         let this = self.clone();
         let connecting = tokio::spawn(async move {
             // Each question has its deadline.
             let link = this.connect(None).await?;
-            if links.len() == LINKS {
-                links.remove(0);
-            }
-            links.push((lane, link.clone()));
+            *slot = Some(link.clone());
             Ok(link)
         });
         connecting.await.unwrap_or_else(|_| Err((redis::ErrorKind::Io, "the runtime is gone").into()))

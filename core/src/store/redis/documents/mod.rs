@@ -11,9 +11,11 @@ pub(crate) mod model;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use futures_util::FutureExt;
 use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
@@ -23,6 +25,8 @@ use crate::store::{Document, DocumentStore, DocumentWrite};
 pub use check::check_document_store;
 use model::{Entry, Kept, Model, Said};
 
+/// Begins errors that are about one question.
+pub(super) const OWN: &str = "a DocumentStore";
 /// Documents that are read at once.
 const AT_ONCE: usize = 64;
 /// Time between two looks at a store that does not tell when something changes.
@@ -31,6 +35,8 @@ const POLL: Duration = Duration::from_millis(100);
 const LEAST: Duration = Duration::from_millis(10);
 /// Times that something is done again that others have changed meanwhile.
 const ATTEMPTS: u32 = 64;
+/// Time for which it is.
+const RETRIED: Duration = Duration::from_millis(1500);
 /// The longest pause before that, in milliseconds.
 const PAUSE: u64 = 64;
 /// Part of its time by which a document may live shorter, so that not each request writes one.
@@ -41,6 +47,10 @@ const AFTER: Duration = Duration::from_secs(60);
 const LONGEST: Duration = Duration::from_secs(7 * 24 * 60 * 60);
 /// Time for which the store's time is known.
 const TIMED: Duration = Duration::from_secs(60);
+/// The most that it may be away from this machine's, in milliseconds.
+const AWAY: i128 = 24 * 60 * 60 * 1000;
+/// The longest text that is written, in bytes.
+const LONGEST_TEXT: usize = 16 << 20;
 
 /// Commands of a pipeline, as their words.
 type Commands = Vec<Vec<Vec<u8>>>;
@@ -65,6 +75,8 @@ struct Read {
 pub(crate) struct Documents {
     store: Arc<dyn DocumentStore>,
     clock: Mutex<Option<(Instant, i128)>>,
+    /// Held by those who do something again, so that this process does not hinder itself.
+    again: tokio::sync::Mutex<()>,
 }
 
 /// A way to a program's store; a clone is the same one.
@@ -79,8 +91,17 @@ fn failed(error: &Error) -> RedisError {
     std::io::Error::other(format!("it failed: {}", error.message())).into()
 }
 
+/// A fault of one question, after which others may be asked.
 fn wrong(why: &'static str) -> RedisError {
-    std::io::Error::other(why).into()
+    (ErrorKind::UnexpectedReturnType, OWN, why.to_owned()).into()
+}
+
+/// Calls a function of the program. One that panics has failed.
+async fn guarded<T>(call: impl Future<Output = crate::Result<T>>) -> RedisResult<T> {
+    match AssertUnwindSafe(call).catch_unwind().await {
+        Ok(outcome) => outcome.map_err(|error| failed(&error)),
+        Err(_) => Err(std::io::Error::other("it panicked").into()),
+    }
 }
 
 /// Wall time, in milliseconds since 1970.
@@ -106,7 +127,7 @@ fn random(below: u64) -> u64 {
 
 impl Documents {
     pub(crate) fn new(store: Arc<dyn DocumentStore>) -> Self {
-        Self { store, clock: Mutex::new(None) }
+        Self { store, clock: Mutex::new(None), again: tokio::sync::Mutex::new(()) }
     }
 
     /// The store's time, in milliseconds since 1970.
@@ -118,8 +139,12 @@ impl Documents {
                 let ahead = match self.store.now() {
                     Some(now) => {
                         let asked = unix();
-                        let now = since_1970(now.await.map_err(|error| failed(&error))?);
-                        now - i128::midpoint(asked, unix())
+                        let now = since_1970(guarded(now).await?);
+                        let ahead = now - i128::midpoint(asked, unix());
+                        if ahead.abs() > AWAY {
+                            return Err(wrong("\"now\" is more than a day from this machine's time"));
+                        }
+                        ahead
                     }
                     None => 0,
                 };
@@ -134,7 +159,7 @@ impl Documents {
     async fn read(&self, keys: &[String]) -> RedisResult<Vec<Read>> {
         let mut all = Vec::with_capacity(keys.len());
         for some in keys.chunks(AT_ONCE) {
-            let found = self.store.get(some.to_vec()).await.map_err(|error| failed(&error))?;
+            let found = guarded(self.store.get(some.to_vec())).await?;
             if found.len() != some.len() {
                 return Err(wrong(
                     "\"get\" has to return as many documents as there are keys, with nothing for those without",
@@ -158,16 +183,21 @@ impl Documents {
     async fn answer(&self, commands: &Commands) -> RedisResult<Vec<Value>> {
         let mut answers = Vec::with_capacity(commands.len());
         let (mut attempts, mut until) = (0, None);
+        let (begun, mut turn) = (Instant::now(), None);
         while answers.len() < commands.len() {
             let mut seen = BTreeMap::new();
             let Some((values, waits)) = self.transact(&commands[answers.len()..], &mut seen).await? else {
                 attempts += 1;
-                if attempts > ATTEMPTS {
-                    return Err(std::io::Error::other("others write the same documents all the time").into());
+                if attempts > ATTEMPTS || (until.is_none() && begun.elapsed() > RETRIED) {
+                    return Err(wrong("others write the same documents all the time"));
+                }
+                if turn.is_none() {
+                    turn = Some(self.again.lock().await);
                 }
                 tokio::time::sleep(Duration::from_millis(1 + random((1 << attempts.min(6)).min(PAUSE)))).await;
                 continue;
             };
+            turn = None;
             answers.extend(values);
             let Some((time, keys)) = waits else { continue };
             let until = *until.get_or_insert_with(|| Instant::now() + Duration::from_millis(time));
@@ -220,7 +250,7 @@ impl Documents {
             return Ok(Some((values, waits)));
         }
         let expected = seen.iter().map(|(key, read)| (key.clone(), read.version.clone())).collect();
-        let is_done = self.store.commit(expected, writes).await.map_err(|error| failed(&error))?;
+        let is_done = guarded(self.store.commit(expected, writes)).await?;
         Ok(is_done.then_some((values, waits)))
     }
 
@@ -230,8 +260,8 @@ impl Documents {
             None => tokio::time::sleep(POLL.min(left)).await,
             Some(wait) => {
                 let begun = Instant::now();
-                if let Ok(outcome) = tokio::time::timeout(left, wait).await {
-                    outcome.map_err(|error| failed(&error))?;
+                if let Ok(outcome) = tokio::time::timeout(left, guarded(wait)).await {
+                    outcome?;
                     // One that does not wait would be asked all the time.
                     tokio::time::sleep(LEAST.saturating_sub(begun.elapsed()).min(left)).await;
                 }
@@ -274,6 +304,9 @@ fn writes(
                 let ttl = until.map_or(LONGEST, |until| Duration::from_millis(until.saturating_sub(now)));
                 let unwritten = |_| RedisError::from((ErrorKind::Client, "a document cannot be written"));
                 let text = serde_json::to_string(&text).map_err(unwritten)?;
+                if text.len() > LONGEST_TEXT {
+                    return Err(wrong("a document would be longer than 16 MiB"));
+                }
                 let version = crate::random::new_id().map_err(|error| failed(&error))?.to_string();
                 write(Some(Document { version, text }), ttl.max(Duration::from_secs(1)) + AFTER)
             }

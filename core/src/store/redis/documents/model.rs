@@ -201,8 +201,11 @@ impl Model {
             sessions::END => self.end(keys, arguments),
             sessions::UNUSED => {
                 let left = self.left(keys[0]);
+                // A document may have been used since it was written.
+                let part = if self.known.is_some() { number(arguments[1]) / super::PART } else { 0 };
                 let is_used = left < 0
-                    || i128::from(number(arguments[1])) - i128::from(left) + 1000 < i128::from(number(arguments[0]));
+                    || i128::from(number(arguments[1])) - i128::from(left) + 1000
+                        < i128::from(number(arguments[0])) + i128::from(part);
                 Value::Int(i64::from(!is_used))
             }
             sessions::PASS => Value::Int(self.pass(keys, arguments)),
@@ -588,10 +591,12 @@ impl Model {
         if *waits == "0" {
             return 1;
         }
+        let is_document = self.known.is_some();
         if let Kept::List(all) = self.get_or(keys[1], Kept::List(VecDeque::new())) {
             all.push_back(Text::from(*message));
             let most = usize::try_from(waiting.trim_start_matches('-').parse::<u64>().unwrap_or(0)).unwrap_or(0);
-            while all.len() > most {
+            let bytes = |all: &VecDeque<Text>| all.iter().map(String::len).sum::<usize>();
+            while all.len() > most || (is_document && all.len() > 1 && bytes(all) > INBOX) {
                 all.pop_front();
             }
         }
@@ -771,13 +776,15 @@ impl Model {
     fn list_tasks(&mut self, set: &str, arguments: &[&str]) -> Option<Value> {
         let [after, most, begins, ends] = &arguments[8..] else { return None };
         let most = usize::try_from(number(most)).unwrap_or(0);
-        let mut out = Vec::new();
+        let (mut out, mut unknown) = (Vec::new(), 0);
         for (score, name) in self.ranked(set) {
-            if score <= number(after) || out.len() >= most {
+            if score <= number(after) || out.len() + unknown >= most {
                 continue;
             }
             let key = format!("{begins}{name}{ends}");
             if !self.has(&key) {
+                // Those that are not known here are read next, and no more than are wanted.
+                unknown += usize::from(self.known.as_ref().is_some_and(|known| !known.contains(&key)));
                 self.unrank(set, &name);
                 continue;
             }
@@ -793,8 +800,15 @@ impl Model {
 
     /// Forgets names whose scores are not above this one.
     fn unrank_until(&mut self, key: &str, score: u64) {
-        for (_, name) in self.ranked(key).into_iter().filter(|(other, _)| *other <= score) {
-            self.unrank(key, &name);
+        let is_empty = match self.get_mut(key) {
+            Some((Kept::Sorted(all), _)) => {
+                all.retain(|(other, _)| *other > score);
+                all.is_empty()
+            }
+            _ => false,
+        };
+        if is_empty {
+            self.keys.remove(key);
         }
     }
 

@@ -21,7 +21,7 @@ async fn the_checks_find_each_broken_rule_and_pass_one_that_breaks_none() {
         (Fault::Deaf, "wait: a document was changed"),
         (Fault::Racing, "of writers at the same time"),
         (Fault::Hoarding, "a document that was removed was returned"),
-        (Fault::Short, "1 MiB was not returned"),
+        (Fault::Short, "4 MiB were not returned"),
     ] {
         let error = check_document_store(Arc::new(Memory::with(fault))).await.unwrap_err();
         assert!(error.message().contains(said), "{fault:?}: {error}");

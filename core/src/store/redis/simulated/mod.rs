@@ -190,8 +190,9 @@ fn out_of_reach() -> Error {
 
 impl Own {
     /// Asks, with what goes wrong on the way there and back.
-    fn asks<T: Send + 'static>(
+    fn asks<T: std::fmt::Debug + Send + 'static>(
         &self,
+        what: String,
         ask: impl FnOnce(&Arc<Memory>) -> BoxFuture<crate::Result<T>> + Send + 'static,
     ) -> BoxFuture<crate::Result<T>> {
         let (store, documents) = (self.store.clone(), self.documents.clone());
@@ -208,6 +209,7 @@ impl Own {
                 _ => {}
             }
             let answer = ask(&documents).await;
+            store.trace(&[what.into_bytes()], &Said::Value(Value::SimpleString(format!("{answer:?}, {fate}"))));
             match fate {
                 // It was done.
                 2 => return Err(out_of_reach()),
@@ -221,7 +223,7 @@ impl Own {
 
 impl DocumentStore for Own {
     fn get(&self, keys: Vec<String>) -> BoxFuture<crate::Result<Vec<Option<Document>>>> {
-        self.asks(|documents| documents.get(keys))
+        self.asks(format!("get {keys:?}"), |documents| documents.get(keys))
     }
 
     fn commit(
@@ -230,7 +232,10 @@ impl DocumentStore for Own {
         writes: Vec<DocumentWrite>,
     ) -> BoxFuture<crate::Result<bool>> {
         let log = writes.iter().find(|write| write.key.contains(":changes:")).and_then(|write| write.document.clone());
-        let (commits, store) = (self.asks(move |documents| documents.commit(expected, writes)), self.store.clone());
+        let (commits, store) = (
+            self.asks(format!("commit {writes:?}"), move |documents| documents.commit(expected, writes)),
+            self.store.clone(),
+        );
         Box::pin(async move {
             let is_done = commits.await?;
             // One that is not known to be done is published with the next.
@@ -244,7 +249,9 @@ impl DocumentStore for Own {
     }
 
     fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<crate::Result<()>>> {
-        Some(self.asks(move |documents| documents.wait(seen, timeout).unwrap_or_else(|| Box::pin(async { Ok(()) }))))
+        Some(self.asks(format!("wait {seen:?}"), move |documents| {
+            documents.wait(seen, timeout).unwrap_or_else(|| Box::pin(async { Ok(()) }))
+        }))
     }
 
     fn now(&self) -> Option<BoxFuture<crate::Result<SystemTime>>> {
