@@ -1,8 +1,11 @@
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use crate::call::BoxFuture;
 use crate::error::Result;
+
+/// As [`BoxFuture`](crate::BoxFuture).
+pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 /// A store of the program's own that the processes of a server share, such as a table of a database: documents, which are
 /// texts under keys, each with a version ([`StoreOptions::documents`](crate::server::StoreOptions::documents)).
@@ -28,22 +31,22 @@ use crate::error::Result;
 pub trait DocumentStore: Send + Sync + 'static {
     /// Returns the documents under these keys as they are at one time, in the order of the keys, at most 64: `None` for a
     /// key without one.
-    fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<Document>>>>;
+    fn get(&self, keys: Vec<String>) -> Boxed<Result<Vec<Option<Document>>>>;
 
     /// Does all of `writes` in one step, at most 1,024 with as many expected versions, and returns true, if the document under each key of `expected` still
     /// has this version, or is still not there where it is `None`. Else does nothing, and returns false.
-    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> BoxFuture<Result<bool>>;
+    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> Boxed<Result<bool>>;
 
     /// Waits until a document under one of these keys has another version than this, or for `timeout`; too early is no
     /// error. `None`: it cannot tell, and is read ten times in a second. The default.
-    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<Result<()>>> {
+    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<Boxed<Result<()>>> {
         let _ = (seen, timeout);
         None
     }
 
     /// Returns the store's time, for machines whose clocks do not agree to a second; it is asked once in a minute. `None`:
     /// the clock of this machine is right. The default.
-    fn now(&self) -> Option<BoxFuture<Result<SystemTime>>> {
+    fn now(&self) -> Option<Boxed<Result<SystemTime>>> {
         None
     }
 }
@@ -70,19 +73,19 @@ pub struct DocumentWrite {
 }
 
 impl<S: DocumentStore + ?Sized> DocumentStore for Arc<S> {
-    fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<Document>>>> {
+    fn get(&self, keys: Vec<String>) -> Boxed<Result<Vec<Option<Document>>>> {
         (**self).get(keys)
     }
 
-    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> BoxFuture<Result<bool>> {
+    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> Boxed<Result<bool>> {
         (**self).commit(expected, writes)
     }
 
-    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<Result<()>>> {
+    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<Boxed<Result<()>>> {
         (**self).wait(seen, timeout)
     }
 
-    fn now(&self) -> Option<BoxFuture<Result<SystemTime>>> {
+    fn now(&self) -> Option<Boxed<Result<SystemTime>>> {
         (**self).now()
     }
 }

@@ -312,7 +312,7 @@ impl Check {
         let mut follower = b.follow("b".into(), other.clone(), Arc::default());
         follower.begin().await.map_err(said)?;
         let (session, idle) = (session_key("checked"), 60_000);
-        let told = SharedSession { revision: "2025-11-25".into(), params: "{}".into(), ..SharedSession::default() };
+        let told = SharedSession { revision: "checked".into(), params: "{}".into(), ..SharedSession::default() };
         a.begin_session("a", &session, &told, 0, idle).await.map_err(said)?;
         let found = b.session(&session, 0, idle).await.map_err(said)?;
         let Look::Session(found) = found else { return Err("a session was not found by the other process".into()) };

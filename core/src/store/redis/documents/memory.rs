@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::Notify;
 
-use crate::call::BoxFuture;
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::documents::Boxed;
 use crate::store::{Document, DocumentStore, DocumentWrite};
 
 /// See the module. The fault is one that the checks have to find.
@@ -88,7 +88,7 @@ fn now() -> SystemTime {
 }
 
 impl DocumentStore for std::sync::Arc<Memory> {
-    fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<Document>>>> {
+    fn get(&self, keys: Vec<String>) -> Boxed<Result<Vec<Option<Document>>>> {
         let this = self.clone();
         Box::pin(async move {
             let all = this.documents.lock().unwrap_or_else(PoisonError::into_inner);
@@ -101,7 +101,7 @@ impl DocumentStore for std::sync::Arc<Memory> {
         })
     }
 
-    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> BoxFuture<Result<bool>> {
+    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> Boxed<Result<bool>> {
         let this = self.clone();
         Box::pin(async move {
             let is_written = |key: &String| writes.iter().any(|write| write.key == *key);
@@ -128,7 +128,7 @@ impl DocumentStore for std::sync::Arc<Memory> {
         })
     }
 
-    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<Result<()>>> {
+    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<Boxed<Result<()>>> {
         let this = self.clone();
         Some(Box::pin(async move {
             let changed = this.changed.notified();
@@ -139,7 +139,7 @@ impl DocumentStore for std::sync::Arc<Memory> {
         }))
     }
 
-    fn now(&self) -> Option<BoxFuture<Result<SystemTime>>> {
+    fn now(&self) -> Option<Boxed<Result<SystemTime>>> {
         Some(Box::pin(async { Ok(now()) }))
     }
 }
@@ -148,11 +148,11 @@ impl DocumentStore for std::sync::Arc<Memory> {
 pub(crate) struct Failing;
 
 impl DocumentStore for Failing {
-    fn get(&self, _: Vec<String>) -> BoxFuture<Result<Vec<Option<Document>>>> {
+    fn get(&self, _: Vec<String>) -> Boxed<Result<Vec<Option<Document>>>> {
         Box::pin(async { Err(Error::new(ErrorKind::Transport, "the table is locked")) })
     }
 
-    fn commit(&self, _: Vec<(String, Option<String>)>, _: Vec<DocumentWrite>) -> BoxFuture<Result<bool>> {
+    fn commit(&self, _: Vec<(String, Option<String>)>, _: Vec<DocumentWrite>) -> Boxed<Result<bool>> {
         Box::pin(async { Err(Error::new(ErrorKind::Transport, "the table is locked")) })
     }
 }

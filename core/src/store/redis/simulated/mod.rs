@@ -11,9 +11,9 @@ use std::time::{Duration, SystemTime};
 use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 
-use crate::call::BoxFuture;
 use crate::error::{Error, ErrorKind as Kind};
 use crate::simulated::{chance, random, unix};
+use crate::store::documents::Boxed;
 use crate::store::redis::bus::PUBLISH;
 use crate::store::redis::documents::memory::Memory;
 use crate::store::redis::documents::model::{Model, Said};
@@ -193,8 +193,8 @@ impl Own {
     fn asks<T: std::fmt::Debug + Send + 'static>(
         &self,
         what: String,
-        ask: impl FnOnce(&Arc<Memory>) -> BoxFuture<crate::Result<T>> + Send + 'static,
-    ) -> BoxFuture<crate::Result<T>> {
+        ask: impl FnOnce(&Arc<Memory>) -> Boxed<crate::Result<T>> + Send + 'static,
+    ) -> Boxed<crate::Result<T>> {
         let (store, documents) = (self.store.clone(), self.documents.clone());
         Box::pin(async move {
             store.late(if random(20) == 0 { 30 } else { 3 }).await;
@@ -222,7 +222,7 @@ impl Own {
 }
 
 impl DocumentStore for Own {
-    fn get(&self, keys: Vec<String>) -> BoxFuture<crate::Result<Vec<Option<Document>>>> {
+    fn get(&self, keys: Vec<String>) -> Boxed<crate::Result<Vec<Option<Document>>>> {
         self.asks(format!("get {keys:?}"), |documents| documents.get(keys))
     }
 
@@ -230,7 +230,7 @@ impl DocumentStore for Own {
         &self,
         expected: Vec<(String, Option<String>)>,
         writes: Vec<DocumentWrite>,
-    ) -> BoxFuture<crate::Result<bool>> {
+    ) -> Boxed<crate::Result<bool>> {
         let log = writes.iter().find(|write| write.key.contains(":changes:")).and_then(|write| write.document.clone());
         let (commits, store) = (
             self.asks(format!("commit {writes:?}"), move |documents| documents.commit(expected, writes)),
@@ -248,13 +248,13 @@ impl DocumentStore for Own {
         })
     }
 
-    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<BoxFuture<crate::Result<()>>> {
+    fn wait(&self, seen: Vec<(String, Option<String>)>, timeout: Duration) -> Option<Boxed<crate::Result<()>>> {
         Some(self.asks(format!("wait {seen:?}"), move |documents| {
             documents.wait(seen, timeout).unwrap_or_else(|| Box::pin(async { Ok(()) }))
         }))
     }
 
-    fn now(&self) -> Option<BoxFuture<crate::Result<SystemTime>>> {
+    fn now(&self) -> Option<Boxed<crate::Result<SystemTime>>> {
         None
     }
 }
