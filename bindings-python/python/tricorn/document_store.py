@@ -173,7 +173,7 @@ def _document(one: object) -> dict[str, str] | None:
     if one is None:
         return None
     if not isinstance(one, (tuple, list)) or len(cast("list[object]", one)) != 2:
-        raise MisuseError(f"store: get: expected a Document or None, got {checks.type_of(one)}")
+        raise MisuseError(f"store: get: expected a Document or None, got {checks.type_of(cast(Any, one))}")
     version, text = cast("list[Any]", one)
     checks.secret("store: get: version", version)
     checks.secret("store: get: text", text)
