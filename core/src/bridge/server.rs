@@ -535,7 +535,7 @@ impl Server {
         });
     }
 
-    /// Tries the rules of the server's [`DocumentStore`](server::DocumentStore). `op` settles `{}`, or fails with those that it
+    /// Tries the rules of the server's `DocumentStore`. `op` settles `{}`, or fails with those that it
     /// breaks, a line for each.
     pub fn check_store(&self, op: u64) {
         #[cfg(feature = "redis")]
