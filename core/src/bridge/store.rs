@@ -119,7 +119,10 @@ impl DocumentStore for HostStore {
             done: bool,
         }
         let document = |Document { version, text }| json!({"version": version, "text": text});
-        let write = |DocumentWrite { key, document: it, ttl }| json!({"key": key, "document": it.map(document), "ttl": ttl.as_secs()});
+        let write = |DocumentWrite { key, document: it, ttl }| {
+            let ttl = ttl.as_secs();
+            json!({"key": key, "document": it.map(document), "ttl": ttl})
+        };
         let writes: Vec<_> = writes.into_iter().map(write).collect();
         let params = json!({"op": "commit", "expected": versions(expected), "writes": writes});
         let asked = self.function.ask::<Done>(&params, STORE);

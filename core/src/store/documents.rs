@@ -66,7 +66,7 @@ pub struct Document {
 pub struct DocumentWrite {
     /// The key.
     pub key: String,
-    /// What is under the key from now on. `None`: nothing.
+    /// Content of the key from now on. `None`: nothing.
     pub document: Option<Document>,
     /// Time after which nobody needs it any more, at least 1 s, in place of the one before. It may stay there for longer.
     pub ttl: Duration,

@@ -351,7 +351,8 @@ impl Wire {
     }
 }
 
-fn words(command: &Cmd) -> Vec<Vec<u8>> {
+/// The words of a command.
+pub(super) fn words(command: &Cmd) -> Vec<Vec<u8>> {
     command.args_iter().map(|word| if let Arg::Simple(word) = word { word.to_vec() } else { Vec::new() }).collect()
 }
 

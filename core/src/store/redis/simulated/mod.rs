@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
+use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::error::{Error, ErrorKind as Kind};
@@ -17,7 +17,7 @@ use crate::store::documents::Boxed;
 use crate::store::redis::bus::PUBLISH;
 use crate::store::redis::documents::memory::Memory;
 use crate::store::redis::documents::model::{Model, Said};
-use crate::store::redis::documents::{entries_of, until_of};
+use crate::store::redis::documents::{entries_of, until_of, words};
 use crate::store::{Document, DocumentStore, DocumentWrite, StoreOptions};
 
 thread_local! {
@@ -319,10 +319,6 @@ impl Wire {
 
 async fn answer_of(patience: Duration, answered: oneshot::Receiver<Vec<Value>>) -> RedisResult<Vec<Value>> {
     tokio::time::timeout(patience, answered).await.map_err(|_| gone())?.map_err(|_| gone())
-}
-
-fn words(command: &Cmd) -> Vec<Vec<u8>> {
-    command.args_iter().map(|word| if let Arg::Simple(word) = word { word.to_vec() } else { Vec::new() }).collect()
 }
 
 impl redis::aio::ConnectionLike for Wire {
