@@ -131,7 +131,14 @@ pub(super) fn many(lang: Lang) -> Vec<Step> {
     if lang != Lang::Rust {
         // Leases are the engine's, and take half a minute.
         tests.args(["-m", "not slow"]);
-        return vec![step(&name, tests, 15, Reader::Pytest)];
+        let mut all = vec![step(&name, tests, 15, Reader::Pytest)];
+        if lang == Lang::Python {
+            // The model below such a store is the engine's: one language is enough.
+            let mut own = ours(&["tests/scale/test_sessions.py", "tests/scale/test_questions.py"]);
+            own.args(["-m", "not slow", "--sharing", "documents"]);
+            all.push(step("python many processes: own store", own, 10, Reader::Pytest));
+        }
+        return all;
     }
     // Without the official suite they fail.
     if let Err(error) = setup::conformance().and_then(|_| setup::newest_node()) {
