@@ -93,18 +93,18 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         session
             .call("tree checkers", || setup::checkers().map(|()| Read { counts: Counts::of(true), ..Read::default() }));
     }
-    for lang in &ready {
-        for step in steps::of(*lang) {
-            session.step(step);
-        }
+    let own = |lang: &Lang| steps::of(*lang).into_iter().map(job);
+    let mut beside: Vec<Job> = steps::shared().into_iter().map(job).collect();
+    beside.push(checked_workflows());
+    if ready.contains(&Lang::Rust) {
+        session.in_lanes(vec![own(&Lang::Rust).collect()]);
+        beside.push(windows());
     }
-    for step in steps::shared() {
-        session.step(step);
-    }
-    session.call("tree workflows", || {
-        let workflows::Outcome { counts, failures, skips } = workflows::run()?;
-        Ok(Read { counts, failures, skips })
-    });
+    // Each waits for one process most of the time. Windows programs are compiled with what they leave.
+    let (python, others): (Vec<Lang>, Vec<Lang>) =
+        ready.iter().filter(|lang| **lang != Lang::Rust).partition(|lang| **lang == Lang::Python);
+    let lanes = [python, others].map(|langs| langs.iter().flat_map(own).collect());
+    session.in_lanes(lanes.into_iter().chain([beside]).collect());
     let mut all = Vec::new();
     let proxied = |lang: &Lang| ["stateless", "guides"].map(|what| format!("{lang} contract {what}"));
     if ready.iter().flat_map(proxied).any(|name| session.wants(&name)) {
@@ -129,11 +129,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             all.push(through_proxies(Lang::Rust));
         }
     }
-    if ready.contains(&Lang::Rust) {
-        all.push(windows());
-        if options.platforms {
-            all.push(platforms());
-        }
+    if ready.contains(&Lang::Rust) && options.platforms {
+        all.push(platforms());
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     // They wait for stores, streams and leases most of the time.
@@ -175,6 +172,16 @@ impl Beside {
         }
         swift
     }
+}
+
+/// The workflows of the repository, and what their steps do.
+fn checked_workflows() -> Job {
+    let name = "tree workflows".to_owned();
+    let what = move || {
+        let workflows::Outcome { counts, failures, skips } = workflows::run()?;
+        Ok(Read { counts, failures, skips })
+    };
+    Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }
 
 /// Ours against the official SDKs: the longest of all, so it starts first.
@@ -400,19 +407,34 @@ impl Session {
 
     /// Runs jobs one more at a time than there are cores, up to four: they wait for processes most of the time.
     fn side_by_side(&mut self, jobs: Vec<Job>) {
-        let jobs: VecDeque<Job> = jobs.into_iter().filter(|job| self.starts(&job.name)).collect();
         let workers = thread::available_parallelism().map_or(1, |cores| cores.get() + 1).min(4);
-        let queue = Mutex::new(jobs);
+        self.run(jobs.into_iter().map(|job| vec![job]).collect(), workers);
+    }
+
+    /// Runs lists of jobs beside each other, the jobs of a list one after the other.
+    fn in_lanes(&mut self, lanes: Vec<Vec<Job>>) {
+        let workers = lanes.len();
+        self.run(lanes, workers);
+    }
+
+    fn run(&mut self, lanes: Vec<Vec<Job>>, workers: usize) {
+        let mut wanted = VecDeque::new();
+        for lane in lanes {
+            wanted.push_back(lane.into_iter().filter(|job| self.starts(&job.name)).collect::<Vec<_>>());
+        }
+        let queue = Mutex::new(wanted);
         let (sender, results) = channel();
         thread::scope(|scope| {
             for sender in std::iter::repeat_n(sender, workers) {
                 let queue = &queue;
                 scope.spawn(move || {
                     loop {
-                        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
-                        let Some(job) = job else { return };
-                        if sender.send((job.what)()).is_err() {
-                            return;
+                        let lane = queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+                        let Some(lane) = lane else { return };
+                        for job in lane {
+                            if sender.send((job.what)()).is_err() {
+                                return;
+                            }
                         }
                     }
                 });
