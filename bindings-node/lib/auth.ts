@@ -191,7 +191,7 @@ const OPTIONS: Readonly<Record<keyof ClientAuth, Shape>> = {
   clientUri: "string",
   applicationType: "string",
   user: "string",
-  scopes: "list of strings",
+  scopes: "list of scopes",
   dpop: "boolean",
   identity: "object",
   assertion: "any",

@@ -3,7 +3,7 @@
 import { Numbered } from "./asked.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
-import { checkShapes, type Shape, typeOf } from "./options.js";
+import { checkNames, shown, typeOf } from "./options.js";
 import type { StoreOptions } from "./store-options.js";
 
 /** Lifetime and audience of an answer in caches. What is left out is taken from the more general option. */
@@ -127,14 +127,17 @@ interface Asking {
 
 const METHODS = ["get", "set", "delete"] as const;
 
-const OPTIONS: Readonly<Record<keyof ClientCache, Shape>> = {
-  enabled: "boolean",
-  maxEntries: "number",
-  maxBytes: "number",
-  staleOnError: "boolean",
-  shared: "boolean",
-  scope: "string",
-  store: "any",
+const [FLAG, COUNT] = ["true or false", "an integer of at least 1"];
+
+/** The value of each option, in the engine's words. */
+const OPTIONS: Readonly<Record<keyof ClientCache, string>> = {
+  enabled: FLAG,
+  maxEntries: COUNT,
+  maxBytes: COUNT,
+  staleOnError: FLAG,
+  shared: FLAG,
+  scope: "a string",
+  store: "a CacheStore, a URL or StoreOptions",
 };
 
 /** An option as the engine takes it, and what keeps the functions alive that are in it. */
@@ -162,7 +165,7 @@ export function clientCache(given: boolean | ClientCache | undefined, home: Home
   const { store, ...plain } = given;
   if (isShared(store)) return { wire: given, kept: [] };
   if (typeof store !== "object" || store === null) {
-    throw new MisuseError(`cache: store: expected a CacheStore, a URL or StoreOptions, got ${typeOf(store)}`);
+    throw new MisuseError(`cache: store: expected ${OPTIONS.store}, got ${typeOf(store)}`);
   }
   const missing = METHODS.find((name) => typeof store[name] !== "function");
   if (missing) throw new MisuseError(`cache: store: expected a CacheStore: it has no function "${missing}"`);
@@ -182,13 +185,17 @@ export function clientCache(given: boolean | ClientCache | undefined, home: Home
   return { wire: { ...plain, store: { handler } }, kept: functions.kept };
 }
 
-/** Before anything is encoded: JSON leaves functions out, and what else a store has may hold itself. */
+/** Refuses what JSON has not: it leaves functions out, and an object may hold itself. The engine checks the rest. */
 function checkOptions(given: ClientCache & Partial<CacheStore>): void {
   if (METHODS.some((name) => typeof given[name] === "function")) {
     throw new MisuseError("cache: expected options, got a CacheStore; give cache: { store }");
   }
   const said = Object.entries(given).filter(([, value]) => value !== null); // To the engine null is not given.
-  checkShapes("cache", Object.fromEntries(said), OPTIONS);
+  checkNames("cache", Object.fromEntries(said), OPTIONS);
+  for (const [name, value] of said as [keyof ClientCache, unknown][]) {
+    if (name === "store" || ["undefined", "boolean", "number", "string"].includes(typeof value)) continue;
+    throw new MisuseError(`client options: option "cache": "${name}": expected ${OPTIONS[name]}, got ${shown(value)}`);
+  }
 }
 
 /** @throws {MisuseError} for anything but a list of texts. What it is is not said: it may be secret */

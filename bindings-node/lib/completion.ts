@@ -43,27 +43,31 @@ export type Fallback<State = unknown> = (
 /** Suggestions that a client gets: at most a hundred values, best first. */
 export type Suggestions = CompleteResult["completion"] & Whole;
 
-/** The completion functions by argument, ready to be registered. */
+/**
+ * The completion functions by argument, ready to be registered.
+ *
+ * @param of whose arguments they are: `prompt "greet"`
+ */
 export function completersOf(
+  of: string,
   completers: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined,
   home: Home,
 ): readonly (readonly [argument: string, completer: Runner])[] {
   const given = Object.entries(completers ?? {});
   return given.flatMap(([argument, complete]) => {
     if (complete === undefined) return [];
-    const suggest = suggesting(argument, complete);
+    const what = `the completion of "${argument}"`;
+    const suggest = suggesting(`${of}: ${what}`, complete);
     const call = ({ argument: asked, context }: CompleteRequestParams, ctx: Context): unknown =>
       suggest(asked.value, context?.arguments ?? {}, ctx);
-    return [[argument, new Values(argument, `the completion of "${argument}"`, call, home)] as const];
+    return [[argument, new Values(argument, what, call, home)] as const];
   });
 }
 
-function suggesting(argument: string, complete: Completes<AnyState>): Completer {
+function suggesting(what: string, complete: Completes<AnyState>): Completer {
   if (typeof complete === "function") return complete;
   if (!Array.isArray(complete) || !complete.every((value) => typeof value === "string")) {
-    throw new MisuseError(
-      `the completion of "${argument}": expected a function or a list of strings, got ${shown(complete)}`,
-    );
+    throw new MisuseError(`${what}: expected a function or a list of strings, got ${shown(complete)}`);
   }
   const values: readonly string[] = complete;
   return (value) => values.filter((one) => one.toLowerCase().startsWith(value.toLowerCase()));

@@ -113,16 +113,19 @@ export class ClientGroup {
   /** @internal */
   constructor(servers: Targets, options: GroupOptions) {
     this.#options = withPolicy(options);
-    const { forServer, ...rest } = options;
+    const { forServer, server, ...rest } = options as GroupOptions & Pick<ClientOptions, "server">;
+    if (server !== undefined) {
+      throw new MisuseError('group options: the option "server" is for clients of one server');
+    }
     if (forServer !== undefined && typeof forServer !== "function") {
       throw new MisuseError(`forServer: expected a function, got ${shown(forServer)}`);
     }
-    const own = [...OWN, "connectTimeout", "prefix", "forServer"];
+    const own = [...OWN.filter((name) => name !== "server"), "connectTimeout", "prefix", "forServer"];
     const { engine, kept } = engineOptions(rest);
     this.#kept = kept;
     const file = typeof servers === "string" || isConfig(servers);
     const wire = file ? listed(servers, options) : "[]";
-    this.#engine = withOptions(() => new addon.ClientGroup(bridge, wire, engine), own);
+    this.#engine = withOptions(() => new addon.ClientGroup(bridge, wire, engine), own, "group options");
     for (const name of this.#engine.names()) {
       this.#seat(name, (source) => {
         const made = this.#engine.client(name, source);

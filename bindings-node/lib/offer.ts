@@ -18,6 +18,7 @@ import {
   type ResourceHandler,
   type ResourceOptions,
   type ResourceValue,
+  resourceSubject,
 } from "./resources.js";
 import { judged, type Schema, toJsonSchema, withSchemas } from "./schema.js";
 import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tool.js";
@@ -111,11 +112,10 @@ export abstract class Offer<State> {
         `resource "${uri}": the URI comes first, the name is an option: ("${second}", { name: "${uri}" }, …)`,
       );
     }
-    const options = withSchemas(`resource "${uri}"`, given);
+    const of = resourceSubject(uri);
+    const options = withSchemas(of, given);
     if (body === undefined || (rest.length === 1 && !isBody(body))) {
-      throw new MisuseError(
-        `resource "${uri}": the last argument must be the function that reads it, or what it holds`,
-      );
+      throw new MisuseError(`${of}: the last argument must be the function that reads it, or what it holds`);
     }
     const definition = defineResource(uri, options, body);
     const kind = isTemplate(uri) ? "resource_template" : "resource";
@@ -176,9 +176,10 @@ export abstract class Offer<State> {
   }
 
   #add(kind: Kind, name: string, definition: string, runner: Runner, options: Added): this {
-    const completers = completersOf(options.complete, this.#home);
+    const of = `${kind.replace("_", " ")} "${name}"`;
+    const completers = completersOf(of, options.complete, this.#home);
     const schema = options.inputSchema ?? options.input;
-    const parameters = schema && toJsonSchema(schema, "input", `${kind.replace("_", " ")} "${name}" input`);
+    const parameters = schema && toJsonSchema(schema, "input", `${of} input`);
     const more = (register: (handler: Handler) => number): string => {
       const numbers = completers.map(([argument, completer]) => [argument, register(completer)]);
       const completions = numbers.length > 0 ? (Object.fromEntries(numbers) as Record<string, number>) : undefined;

@@ -109,8 +109,9 @@ const UNKNOWN = /^([^"]*)unknown option "(.*)", (?:did you mean "(.*)"\?|expecte
  * Runs a call that was given options. A name that it does not know may be near one that the engine does not see.
  *
  * @param others the options that the engine does not see
+ * @param whose whose they are, where the engine says something else
  */
-export function withOptions<T>(call: () => T, others: readonly string[] = []): T {
+export function withOptions<T>(call: () => T, others: readonly string[] = [], whose?: string): T {
   try {
     return native(call);
   } catch (error) {
@@ -118,7 +119,8 @@ export function withOptions<T>(call: () => T, others: readonly string[] = []): T
     throw new MisuseError(
       error.message.replace(
         UNKNOWN,
-        (_match, place: string, name: string, near: string | undefined, all: string | undefined) => {
+        (_match, said: string, name: string, near: string | undefined, all: string | undefined) => {
+          const place = whose === undefined ? said : `${whose}: `;
           if (near === undefined)
             return `${place}unknown option "${name}", ${hint(name, [...(all ?? "").split(", "), ...others])}`;
           // The engine knows all but those.
@@ -173,7 +175,15 @@ export function checkNames(what: string, options: object, known: Readonly<Record
 }
 
 /** The required type of an option; `any` is checked elsewhere. */
-export type Shape = "string" | "number" | "boolean" | "function" | "object" | "list of strings" | "any";
+export type Shape =
+  | "string"
+  | "number"
+  | "boolean"
+  | "function"
+  | "object"
+  | "list of strings"
+  | "list of scopes"
+  | "any";
 
 /**
  * Refuses options that do not exist, and those of another type. What they are is not said: it may be secret.
@@ -187,19 +197,32 @@ export function checkShapes(what: string, options: object, shapes: Readonly<Reco
     const shape = shapes[name] ?? "any";
     if (value === undefined || shape === "any") continue;
     if (isOf(shape, value)) {
+      if (shape === "list of scopes") for (const scope of value as string[]) checkScope(`${what}: ${name}`, scope);
       if (!DURATIONS.has(name) || !((value as number) < 0)) continue;
       throw new MisuseError(`option "${name}": expected milliseconds of at least 0, got ${value}`);
     }
     const odd: unknown[] = Array.isArray(value) ? value.filter((one) => typeof one !== "string") : [];
-    const got = shape === "list of strings" && odd.length > 0 ? `${typeOf(odd[0])} in it` : typeOf(value);
-    const expected = DURATIONS.has(name) ? "a number of milliseconds" : `${shape === "object" ? "an" : "a"} ${shape}`;
+    const got = shape.startsWith("list") && odd.length > 0 ? `${typeOf(odd[0])} in it` : typeOf(value);
+    const kind = shape === "list of scopes" ? "list of strings" : shape;
+    const expected = DURATIONS.has(name) ? "a number of milliseconds" : `${kind === "object" ? "an" : "a"} ${kind}`;
     const fix = typeof value === "string" && /scope/i.test(`${what}${name}`) ? ": split it" : "";
     throw new MisuseError(`${what}: ${name}: expected ${expected}, got ${got}${fix}`);
   }
 }
 
+/**
+ * Refuses what is no scope, such as several in one string.
+ *
+ * @throws {MisuseError} naming the option, and what to do
+ */
+export function checkScope(what: string, scope: string): void {
+  if (/^\S+$/.test(scope)) return;
+  const fix = scope.trim() === "" ? "; leave it out" : ": split it";
+  throw new MisuseError(`${what}: expected one scope in each string, got ${shown(scope)}${fix}`);
+}
+
 function isOf(shape: Shape, value: unknown): boolean {
-  if (shape === "list of strings") return Array.isArray(value) && value.every((one) => typeof one === "string");
+  if (shape.startsWith("list")) return Array.isArray(value) && value.every((one) => typeof one === "string");
   if (shape === "object") return typeOf(value) === "an object";
   return typeof value === shape;
 }

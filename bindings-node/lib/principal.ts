@@ -2,7 +2,7 @@
 
 import { inspect } from "node:util";
 import { MisuseError } from "./errors.js";
-import { checkFinite, checkNames, shown, typeOf } from "./options.js";
+import { checkFinite, checkNames, checkScope, typeOf } from "./options.js";
 
 /** Details of a principal besides its name. All optional. */
 export interface PrincipalDetails {
@@ -157,9 +157,7 @@ function checkScopes(scopes: unknown): void {
   for (const scope of scopes as unknown[]) {
     if (typeof scope !== "string")
       throw wrong("scopes", "a list of strings", [scope], `: one of it is ${typeOf(scope)}`);
-    if (!/^\S+$/.test(scope)) {
-      throw new MisuseError(`Principal: scopes: expected one scope in each string, got ${shown(scope)}: split it`);
-    }
+    checkScope("Principal: scopes", scope);
   }
 }
 

@@ -4,7 +4,7 @@ import { type AskedOptions, Numbered } from "./asked.js";
 import type { WireAuth } from "./auth.js";
 import { MisuseError } from "./errors.js";
 import type { Home } from "./handler.js";
-import { checkShapes, optionsToEngine, type Shape } from "./options.js";
+import { checkScope, checkShapes, optionsToEngine, type Shape } from "./options.js";
 import { Principal } from "./principal.js";
 
 /** Metadata of a protected server, and requirements of its tokens. All optional. */
@@ -160,7 +160,8 @@ export function serverAuth(auth: ServerAuth | undefined, home: Home): WireAuth {
     });
   }
   for (const [scope, narrower] of Object.entries(scopeImplies ?? {})) {
-    checkShapes("auth: scopeImplies", { [scope]: narrower }, { [scope]: "list of strings" });
+    checkScope("auth: scopeImplies", scope);
+    checkShapes("auth: scopeImplies", { [scope]: narrower }, { [scope]: "list of scopes" });
   }
   // The scopes are names of the user's, which stay as they are.
   return { wire: { ...optionsToEngine("auth: ", wire), scope_implies: scopeImplies }, kept: functions.kept };

@@ -134,7 +134,7 @@ const OPTIONS: Readonly<Record<keyof AnyResourceOptions, true>> = {
 export class Resource extends Runner {
   constructor(uri: string, options: AnyResourceOptions, body: unknown, home: Home) {
     const call = typeof body === "function" ? (body as AnyFunction) : () => body;
-    super(uri, `resource "${uri}"`, validated(options.input, call, invalidParams), home);
+    super(uri, resourceSubject(uri), validated(options.input, call, invalidParams), home);
   }
 
   protected override answer(key: number, value: unknown): void {
@@ -193,17 +193,23 @@ export function isTemplate(uri: string): boolean {
   return uri.includes("{");
 }
 
+/** A resource or a template in messages. */
+export function resourceSubject(uri: string): string {
+  return `resource ${isTemplate(uri) ? "template " : ""}"${uri}"`;
+}
+
 /** The `Resource` or `ResourceTemplate` object of the schema as JSON text. */
 export function defineResource(uri: string, options: AnyResourceOptions, body: unknown): string {
-  checkNames(`resource "${uri}"`, options, OPTIONS);
+  const of = resourceSubject(uri);
+  checkNames(of, options, OPTIONS);
   const { title, description, mimeType, size, annotations, icons, meta: _meta } = options;
   const template = isTemplate(uri);
   const strange = template ? (["size"] as const) : (["input", "inputSchema", "complete"] as const);
   const wrong = strange.find((option) => options[option] !== undefined);
   if (wrong) {
-    throw new MisuseError(`resource "${uri}": the option "${wrong}" is for ${template ? "resources" : "templates"}`);
+    throw new MisuseError(`${of}: the option "${wrong}" is for ${template ? "resources" : "templates"}`);
   }
-  checkFinite(`resource "${uri}": `, { size, annotations });
+  checkFinite(`${of}: `, { size, annotations });
   const name = options.name ?? ((typeof body === "function" && body.name) || uri);
   const key = template ? { uriTemplate: uri } : { uri };
   return stringify({ ...key, name, title, description, mimeType, size, annotations, icons, _meta });

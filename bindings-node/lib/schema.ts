@@ -4,7 +4,7 @@ import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { MisuseError } from "./errors.js";
-import { typeOf } from "./options.js";
+import { shown, typeOf } from "./options.js";
 import { here } from "./place.js";
 import { stringify } from "./unicode.js";
 
@@ -100,9 +100,9 @@ export function checkSchema(subject: string, schema: unknown): void {
   }
   checkPlain(subject, schema, "", 0);
   if (members.length > 0 && !members.some(([key]) => KEYWORDS.test(key))) {
-    const [first = ""] = members[0] ?? [];
+    const first = shown(members[0]?.[0]);
     throw new MisuseError(
-      `${subject}: "${first}" is no keyword of JSON Schema: give { type: "object", properties: { ${first}: … } }`,
+      `${subject}: ${first} is no keyword of JSON Schema: give {"type": "object", "properties": {${first}: …}}`,
     );
   }
 }
@@ -218,9 +218,7 @@ export function toJsonSchema(
 ): string {
   if (!isStandard(schema)) {
     checkSchema(subject, schema);
-    // Nothing is said of the arguments, which are an object all the same.
-    const isEmpty = direction === "input" && Object.keys(schema).length === 0;
-    return isEmpty ? '{"type":"object"}' : stringify(schema);
+    return stringify(schema);
   }
   let text = converted[direction].get(schema);
   if (text === undefined) {

@@ -347,6 +347,7 @@ test("wrong options are named before anybody is asked", async (t) => {
     [{ issuer: null }, /auth: issuer: expected a string, got null/],
     [{ scopes: "5317" }, /auth: scopes: expected a list of strings, got a string/],
     [{ scopes: ["read", 53_17] }, /auth: scopes: expected a list of strings, got a number in it/],
+    [{ scopes: ["read write"] }, /auth: scopes: expected one scope in each string, got "read write": split it/],
     [{ noBrowser: "5317" }, /auth: noBrowser: expected a boolean, got a string/],
     [{ loginTimeout: -1 }, /"loginTimeout": expected milliseconds of at least 0, got -1/],
     [{ redirectPort: 70_000 }, /auth: redirectPort: expected a port, 0 to 65535, got 70000/],

@@ -273,8 +273,8 @@ test("what is wrong is named", async () => {
   await refused(store, /^MisuseError: cache: expected options, got a CacheStore; give cache: \{ store \}$/);
   await refused({ get() {}, set() {}, delete() {} }, /give cache: \{ store \}$/);
   await refused({ stor: circle }, /^MisuseError: cache: unknown option "stor", did you mean "store"\?$/);
-  await refused({ scope: circle }, /^MisuseError: cache: scope: expected a string, got an object$/);
-  await refused({ maxEntries: () => 5 }, /^MisuseError: cache: maxEntries: expected a number, got a function$/);
+  await refused({ scope: circle }, /^MisuseError: .*: "scope": expected a string, got an object$/);
+  await refused({ maxEntries: () => 5 }, /: "maxEntries": expected an integer of at least 1, got a function$/);
   await assert.rejects(connectMany({}, { cache: store }), /^MisuseError: cache: .*give cache: \{ store \}$/);
   await refused({ store, shared: true }, /"shared": with a store of one's own they are shared already/);
 });

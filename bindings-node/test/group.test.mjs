@@ -177,7 +177,8 @@ test("all programs of an mcp.json", async (t) => {
 
 test("what is no group is refused", async () => {
   await assert.rejects(connectMany("/no/such/mcp.json"), MisuseError);
-  await assert.rejects(connectMany({}, { prefx: "always" }), /did you mean "prefix"\?/);
+  await assert.rejects(connectMany({}, { prefx: "always" }), /^MisuseError: group options: .*did you mean "prefix"\?/);
+  await assert.rejects(connectMany({}, { server: "one" }), /"server" is for clients of one server/);
   await assert.rejects(connectMany({}, { prefix: "never" }), /"prefix"/);
   await assert.rejects(connectMany({}, { forServer: {} }), MisuseError);
 });

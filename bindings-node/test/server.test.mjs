@@ -242,7 +242,7 @@ test("options that do not exist are refused, with the name that was meant", () =
     ],
     [
       () => app.resource("x://{a}", { icon: [] }, () => ""),
-      'resource "x://{a}": unknown option "icon", did you mean "icons"?',
+      'resource template "x://{a}": unknown option "icon", did you mean "icons"?',
     ],
     [() => app.prompt("a", { _meta: {} }, () => ""), 'prompt "a": unknown option "_meta", did you mean "meta"?'],
   ]) {

@@ -104,6 +104,7 @@ def test_secrets_are_in_no_repr() -> None:
         (ClientAuth(login_timeout="5"), "auth: login_timeout: expected a number of seconds, got a string"),  # type: ignore[arg-type]
         (ClientAuth(login_timeout=-1), "login_timeout.*: expected seconds of at least 0"),
         (ClientAuth(scopes=["read write"]), r'auth: scopes: .*"read write": split it'),
+        (ClientAuth(grant="password"), r'^auth: grant: expected one of .*, got "password"$'),  # type: ignore[arg-type]
         (ClientAuth(client_id=7), "auth: client_id: expected a string, got a number"),  # type: ignore[arg-type]
         (ClientAuth(client_id="c", private_key=b"s3cret"), r"auth: private_key: .* got bytes; give its \.decode"),  # type: ignore[arg-type]
         (ClientAuth(token=b"s3cret"), "auth: token: expected a string or a function, got bytes"),  # type: ignore[arg-type]

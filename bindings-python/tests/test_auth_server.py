@@ -101,11 +101,7 @@ def test_secrets_are_in_no_repr() -> None:
             ServerAuth(issuer="https://a.example", timeout="10"),  # type: ignore[arg-type]
             "auth: timeout: expected a number of seconds, got a string",
         ),  # type: ignore[arg-type]
-        (
-            ServerAuth(issuer="https://a.example", required_scopes=["a b"]),
-            r'required_scopes: .*"a b": split it',
-        ),
-        (ServerAuth(issuer="https://a.example", scopes_supported=[""]), "scopes_supported: .*; leave it out"),
+        (ServerAuth(issuer="https://a.example", scope_implies={"a": ["b c"]}), 'scope_implies: a: .*"b c": split it'),
         (ServerAuth(issuer="https://a.example", scope_implies=["a"]), "scope_implies: expected an object, got a list"),  # type: ignore[arg-type]
         (ServerAuth(issuer=b"https://a.example"), r"auth: issuer: expected a string, got bytes; give its \.decode"),  # type: ignore[arg-type]
         (
@@ -132,6 +128,14 @@ def test_what_is_wrong_is_named(auth: Any, names: str) -> None:
         (ServerAuth(issuer="https://a.example", resource="mcp.example.com"), '"resource"'),
         (ServerAuth(verifier=reads, resource=RESOURCE), '"authorization_servers"'),
         (ServerAuth(issuer="https://a.example", resource=RESOURCE, timeout=0), '"timeout"'),
+        (
+            ServerAuth(issuer="https://a.example", resource=RESOURCE, required_scopes=["a b"]),
+            '"required_scopes": "a b" is no scope',
+        ),
+        (
+            ServerAuth(issuer="https://a.example", resource=RESOURCE, scopes_supported=[""]),
+            '"scopes_supported": "" is no scope',
+        ),
     ],
 )
 async def test_what_is_wrong_is_named_when_it_serves(auth: ServerAuth, names: str) -> None:

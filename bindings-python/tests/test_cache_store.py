@@ -279,7 +279,7 @@ async def test_a_synchronous_client_keeps_it_there_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("cache", "said"),
     [
-        ({"store": {}}, 'cache: store: expected a CacheStore: it has no function "set"'),
+        ({"store": {}}, 'cache: store: expected a CacheStore: it has no function "get"'),
         ({"store": "disk"}, '"cache": "store": "url": '),
         (DictCache(), 'cache: this DictCache is a store; give it as cache={"store": ...}'),
         (object(), 'option "cache": expected true, false or an object, got an object'),

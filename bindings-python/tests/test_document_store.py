@@ -231,6 +231,7 @@ class GetAlone:
             GetAlone(),
             'server option "store": expected a URL, StoreOptions or a DocumentStore: it has no function "commit"',
         ),
+        ({"documents": {}}, 'server option "store": documents: expected a DocumentStore: it has no function "get"'),
         (
             {"documents": GetAlone()},
             'server option "store": documents: expected a DocumentStore: it has no function "commit"',

@@ -8,6 +8,7 @@ from typing import Any, Generic, Literal, TypeVar, cast, overload
 
 import msgspec
 
+from . import checks
 from ._core import check_form
 from .choices import restore
 from .content import Content, WireResult, block, member, texts
@@ -243,7 +244,7 @@ def _form(schema: Any) -> tuple[Json, Callable[[Json], Any]]:
     if schema is None:
         return {"type": "object", "properties": {}}, lambda _: None
     if isinstance(schema, Mapping):
-        return dict(cast("Mapping[str, Any]", schema)), lambda content: content
+        return dict(checks.json_schema("elicit", cast("object", schema))), lambda content: content
     made = _json_schema(schema)
     definitions = cast("dict[str, Json]", made.get("$defs", {}))
     root = _resolved(made, definitions)

@@ -78,7 +78,7 @@ def place(host: Host, store: object) -> object:
     if is_shared(store):
         return store
     for name in _METHODS:
-        if not callable(getattr(store, name, None)):
+        if not checks.has_method(store, name):
             raise MisuseError(f'cache: store: expected a CacheStore: it has no function "{name}"')
     threads = Threads(MAX_THREADS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import Any, TypeVar, cast
 
@@ -81,6 +82,26 @@ def settings(name: str, value: object) -> None:
         raise MisuseError(f"{name}: expected an object, got {shown(value)}")
 
 
+_KEYWORDS = re.compile(
+    r"\$(id|schema|ref|defs|anchor|comment|dynamicRef)|type|properties|required|additionalProperties|patternProperties"
+    r"|items|prefixItems|enum|const|anyOf|oneOf|allOf|not|if|title|description|default|format|examples|x-.*|definitions"
+    r"|(min|max).*"
+)
+"""Some keywords of JSON Schema, one of which every schema has that says something."""
+
+
+def json_schema(name: str, value: object) -> Mapping[str, Any]:
+    """The JSON Schema; `MisuseError` for what is none, such as schemas by name."""
+    if not isinstance(value, Mapping):
+        raise MisuseError(f"{name}: expected a JSON Schema, got {type_of(value)}")
+    schema = cast("Mapping[str, Any]", value)
+    if schema and not any(_KEYWORDS.fullmatch(str(keyword)) for keyword in schema):
+        first = shown(str(next(iter(schema))))
+        give = f'{{"type": "object", "properties": {{{first}: …}}}}'
+        raise MisuseError(f"{name}: {first} is no keyword of JSON Schema: give {give}")
+    return schema
+
+
 def secret(name: str, value: object, expected: str = "a string") -> None:
     """`MisuseError` for what is no string; it is not shown."""
     if not isinstance(value, str):
@@ -97,11 +118,16 @@ def secrets(name: str, value: object) -> None:
         raise MisuseError(f"{name}: expected a list of strings, got {got}")
 
 
-def scopes(name: str, value: object) -> None:
-    """`MisuseError` for what is no list of scopes, such as several in one string."""
+def scope_list(name: str, value: object) -> None:
+    """`MisuseError` for what is no list of strings. The engine looks at each."""
     if isinstance(value, str):
         raise MisuseError(f"{name}: expected a list of strings, got a string: split it")
     secrets(name, value)
+
+
+def scopes(name: str, value: object) -> None:
+    """`MisuseError` for what is no list of scopes, such as several in one string."""
+    scope_list(name, value)
     for scope in cast("list[str]", value):
         if scope.split() != [scope]:
             fix = ": split it" if scope.strip() else "; leave it out"
@@ -134,9 +160,15 @@ def called(name: str, function: F) -> F:
     return function
 
 
+def has_method(value: object, name: str) -> bool:
+    """True if a value has this method. Those of a dictionary do not count: it is none of the things that have some."""
+    own = getattr(value, name, None)
+    return callable(own) and getattr(type(value), name, None) is not getattr(dict, name, value)
+
+
 def known_options(what: str, options: Mapping[str, Any], known: type) -> None:
-    """Refuses options that do not exist, in the engine's words."""
+    """Refuses options that do not exist, in the engine's words. One that is given already was not meant."""
     names = known.__annotations__
     for name in options:
         if name not in names:
-            _core.unknown_option(what, unicode(str(name)), list(names))
+            _core.unknown_option(what, unicode(str(name)), [one for one in names if one not in options])

@@ -92,8 +92,8 @@ class ClientCache(TypedDict, total=False):
     memory."""
 
 
-class ClientOptions(Identity, Handlers, total=False):
-    """Options of a client; times in seconds."""
+class SharedOptions(Identity, Handlers, total=False):
+    """Options of a client, or of every client of a group; times in seconds."""
 
     name: str | None
     """The name that the server is told; that of the package, or the file, that makes the client."""
@@ -169,8 +169,6 @@ class ClientOptions(Identity, Handlers, total=False):
     come before the environment; nothing."""
     capabilities: Mapping[str, Any] | None
     """Further capabilities that the client declares, such as `{"experimental": {}}`; none."""
-    server: str | None
-    """The server to use of an `mcp.json` with several."""
     trace_context: TraceSource | None
     """Called where a request is made, for the trace that it belongs to; None is no trace. Default: what the first of
     `middleware` says that has a method `trace_context`, such as `tricorn.otel.Telemetry`; else nothing."""
@@ -178,6 +176,13 @@ class ClientOptions(Identity, Handlers, total=False):
     """Middleware around every request that is sent, the first outermost; none. See `Server.middleware`."""
     on_error: OnError | None
     """Called with what a handler or a callback raised, and its name; by default the logger `tricorn` gets it."""
+
+
+class ClientOptions(SharedOptions, total=False):
+    """Options of a client; times in seconds."""
+
+    server: str | None
+    """The server to use of an `mcp.json` with several."""
 
 
 def connect(target: Target, **options: Unpack[ClientOptions]) -> AsyncClient:
@@ -189,7 +194,7 @@ def connect(target: Target, **options: Unpack[ClientOptions]) -> AsyncClient:
     return AsyncClient(target, **options)
 
 
-def introduce(options: ClientOptions, module: Mapping[str, Any]) -> None:
+def introduce(options: SharedOptions, module: Mapping[str, Any]) -> None:
     """Fills in name and version of the program that `module` belongs to."""
     if "name" not in options or "version" not in options:
         name, version = caller(module, "version" not in options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, cast, get_args
 
 import msgspec
 
@@ -202,6 +202,9 @@ class ClientAuth(msgspec.Struct, kw_only=True):
         for name in _TEXTS:
             if (value := getattr(self, name)) is not None and not (name in _ASKED and callable(value)):
                 checks.secret(f"auth: {name}", value, "a string or a function" if name in _ASKED else "a string")
+        # The engine's word on it would name the option twice.
+        if self.grant is not None and self.grant not in (grants := get_args(Grant)):
+            raise MisuseError(f"auth: grant: expected one of {', '.join(grants)}, got {checks.shown(self.grant)}")
         checks.scopes("auth: scopes", self.scopes)
         checks.seconds("auth: login_timeout", self.login_timeout)
         checks.flag("auth: no_browser", self.no_browser)

@@ -154,7 +154,7 @@ def _documents(options: dict[str, Any]) -> object:
 
 def _has_methods(expected: str, store: object) -> None:
     for name in _METHODS:
-        if not callable(getattr(store, name, None)):
+        if not checks.has_method(store, name):
             raise MisuseError(f'{expected}: it has no function "{name}"')
 
 

@@ -92,6 +92,10 @@ def register(extension: Extension, host: Host, threads: Threads, add: Callable[[
     encode_params(f"extension {extension.id!r}", {"settings": extension.settings})
     try:
         for method in extension._methods:  # pyright: ignore[reportPrivateUsage]
+            if method.schema is not None:
+                checks.json_schema(
+                    f"extension {checks.shown(extension.id)}: {checks.shown(method.name)} schema", method.schema
+                )
             signature = schema.read(method.function)
             takes = schema.arguments(signature)
             write = schema.result(signature.hint, schema.name_of(method.function)).write

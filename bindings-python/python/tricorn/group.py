@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 import msgspec
 
 from . import _core, checks
-from .client import AsyncClient, ClientOptions, Given, Target, introduce, resolve
+from .client import AsyncClient, Given, SharedOptions, Target, introduce, resolve
 from .connection import Connection
 from .content import CallToolResult, Definition, Page
 from .context import Kind, Level
@@ -56,7 +56,7 @@ _NAMED: dict[str, tuple[Kind, str]] = {
 }
 
 
-class GroupOptions(ClientOptions, total=False):
+class GroupOptions(SharedOptions, total=False):
     """Options of a group: those of every client in it, and what the group does; times in seconds."""
 
     connect_timeout: float | None
@@ -121,6 +121,8 @@ class AsyncClientGroup(Connection, AsyncFeatures):
 
     def __init__(self, servers: Servers, **options: Unpack[GroupOptions]) -> None:
         introduce(options, sys._getframe(1).f_globals)
+        if "server" in options:
+            raise MisuseError('group options: the option "server" is for clients of one server')
         self._given = given = Given("group", options, GroupOptions)
         self._for_server: Callable[[str], Handlers] | None = checks.called(
             "for_server", given.settings.pop("for_server", None)

@@ -133,7 +133,7 @@ class Offering:
             entry = handler(self._host, subject, signature, takes.decoder, answer, self._where(options))
             if template:
                 parameters = {"parameters": takes.schema, **_judged(takes)}
-        elif template:
+        elif resources.is_template(uri):
             raise MisuseError(f"{subject}: expected a function of the variables, got {checks.shown(content)}")
         else:
             entry = self._constant(content)

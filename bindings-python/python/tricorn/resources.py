@@ -190,13 +190,19 @@ def answering(host: Host, typed: bool = False, write: Callable[[Any], bytes] = e
 
 
 _EXPLODED = re.compile(r"[{,+#./;?&](\w+)\*")
-_EXPRESSION = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
+_VARIABLE = r"[\w.%]+(?:\*|:\d+)?"
+_EXPRESSION = re.compile(rf"\{{[+#./;?&]?({_VARIABLE}(?:,{_VARIABLE})*)\}}")
+
+
+def is_template(uri: str) -> bool:
+    """True for a URI with variables that can be read; of one with other braces the engine says what is wrong."""
+    return "{" in uri and re.search("[{}]", _EXPRESSION.sub("", uri)) is None
 
 
 def check_parameters(uri: str, signature: Signature) -> None:
     """Raises unless the function takes what the URI gives: its variables, or of a plain resource at most `uri`."""
     takes = {parameter.name for parameter in signature.parameters}
-    if "{" in uri:
+    if is_template(uri):
         names = {part.rstrip("*").partition(":")[0] for found in _EXPRESSION.findall(uri) for part in found.split(",")}
         if (missing := sorted(names - takes)) and not signature.open:
             raise MisuseError(f"resource template {uri!r}: the function has no parameter {missing[0]!r}")
@@ -207,7 +213,7 @@ def check_parameters(uri: str, signature: Signature) -> None:
                     f"resource template {uri!r}: the variable {name!r} with an asterisk is a list: "
                     f"{name}: list[{hint.__name__}]"
                 )
-    elif strange := sorted(takes - {"uri"}):
+    elif "{" not in uri and (strange := sorted(takes - {"uri"})):
         raise MisuseError(
             f"resource {uri!r}: the function's parameter {strange[0]!r} is no variable of the URI, which has none"
         )

@@ -106,7 +106,7 @@ class ServerAuth(msgspec.Struct, kw_only=True, omit_defaults=True):
         for name in ("audiences", "authorization_servers"):
             checks.secrets(f"auth: {name}", getattr(self, name))
         for name in ("required_scopes", "scopes_supported"):
-            checks.scopes(f"auth: {name}", getattr(self, name))
+            checks.scope_list(f"auth: {name}", getattr(self, name))
         checks.a("auth: scope_implies", self.scope_implies, Mapping)
         for scope, narrower in self.scope_implies.items():
             checks.scopes("auth: scope_implies", [scope])

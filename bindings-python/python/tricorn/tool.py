@@ -112,15 +112,11 @@ def define(
     name = options.get("name") or getattr(function, "__name__", "<lambda>")
     if name == "<lambda>":
         raise MisuseError(f"tool: {function!r} has no name of its own; give it one with name=...")
-    own = options.get("input_schema")
-    if own is not None and not isinstance(cast("object", own), Mapping):
-        raise MisuseError(f"tool {checks.shown(name)}: inputSchema: expected a JSON Schema, got {checks.type_of(own)}")
-    given: object = options.get("output_schema", output)
-    if given is not None and not isinstance(given, Mapping):
-        raise MisuseError(
-            f"tool {checks.shown(name)}: outputSchema: expected a JSON Schema, got {checks.type_of(given)}"
-        )
-    output = None if given is None else dict(cast("Mapping[str, Any]", given))
+    of = f"tool {checks.shown(name)}"
+    if (own := options.get("input_schema")) is not None:
+        checks.json_schema(f"{of}: inputSchema", own)
+    given = options.get("output_schema", output)
+    output = None if given is None else dict(checks.json_schema(f"{of}: outputSchema", given))
     values = {
         "name": name,
         "title": options.get("title"),
