@@ -190,9 +190,10 @@ extension TricornError {
                 code: json["code"]?.intValue.map { Int64($0) }, data: json["data"]?.description))
     }
 
-    /// This error, of a declaration, with what it is about in front.
+    /// This error, of a declaration, with what it is about in front: `tool "add"`, if it names no tool there itself.
     func about(_ subject: String) -> TricornError {
-        guard case .misuse(let message) = self, !message.hasPrefix(subject) else { return self }
+        let kind = subject.prefix { $0 != "\"" } + "\""
+        guard case .misuse(let message) = self, !message.hasPrefix(kind) else { return self }
         return .misuse("\(subject): \(message)")
     }
 

@@ -162,7 +162,7 @@ extension Client {
     )
     public func setRoots(_ roots: [ClientRoot]) throws {
         guard case .list = self.roots else {
-            throw TricornError.misuse("the client has declared no list of roots: give ClientOptions.roots, such as []")
+            throw TricornError.misuse("setRoots: connect with the option \"roots\", a list, which may be empty")
         }
         try Tricorn.core { try core.setRoots(roots: roots.json.checkedText) }
     }

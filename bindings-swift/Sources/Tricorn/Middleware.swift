@@ -188,7 +188,7 @@ extension Server {
                 if isFirst { try Tricorn.core { try core.addBuiltin(options: #"{"kind":"logging"}"#) } }
             }
         } catch {
-            fail(error, "middleware")
+            fail(error)
         }
     }
 }

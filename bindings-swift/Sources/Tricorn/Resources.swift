@@ -41,10 +41,13 @@ extension Offering {
         _ handler: @escaping @Sendable (Variables, Context) async throws -> Output
     ) {
         let isTemplate = uri.contains("{")
+        let completes = !complete.isEmpty || !choices.isEmpty
         let encode = ResourceOutcome<Output>.encoder(typed: mimeType != nil)
         add(
             isTemplate ? .resourceTemplate : .resource, uri,
             {
+                if isTemplate, size != nil { throw TricornError.misuse("the option \"size\" is for resources") }
+                if !isTemplate, completes { throw TricornError.misuse("the option \"complete\" is for templates") }
                 var resource = OptionsText()
                 resource.set(isTemplate ? "uriTemplate" : "uri", text: uri)
                 resource.set("name", text: name ?? lastPart(of: uri))

@@ -267,8 +267,10 @@ public final class Server: Offering {
     }
 
     /// Keeps what was wrong with a declaration, for `check`; of a server that is used already it is a warning.
-    func fail(_ error: any Error, _ subject: String) {
-        let failure = TricornError.from(error).about(subject)
+    ///
+    /// - Parameter subject: what it is about, if the error does not name it.
+    func fail(_ error: any Error, _ subject: String = "") {
+        let failure = subject.isEmpty ? TricornError.from(error) : TricornError.from(error).about(subject)
         let isUsed = registered.with {
             if !$0.isUsed { $0.failure = $0.failure ?? failure }
             return $0.isUsed
