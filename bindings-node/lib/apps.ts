@@ -15,12 +15,12 @@
  * What a tool answers has to make sense without its user interface, too: not every client shows one.
  */
 
-import type { AnyState, Context } from "./context.js";
-import { MisuseError } from "./errors.js";
-import { Extension } from "./extension.js";
-import type { Offer } from "./offer.js";
-import { checkNames, checkTypes, shown } from "./options.js";
-import type { ResourceArguments, ResourceOptions } from "./resources.js";
+import type { AnyState, Context } from "./call/context.js";
+import { MisuseError } from "./errors/errors.js";
+import { checkNames, checkTypes, shown } from "./json/checks.js";
+import { Extension } from "./server/extension.js";
+import type { Offer } from "./server/registration.js";
+import type { ResourceArguments, ResourceOptions } from "./server/resources.js";
 import type { MetaObject, Tool } from "./types.js";
 
 /** The extension's identifier. */

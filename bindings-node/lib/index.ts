@@ -1,7 +1,39 @@
 /** Tricorn: Model Context Protocol servers and clients. */
 
-import { addon } from "./host.js";
+import { addon } from "./bridge/host.js";
 
+export * as apps from "./apps.js";
+export type { AskedOptions } from "./bridge/callouts.js";
+export { Context } from "./call/context.js";
+export type { Log, Logger } from "./call/logger.js";
+export {
+  type BuiltinMiddleware,
+  type ClientMetrics,
+  concurrencyLimit,
+  logging,
+  type MethodTiming,
+  type Middleware,
+  type MiddlewareRequest,
+  type Next,
+  type RecordLogger,
+  type RequestRecord,
+  rateLimit,
+  timing,
+} from "./call/middleware.js";
+export { RequestContext } from "./call/request-context.js";
+export type { CallOptions, Progress, RequestOptions } from "./call/request-options.js";
+export type { AuthStep, ClientAuth, Identity, Secrets, Wanted } from "./client/auth.js";
+export type { CacheHints, CacheStore, CacheUsage, ClientCache, ServerCache } from "./client/cache-store.js";
+export { Client, connect } from "./client/client.js";
+export {
+  ClientGroup,
+  connectMany,
+  type Entry,
+  type GroupOptions,
+  type Listed,
+  type Listing,
+  type Targets,
+} from "./client/group.js";
 export type {
   Answered,
   Answers,
@@ -11,29 +43,23 @@ export type {
   RootLike,
   Sampled,
   SamplingHandler,
-} from "./answering.js";
-export * as apps from "./apps.js";
-export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./ask.js";
-export type { AskedOptions } from "./asked.js";
-export type { AuthStep, ClientAuth, Identity, Secrets, Wanted } from "./auth.js";
-export type { CacheHints, CacheStore, CacheUsage, ClientCache, ServerCache } from "./cache.js";
-export { Client, connect } from "./client.js";
-export type { Completer, Completes, Completion, Fallback, Suggestions } from "./completion.js";
-export type { ClientOptions, Policy, ServerPolicy } from "./connecting.js";
-export {
-  assistant,
-  audio,
-  type CompleteResult,
-  type ContentOptions,
-  image,
-  resource,
-  resourceLink,
-  result,
-  text,
-  user,
-} from "./content.js";
-export { Context } from "./context.js";
-export type { Document, DocumentStore, DocumentStoreOptions, DocumentWrite } from "./document-store.js";
+} from "./client/handlers.js";
+export type { Fetch, FetchInit, FetchResponse } from "./client/http-transport.js";
+export type {
+  Change,
+  ExtensionNotification,
+  Honoured,
+  ListChanged,
+  Listening,
+  ListenOptions,
+  ResourceUpdated,
+  TaskChanged,
+} from "./client/listening.js";
+export type { ClientOptions, Policy, ServerPolicy } from "./client/options.js";
+export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./client/pages.js";
+export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./client/targets.js";
+export { TaskHandle, type TaskOptions, type TaskSupport } from "./client/tasks.js";
+export type { StoredLogin, TokenKey, TokenStore } from "./client/token-store.js";
 export {
   AuthError,
   CancelledError,
@@ -51,79 +77,7 @@ export {
   UnsupportedError,
   type UrlElicitation,
   UrlElicitationRequiredError,
-} from "./errors.js";
-export { Extension, type MethodHandler, type MethodOptions } from "./extension.js";
-export type { Fetch, FetchInit, FetchResponse } from "./fetch.js";
-export { Form } from "./form.js";
-export {
-  ClientGroup,
-  connectMany,
-  type Entry,
-  type GroupOptions,
-  type Listed,
-  type Listing,
-  type Targets,
-} from "./group.js";
-export type {
-  ExchangeOptions,
-  HttpMount,
-  HttpOptions,
-  Listener,
-  MountOptions,
-  NodeListener,
-  ResourceMetadata,
-} from "./http.js";
-export type { RequestInfo } from "./info.js";
-export type { Kind } from "./kind.js";
-export type { Lifespan } from "./lifespan.js";
-export type {
-  Change,
-  ExtensionNotification,
-  Honoured,
-  ListChanged,
-  Listening,
-  ListenOptions,
-  ResourceUpdated,
-  TaskChanged,
-} from "./listening.js";
-export type { Log, Logger } from "./logger.js";
-export {
-  type BuiltinMiddleware,
-  type ClientMetrics,
-  concurrencyLimit,
-  logging,
-  type MethodTiming,
-  type Middleware,
-  type MiddlewareRequest,
-  type Next,
-  type RecordLogger,
-  type RequestRecord,
-  rateLimit,
-  timing,
-} from "./middleware.js";
-export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./pages.js";
-export { Principal, type PrincipalDetails } from "./principal.js";
-export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./prompts.js";
-export type {
-  IntrospectionProtection,
-  IssuerProtection,
-  Protection,
-  ServerAuth,
-  Verifier,
-  VerifierProtection,
-} from "./protection.js";
-export { type Asked, Question } from "./question.js";
-export { RequestContext } from "./request-context.js";
-export type { CallOptions, Progress, RequestOptions } from "./requesting.js";
-export type {
-  Contents,
-  ResourceArguments,
-  ResourceHandler,
-  ResourceOptions,
-  ResourceValue,
-  Variables,
-} from "./resources.js";
-export { CallToolResult, ReadResourceResult, type Whole } from "./result.js";
+} from "./errors/errors.js";
 export {
   type Infer,
   type InferInput,
@@ -133,17 +87,63 @@ export {
   type StandardIssue,
   type StandardResult,
   type StandardSchema,
-} from "./schema.js";
-export { Server } from "./server.js";
-export type { Metrics, ServerOptions } from "./serving.js";
-export type { Session } from "./session.js";
-export type { Source } from "./source.js";
-export type { StoredLogin, TokenKey, TokenStore } from "./store.js";
-export type { StoreOptions } from "./store-options.js";
-export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./target.js";
-export { TaskHandle, type TaskOptions, type TaskSupport } from "./tasks.js";
-export type { Arguments, Returns, ToolHandler, ToolOptions } from "./tool.js";
-export type { TraceContext, TraceSource } from "./trace.js";
+} from "./json/schema.js";
+export {
+  assistant,
+  audio,
+  type CompleteResult,
+  type ContentOptions,
+  image,
+  resource,
+  resourceLink,
+  result,
+  text,
+  user,
+} from "./model/content.js";
+export type { Kind } from "./model/definitions.js";
+export { Form } from "./model/forms.js";
+export { Principal, type PrincipalDetails } from "./model/principal.js";
+export { type Asked, Question } from "./model/questions.js";
+export type { RequestInfo } from "./model/request-info.js";
+export { CallToolResult, ReadResourceResult, type Whole } from "./model/results.js";
+export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./model/sampling.js";
+export type { StoreOptions } from "./model/store-options.js";
+export type { TraceContext, TraceSource } from "./model/trace.js";
+export type {
+  IntrospectionProtection,
+  IssuerProtection,
+  Protection,
+  ServerAuth,
+  Verifier,
+  VerifierProtection,
+} from "./server/auth.js";
+export type { Completer, Completes, Completion, Fallback, Suggestions } from "./server/completion.js";
+export type { Document, DocumentStore, DocumentStoreOptions, DocumentWrite } from "./server/document-store.js";
+export { Extension, type MethodHandler, type MethodOptions } from "./server/extension.js";
+export type {
+  ExchangeOptions,
+  HttpMount,
+  HttpOptions,
+  Listener,
+  MountOptions,
+  NodeListener,
+  ResourceMetadata,
+} from "./server/http.js";
+export type { Lifespan } from "./server/lifespan.js";
+export type { Metrics, ServerOptions } from "./server/options.js";
+export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./server/prompts.js";
+export type {
+  Contents,
+  ResourceArguments,
+  ResourceHandler,
+  ResourceOptions,
+  ResourceValue,
+  Variables,
+} from "./server/resources.js";
+export { Server } from "./server/server.js";
+export type { Session } from "./server/session.js";
+export type { Source } from "./server/sources.js";
+export type { Arguments, Returns, ToolHandler, ToolOptions } from "./server/tools.js";
 export type {
   Annotations,
   AudioContent,

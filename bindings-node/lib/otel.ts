@@ -26,12 +26,12 @@ import {
   type TracerProvider,
   trace,
 } from "@opentelemetry/api";
-import { type AnyState, Context } from "./context.js";
-import { InputRequired, RpcError, TricornError } from "./errors.js";
-import { addon } from "./host.js";
-import type { Middleware, MiddlewareRequest } from "./middleware.js";
-import type { RequestContext } from "./request-context.js";
-import type { TraceContext } from "./trace.js";
+import { addon } from "./bridge/host.js";
+import { type AnyState, Context } from "./call/context.js";
+import type { Middleware, MiddlewareRequest } from "./call/middleware.js";
+import type { RequestContext } from "./call/request-context.js";
+import { InputRequired, RpcError, TricornError } from "./errors/errors.js";
+import type { TraceContext } from "./model/trace.js";
 
 /** Bounds of the histograms that the conventions want, in seconds. */
 const BUCKETS = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300];

@@ -4,14 +4,14 @@ import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type Client, connect } from "./client.js";
-import type { ClientOptions } from "./connecting.js";
-import type { AnyState } from "./context.js";
-import type { DocumentStore } from "./document-store.js";
-import { MisuseError } from "./errors.js";
-import { type BridgeMetrics, bridgeMetrics, wait } from "./host.js";
-import { nativeServer, Server } from "./server.js";
-import type { Target } from "./target.js";
+import { type BridgeMetrics, bridgeMetrics, wait } from "./bridge/host.js";
+import type { AnyState } from "./call/context.js";
+import { type Client, connect } from "./client/client.js";
+import type { ClientOptions } from "./client/options.js";
+import type { Target } from "./client/targets.js";
+import { MisuseError } from "./errors/errors.js";
+import type { DocumentStore } from "./server/document-store.js";
+import { nativeServer, Server } from "./server/server.js";
 
 /**
  * Runs `test` with a client connected to `server` in memory, and closes it whatever happens.

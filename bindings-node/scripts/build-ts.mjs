@@ -25,11 +25,12 @@ const names = Object.values(entries)
   .flatMap((entry) => entry.import?.default ?? [])
   .map((path) => /([^/]+)\.js$/.exec(path)[1]);
 
-/** Those of the code that a previous build made; the compiled module stays. */
+/** Those of the code that a previous build made, with their folders; the compiled module stays. */
 function sweep() {
-  rmSync(cjs, { recursive: true, force: true });
-  mkdirSync(cjs, { recursive: true });
-  for (const name of readdirSync(dist)) if (/\.(js|ts|map)$/.test(name)) rmSync(join(dist, name));
+  for (const entry of readdirSync(dist, { withFileTypes: true })) {
+    if (entry.isDirectory() || /\.(js|ts|map)$/.test(entry.name)) rmSync(join(dist, entry.name), { recursive: true });
+  }
+  mkdirSync(cjs);
 }
 
 function types() {
@@ -39,7 +40,7 @@ function types() {
   const args = [tsc, "-p", binding, "--emitDeclarationOnly"];
   const { status } = spawnSync(process.execPath, args, { stdio: "inherit" });
   if (status !== 0) process.exit(status ?? 1);
-  copyFileSync(join(lib, "addon.d.ts"), join(dist, "addon.d.ts"));
+  copyFileSync(join(lib, "bridge/addon.d.ts"), join(dist, "bridge/addon.d.ts"));
 }
 
 const options = {
@@ -131,7 +132,9 @@ function facadeOfCommonJs(from, exports) {
 
 // To TypeScript, what a file is decides what its types are.
 function typesOfCommonJs() {
-  for (const name of readdirSync(dist)) {
+  const types = readdirSync(dist, { recursive: true }).filter((name) => /\.d\.ts(\.map)?$/.test(name));
+  for (const name of types) {
+    mkdirSync(join(cjs, dirname(name)), { recursive: true });
     if (name.endsWith(".d.ts")) copyFileSync(join(dist, name), join(cjs, name));
     if (!name.endsWith(".d.ts.map")) continue;
     const map = JSON.parse(readFileSync(join(dist, name), "utf8"));

@@ -17,7 +17,7 @@ const root = dirname(binding);
 const dist = join(binding, "dist");
 const json = (file) => JSON.parse(readFileSync(file, "utf8"));
 const manifest = json(join(root, "package.json"));
-const platforms = json(join(binding, "lib", "platforms.json"));
+const platforms = json(join(binding, "lib/bridge/platforms.json"));
 const LICENCES = ["LICENSE-APACHE", "LICENSE-MIT"];
 
 function fail(message) {

@@ -1,8 +1,8 @@
 //! The addon under the npm package `tricorn`: thin wrappers over [`tricorn::bridge`].
 //!
-//! It is private to the package: `lib/addon.d.ts` is its only caller's view of it. Nothing here
+//! It is private to the package: `lib/bridge/addon.d.ts` is its only caller's view of it. Nothing here
 //! keeps a JavaScript object. Calls, operations and handlers are integers whose meaning lives in
-//! `lib/host.ts`; payloads cross as JSON text. Every export catches panics, which then surface as
+//! `lib/bridge/host.ts`; payloads cross as JSON text. Every export catches panics, which then surface as
 //! ordinary JavaScript errors.
 
 #![allow(unsafe_code, reason = "`#[napi]` expands to the glue of Node-API; the code written here has none of its own")]

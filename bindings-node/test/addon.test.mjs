@@ -30,9 +30,9 @@ const flat = (code) =>
     .replaceAll(/,\s+\)/g, ")")
     .replaceAll(/,\s+/g, ", ");
 
-/** Returns the signatures in `lib/addon.d.ts`. */
+/** Returns the signatures in `lib/bridge/addon.d.ts`. */
 function written() {
-  const code = read("../lib/addon.d.ts").replaceAll(/\/\*\*[\s\S]*?\*\//g, "");
+  const code = read("../lib/bridge/addon.d.ts").replaceAll(/\/\*\*[\s\S]*?\*\//g, "");
   const found = [...code.matchAll(/^export declare (function [^;]*);$/gm)].map(([, signature]) => flat(signature));
   for (const [, name, body] of code.matchAll(/^export declare class (\w+) \{\n([\s\S]*?)^\}/gm)) {
     // One member per line again, where the formatter wrapped one.

@@ -12,7 +12,7 @@ export const root = dirname(dirname(here));
 /** Everything that is made here. */
 export const target = join(root, "target", "packages");
 
-export const platforms = JSON.parse(readFileSync(join(root, "bindings-node/lib/platforms.json"), "utf8"));
+export const platforms = JSON.parse(readFileSync(join(root, "bindings-node/lib/bridge/platforms.json"), "utf8"));
 
 /** Says that something holds. */
 export function said(line) {

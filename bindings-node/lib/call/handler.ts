@@ -1,0 +1,315 @@
+/** The common base of all functions of the user: how they are run, how they fail. */
+
+import type { AsyncResource } from "node:async_hooks";
+import { addon, bridge, calls, type Handler, handle, type Origin, say } from "../bridge/host.js";
+import type { CacheHints } from "../client/cache-store.js";
+import {
+  CancelledError,
+  InputRequired,
+  MisuseError,
+  ofAnswer,
+  PeerMisbehavedError,
+  RpcError,
+  refusalOf,
+  TimeoutError,
+  ToolError,
+  TricornError,
+  UnsupportedError,
+} from "../errors/errors.js";
+import { isForeign } from "../errors/origin.js";
+import { toEngine, typeOf } from "../json/checks.js";
+import { toJson } from "../json/encoding.js";
+import { describe, isStandard, judge, type Schema, type StandardResult } from "../json/schema.js";
+import { stringify } from "../json/unicode.js";
+import { Context } from "./context.js";
+import { passingThrough } from "./middleware-scope.js";
+import type { RequestContext } from "./request-context.js";
+
+// biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
+export type AnyFunction = (args: any, ctx: any) => unknown;
+
+/** State that the handlers of a server or a client share. */
+export interface Home {
+  /**
+   * The scope in which the server was made, or connecting began: what `AsyncLocalStorage` held there, it holds in what
+   * no request causes.
+   */
+  scope: AsyncResource | undefined;
+  /** Handlers that have not settled yet. */
+  running: number;
+  /** The value that the functions share: {@link Context.state}. */
+  state?: unknown;
+  /** Makes {@link Context.session}. */
+  session?: (key: number) => unknown;
+  /** True if an endpoint is mounted somewhere: there nobody here hears why it cannot answer. */
+  mounted?: boolean;
+  /** Settles when that has been stopped; undefined where there is nothing to stop. */
+  life?: { readonly stopped: Promise<void> } | undefined;
+  /** The start or stop of the lifespan that is under way. */
+  ending?: Promise<void>;
+  /** True if a function of the user stands around requests. */
+  around?: boolean;
+  /** The extensions of the protocol that the server offers, by their identifiers. */
+  extensions?: Set<string>;
+  /** Hears of what handlers throw that is not for the peer. */
+  readonly onError: (error: unknown, name: string, subject: string) => void;
+}
+
+/** A value that only this program hears of: it may be anything. */
+export interface Untold {
+  readonly error: unknown;
+}
+
+const INTERNAL_ERROR = -32603;
+
+/** A registered function: runs it, and answers with what it returns or throws. */
+export abstract class Runner implements Handler {
+  readonly #name: string;
+  readonly #subject: string;
+  readonly #home: Home;
+  readonly #call: AnyFunction;
+  #proxy = false;
+
+  /** @param subject what fails, for messages: `tool "add"` */
+  constructor(name: string, subject: string, call: AnyFunction, home: Home) {
+    this.#name = name;
+    this.#subject = subject;
+    this.#home = home;
+    this.#call = call;
+  }
+
+  /** Passes on what other peers said, as a proxy does. */
+  asProxy(): this {
+    this.#proxy = true;
+    return this;
+  }
+
+  run(args: unknown, key: number, origin: Origin | undefined): void {
+    const ctx = this.context(key, origin?.host);
+    const passing = this.#home.around ? passingThrough(key) : undefined;
+    ctx.around = passing?.context;
+    const scope = passing?.scope ?? origin?.scope ?? this.#home.scope;
+    // All of it, so that what hears of errors is inside, too.
+    if (scope) scope.runInAsyncScope(this.#run, this, args, key, ctx);
+    else this.#run(args, key, ctx);
+  }
+
+  #run(args: unknown, key: number, ctx: RequestContext): void {
+    try {
+      const value = this.#call(args, ctx);
+      if (!isThenable(value)) {
+        this.#done(key, value);
+        return;
+      }
+      calls.set(key, ctx);
+      this.#home.running++;
+      value.then(
+        (settled) => this.#settled(key, ctx, false, settled),
+        (error: unknown) => this.#settled(key, ctx, true, error),
+      );
+    } catch (error) {
+      this.#failed(key, ctx, error);
+    }
+  }
+
+  /** Makes the function's second argument. */
+  protected context(key: number, host: unknown): RequestContext {
+    return new Context(key, this.#home, host);
+  }
+
+  /** Answers with what the function returned. */
+  protected abstract answer(key: number, value: unknown): void;
+
+  #done(key: number, value: unknown): void {
+    if (value instanceof InputRequired) askFirst(key, value);
+    else this.answer(key, value);
+  }
+
+  #settled(key: number, ctx: RequestContext, failed: boolean, outcome: unknown): void {
+    // The function runs again: what it does once has to be done before.
+    if (ctx.atWork?.size && (ctx.stopped || outcome instanceof InputRequired)) {
+      void Promise.allSettled(ctx.atWork).then(() => this.#settled(key, ctx, failed, outcome));
+      return;
+    }
+    calls.delete(key);
+    this.#home.running--;
+    if (failed) {
+      this.#failed(key, ctx, outcome);
+      return;
+    }
+    try {
+      this.#done(key, outcome);
+    } catch (error) {
+      this.#failed(key, ctx, error);
+    }
+  }
+
+  #failed(key: number, ctx: RequestContext, thrown: unknown): void {
+    let untold: Untold | undefined;
+    try {
+      untold = this.fail(key, ctx, thrown);
+    } catch (cause) {
+      // Anything may be thrown: data that is no JSON, a proxy that lets nobody look at it.
+      const message = `${this.#subject} failed: its ${typeName(thrown)} cannot be sent`;
+      addon.answerError(handle, key, INTERNAL_ERROR, message);
+      untold = { error: new MisuseError(`${message}: ${cause instanceof Error ? cause.message : cause}`, { cause }) };
+    }
+    if (untold) this.#home.onError(untold.error, this.#name, this.#subject);
+  }
+
+  /** Answers with what the function threw. Returns what is not for the peer. */
+  protected fail(key: number, ctx: RequestContext, thrown: unknown): Untold | undefined {
+    const isByHand = thrown instanceof InputRequired && !ctx.stopped;
+    const error = isByHand ? couldNotAsk(key, thrown) : thrown;
+    if (isByHand && error === undefined) return undefined;
+    // What another peer said is no more for this one than any other error.
+    const hidden = error instanceof TricornError && !this.#proxy && isForeign(error, key);
+    const answered = ofAnswer(error);
+    if (!hidden && error instanceof UnsupportedError) {
+      addon.answerUnsupported(handle, key, error.message, refusalOf(error));
+    } else if (!hidden && (error instanceof ToolError || isAboutQuestion(error))) {
+      addon.answerFailed(handle, key, error.message);
+    } else if (!hidden && !this.#proxy && answered !== undefined) {
+      addon.answerFailed(handle, key, answered);
+    } else if (!hidden && error instanceof RpcError) {
+      const data = error.data === undefined ? undefined : toJson(error.data);
+      addon.answerError(handle, key, error.code, error.message, data);
+    } else {
+      const why = error instanceof WrongResult ? WRONG_RESULT : typeName(error);
+      const isWanted = addon.answerFailed(handle, key, `${this.#subject} failed: ${why}`);
+      // Giving up after a cancel, which may not have come here yet, is what a handler should do, and at a question.
+      const isOver = ctx.cancelled || (!isWanted && error instanceof CancelledError);
+      if (!isOver && !ctx.stopped) return { error };
+    }
+    return undefined;
+  }
+}
+
+/** Answers with what the client has to answer first. */
+function askFirst(key: number, { questions, state }: InputRequired): void {
+  const asked = Object.entries(questions).map(([name, { method, params }]) => [name, { method, params }]);
+  bridge.inputRequired(key, toJson({ inputRequests: Object.fromEntries(asked), state }));
+}
+
+/** The same. Returns why it could not. */
+function couldNotAsk(key: number, input: InputRequired): unknown {
+  try {
+    return askFirst(key, input);
+  } catch (error) {
+    return error;
+  }
+}
+
+/** A function whose value the engine can make an answer of as it is. */
+export class Values extends Runner {
+  protected override answer(key: number, value: unknown): void {
+    addon.answerValue(handle, key, value === undefined ? "null" : toJson(value));
+  }
+}
+
+/** A function that says whose a request is. */
+export class Whose extends Runner {
+  protected override answer(key: number, value: unknown): void {
+    const principal = value ?? null;
+    if (principal !== null && typeof principal !== "string") {
+      throw new MisuseError(`principal: expected text, null or undefined, got ${typeof principal}`);
+    }
+    addon.answerResult(handle, key, stringify({ principal }));
+  }
+}
+
+/** Writes errors to stderr when nobody asked to hear of them. */
+export function logError(error: unknown, _name: string, subject: string): void {
+  say(`${subject} failed:`, error);
+}
+
+/** A result that does not fit what its tool declares: the client is told no more than that. */
+export class WrongResult extends MisuseError {
+  constructor(message: string) {
+    super(`${WRONG_RESULT}: ${message}`);
+  }
+
+  override get name(): string {
+    return "MisuseError";
+  }
+}
+
+const WRONG_RESULT = "the result does not fit the outputSchema";
+
+/**
+ * `handler` behind its schema library, which judges alone: types, defaults, transforms, refinements. Plain JSON Schema is
+ * the engine's to check.
+ *
+ * @param wrong makes the error of what does not fit
+ * @param part what a member of it is called
+ */
+export function validated(
+  schema: Schema | undefined,
+  handler: AnyFunction,
+  wrong: (message: string) => Error,
+  part = "argument",
+): AnyFunction {
+  if (schema === undefined || !isStandard(schema)) return handler;
+  const checked = (outcome: StandardResult<unknown>, ctx: RequestContext): unknown => {
+    if (outcome.issues) throw wrong(describe(outcome.issues, part, `${part}s`));
+    return handler(outcome.value, ctx);
+  };
+  return (args, ctx) => {
+    const outcome = judge(schema, args);
+    return isThenable(outcome) ? outcome.then((later) => checked(later, ctx)) : checked(outcome, ctx);
+  };
+}
+
+/** Makes the error for wrong arguments of anything but a tool. */
+export function invalidParams(message: string): RpcError {
+  return new RpcError(-32602, message);
+}
+
+export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
+  return typeof (value as PromiseLike<T> | null | undefined)?.then === "function";
+}
+
+/**
+ * True for the outcome of a question to the peer, which is no secret: nobody there, no answer, or one that does not
+ * fit.
+ */
+function isAboutQuestion(error: unknown): error is Error {
+  return error instanceof TimeoutError || error instanceof PeerMisbehavedError;
+}
+
+/** Returns the part of an error that the peer learns when the rest is none of its business. */
+export function typeName(error: unknown): string {
+  try {
+    if (!(error instanceof Error)) return typeof error;
+    const name: unknown = error.name === "Error" ? error.constructor.name : error.name;
+    return typeof name === "string" ? name : "error";
+  } catch {
+    return "error"; // A proxy, or a property that throws.
+  }
+}
+
+/** The numbers of `completions`, and more, as the engine wants them beside a definition. */
+export function addOptions(parts: {
+  readonly parameters?: string | undefined;
+  readonly completions?: Readonly<Record<string, number>> | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly replace?: boolean | undefined;
+  readonly cache?: CacheHints | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly judged?: readonly string[] | undefined;
+}): string {
+  const members: string[] = [];
+  if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
+  if (parts.completions !== undefined) members.push(`"completions":${stringify(parts.completions)}`);
+  if (parts.enabled !== undefined) members.push(`"enabled":${plain(parts.enabled)}`);
+  if (parts.replace !== undefined) members.push(`"replace":${plain(parts.replace)}`);
+  if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
+  if (parts.scopes !== undefined) members.push(`"scopes":${plain(parts.scopes)}`);
+  if (parts.judged?.length) members.push(`"judged":${stringify(parts.judged)}`);
+  return members.length > 0 ? `{${members.join()}}` : "";
+}
+
+/** JSON of an option, also of one that JSON has not: the engine says that it is wrong. */
+function plain(value: unknown): string {
+  return typeof value === "function" || typeof value === "bigint" ? `"${typeOf(value)}"` : stringify(value);
+}

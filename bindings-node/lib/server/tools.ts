@@ -1,0 +1,187 @@
+/** One tool: what users say about it, and what happens when it is called. */
+
+import { addon, handle } from "../bridge/host.js";
+import type { Context } from "../call/context.js";
+import { type AnyFunction, type Home, isThenable, Runner, validated, WrongResult } from "../call/handler.js";
+import type { TaskSupport } from "../client/tasks.js";
+import { InputRequired, ToolError } from "../errors/errors.js";
+import { checkNames } from "../json/checks.js";
+import { toJson } from "../json/encoding.js";
+import {
+  describe,
+  type Infer,
+  type InferInput,
+  isStandard,
+  type JsonSchema,
+  judge,
+  judgeSent,
+  type Schema,
+  type StandardSchema,
+  toJsonSchema,
+} from "../json/schema.js";
+import { stringify } from "../json/unicode.js";
+import { type CompleteResult, completeResult, result } from "../model/content.js";
+import { CallToolResult } from "../model/results.js";
+import type { Icon, MetaObject, ToolAnnotations } from "../types.js";
+
+/** Options of a tool, beside its name and its handler. All optional. */
+export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
+  /** A description of what the tool does, for the model. */
+  readonly description?: string | undefined;
+  /** A name for people. */
+  readonly title?: string | undefined;
+  /** The arguments. Default: any object. */
+  readonly input?: Input | undefined;
+  /**
+   * The type of the result. Results are checked against it and sent as `structuredContent`: after the defaults and
+   * transforms of its library, without what that strips.
+   */
+  readonly output?: Output | undefined;
+  /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
+  readonly inputSchema?: JsonSchema | undefined;
+  /** The JSON Schema of the result, likewise. */
+  readonly outputSchema?: JsonSchema | undefined;
+  /** Hints about what it does, such as `readOnlyHint`. */
+  readonly annotations?: ToolAnnotations | undefined;
+  /** Pictures for people, best first. */
+  readonly icons?: readonly Icon[] | undefined;
+  /**
+   * True if it may or must be called as a task, where the server has the option `tasks`. In 2026-07-28 both make it one for
+   * every client that declares the extension; others call what is `optional` plainly. Default `forbidden`.
+   */
+  readonly taskSupport?: TaskSupport | undefined;
+  /** The tool's `_meta`. */
+  readonly meta?: MetaObject | undefined;
+  /**
+   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
+   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
+   * asked. Default: nothing beyond what every request needs.
+   */
+  readonly scopes?: readonly string[] | undefined;
+  /** False hides it until {@link Server.setEnabled}. Default true. */
+  readonly enabled?: boolean | undefined;
+  /** True puts it in the place of the tool of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
+  readonly replace?: boolean | undefined;
+}
+
+/** The handler's first argument for an input schema. */
+export type Arguments<Input> = [Input] extends [Schema]
+  ? unknown extends Infer<Input>
+    ? Record<string, unknown>
+    : Infer<Input>
+  : Record<string, unknown>;
+
+/** A handler's return value for an output schema: without one, anything that is JSON. */
+export type Returns<Output> = [Output] extends [Schema]
+  ? Infer<Output> | InferInput<Output> | CompleteResult | InputRequired
+  : unknown;
+
+/** A plain function: typed arguments in, plain value out, now or later. */
+export type ToolHandler<Input, Output, State = unknown> = (
+  args: Arguments<Input>,
+  ctx: Context<State>,
+) => Returns<Output> | Promise<Returns<Output>>;
+
+export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
+
+const OPTIONS: Readonly<Record<keyof AnyOptions, true>> = {
+  description: true,
+  title: true,
+  input: true,
+  output: true,
+  inputSchema: true,
+  outputSchema: true,
+  annotations: true,
+  icons: true,
+  taskSupport: true,
+  meta: true,
+  enabled: true,
+  replace: true,
+  scopes: true,
+};
+
+/** A registered tool: validates what the engine cannot, runs the handler, answers. */
+export class Tool extends Runner {
+  readonly #typed: boolean;
+
+  constructor(name: string, options: AnyOptions, handler: AnyFunction, home: Home) {
+    const call = validated(options.input, handler, (message) => new ToolError(message));
+    super(name, `tool "${name}"`, checkedResult(options.output, call), home);
+    this.#typed = options.output !== undefined || options.outputSchema !== undefined;
+  }
+
+  protected override answer(key: number, value: unknown): void {
+    if (typeof value === "string" && !this.#typed) {
+      addon.answerText(handle, key, value);
+    } else if (value === undefined || (value === null && !this.#typed)) {
+      addon.answerResult(handle, key, '{"content":[]}');
+    } else if (value instanceof CallToolResult) {
+      addon.answerResult(handle, key, toJson(value.raw));
+    } else {
+      const complete = typeof value === "object" && value !== null && completeResult(value, this.#typed);
+      if (complete) addon.answerResult(handle, key, toJson(complete));
+      else addon.answerValue(handle, key, toJson(value));
+    }
+  }
+}
+
+/** `call` with what it returns judged by the library of the output schema: what that strips does not leave. */
+function checkedResult(schema: Schema | undefined, call: AnyFunction): AnyFunction {
+  if (schema === undefined || !isStandard(schema)) return call;
+  return (args, ctx) => {
+    const value = call(args, ctx);
+    return isThenable(value) ? value.then((settled) => sent(schema, settled)) : sent(schema, value);
+  };
+}
+
+/** The value that is sent for a result. Questions, and answers without structured content, are not judged. */
+function sent(schema: StandardSchema, value: unknown): unknown {
+  if (value instanceof InputRequired) return value;
+  if (value instanceof CallToolResult) {
+    const { raw, structured } = value;
+    if (structured === undefined) return value;
+    return after(fitting(schema, structured), (structuredContent) => new CallToolResult({ ...raw, structuredContent }));
+  }
+  const complete = typeof value === "object" && value !== null && completeResult(value, true);
+  if (!complete) return fitting(schema, value);
+  if (complete.structuredContent === undefined) return value;
+  const { structuredContent, ...rest } = complete;
+  return after(fitting(schema, structuredContent), (structured) => {
+    const { content, isError, _meta: meta } = rest;
+    return result({ content, structured, ...(isError !== undefined && { isError }), ...(meta && { meta }) });
+  });
+}
+
+/**
+ * The value as its library gives it.
+ *
+ * @throws {WrongResult} naming what does not fit
+ */
+function fitting(schema: StandardSchema, value: unknown): unknown {
+  return after(judgeSent(schema, value), (outcome) => {
+    if (!outcome.issues) return outcome.value;
+    // A date is the text that it is sent as, and so is everything that says what its JSON is.
+    const json: unknown = value === undefined ? undefined : JSON.parse(toJson(value));
+    return after(judge(schema, json), (second) => {
+      if (!second.issues) return second.value;
+      throw new WrongResult(describe(outcome.issues, "result", "result"));
+    });
+  });
+}
+
+function after<T>(value: T | PromiseLike<T>, then: (value: T) => unknown): unknown {
+  return isThenable(value) ? value.then(then) : then(value);
+}
+
+/** The `Tool` object of the schema as JSON text. */
+export function define(name: string, options: AnyOptions): string {
+  checkNames(`tool "${name}"`, options, OPTIONS);
+  const { title, description, annotations, icons, taskSupport, meta: _meta } = options;
+  const execution = taskSupport && { taskSupport };
+  const head = stringify({ name, title, description, annotations, icons, execution, _meta });
+  const input = options.inputSchema ?? options.input ?? { type: "object" };
+  const output = options.outputSchema ?? options.output;
+  let text = `${head.slice(0, -1)},"inputSchema":${toJsonSchema(input, "input", `tool "${name}" input`)}`;
+  if (output) text += `,"outputSchema":${toJsonSchema(output, "output", `tool "${name}" output`)}`;
+  return `${text}}`;
+}
