@@ -15,12 +15,11 @@
  * What a tool answers has to make sense without its user interface, too: not every client shows one.
  */
 
-import type { AnyState, Context } from "./call/context.js";
+import type { AnyState, Context, Offer, ResourceOptions } from "./call/context.js";
+import type { ResourceArguments } from "./call/signature.js";
 import { MisuseError } from "./errors/errors.js";
 import { checkNames, checkTypes, shown } from "./json/checks.js";
 import { Extension } from "./server/extension.js";
-import type { Offer } from "./server/registration.js";
-import type { ResourceArguments, ResourceOptions } from "./server/resources.js";
 import type { MetaObject, Tool } from "./types.js";
 
 /** The extension's identifier. */

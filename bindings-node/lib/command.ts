@@ -1,8 +1,8 @@
 /** The command `tricorn`: the package's `bin`. */
 
 import { fileURLToPath } from "node:url";
-import { here } from "./bridge/location.js";
 import { loaded } from "./bridge/native.js";
+import { here } from "./json/module-url.js";
 
 const SIGNALS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 

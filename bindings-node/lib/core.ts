@@ -3,11 +3,11 @@
  * it, and that a program loads two files. Private: no promise of stability.
  */
 
+export { errorFrom } from "./bridge/errors.js";
 export { abandon, addon, bridge } from "./bridge/host.js";
 export { libcOf } from "./bridge/libc.js";
+export { nativeServer } from "./bridge/local-server.js";
 export { loggable } from "./call/logger.js";
-export { errorFrom } from "./errors/errors.js";
 export * from "./index.js";
 export { mount } from "./server/http.js";
-export { nativeServer } from "./server/server.js";
 export * from "./testing.js";

@@ -4,11 +4,20 @@ import { addon } from "./bridge/host.js";
 
 export * as apps from "./apps.js";
 export type { AskedOptions } from "./bridge/callouts.js";
-export { Context } from "./call/context.js";
+export {
+  type Completer,
+  type Completes,
+  Context,
+  type PromptHandler,
+  type PromptOptions,
+  type ResourceHandler,
+  type ResourceOptions,
+  type Session,
+  type ToolHandler,
+} from "./call/context.js";
 export type { Log, Logger } from "./call/logger.js";
 export {
   type BuiltinMiddleware,
-  type ClientMetrics,
   concurrencyLimit,
   logging,
   type MethodTiming,
@@ -22,8 +31,18 @@ export {
 } from "./call/middleware.js";
 export { RequestContext } from "./call/request-context.js";
 export type { CallOptions, Progress, RequestOptions } from "./call/request-options.js";
-export type { AuthStep, ClientAuth, Identity, Secrets, Wanted } from "./client/auth.js";
-export type { CacheHints, CacheStore, CacheUsage, ClientCache, ServerCache } from "./client/cache-store.js";
+export type {
+  Contents,
+  PromptArguments,
+  PromptValue,
+  ResourceArguments,
+  ResourceValue,
+  Returns,
+  ToolOptions,
+  Variables,
+} from "./call/signature.js";
+export type { ClientAuth, Identity, Secrets, Wanted } from "./client/auth.js";
+export type { CacheStore, CacheUsage, ClientCache } from "./client/cache-store.js";
 export { Client, connect } from "./client/client.js";
 export {
   ClientGroup,
@@ -55,17 +74,16 @@ export type {
   ResourceUpdated,
   TaskChanged,
 } from "./client/listening.js";
-export type { ClientOptions, Policy, ServerPolicy } from "./client/options.js";
-export type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "./client/pages.js";
+export type { ClientMetrics, ClientOptions, Policy, ServerPolicy } from "./client/options.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./client/targets.js";
-export { TaskHandle, type TaskOptions, type TaskSupport } from "./client/tasks.js";
+export { TaskHandle } from "./client/tasks.js";
 export type { StoredLogin, TokenKey, TokenStore } from "./client/token-store.js";
+export type { AuthStep } from "./errors/auth-step.js";
 export {
   AuthError,
   CancelledError,
   ClosedError,
   type ErrorKind,
-  InputRequired,
   MisuseError,
   PeerMisbehavedError,
   ResourceNotFoundError,
@@ -79,6 +97,7 @@ export {
   UrlElicitationRequiredError,
 } from "./errors/errors.js";
 export {
+  type Arguments,
   type Infer,
   type InferInput,
   type JsonSchema,
@@ -88,8 +107,8 @@ export {
   type StandardResult,
   type StandardSchema,
 } from "./json/schema.js";
+export type { CacheHints } from "./model/cache-hints.js";
 export {
-  assistant,
   audio,
   type CompleteResult,
   type ContentOptions,
@@ -98,16 +117,28 @@ export {
   resourceLink,
   result,
   text,
-  user,
 } from "./model/content.js";
-export type { Kind } from "./model/definitions.js";
-export { Form } from "./model/forms.js";
+export type { Kind, TaskSupport } from "./model/definitions.js";
+export { type Elicited, Form } from "./model/forms.js";
+export { InputRequired } from "./model/input-required.js";
+export { assistant, type Message, user } from "./model/messages.js";
 export { Principal, type PrincipalDetails } from "./model/principal.js";
 export { type Asked, Question } from "./model/questions.js";
 export type { RequestInfo } from "./model/request-info.js";
-export { CallToolResult, ReadResourceResult, type Whole } from "./model/results.js";
-export { CreateMessageResult, type Elicited, type SampleMessage, type SampleOptions } from "./model/sampling.js";
+export {
+  CallToolResult,
+  type Completion,
+  type PromptPage,
+  ReadResourceResult,
+  type ResourcePage,
+  type ResourceTemplatePage,
+  type Suggestions,
+  type ToolPage,
+  type Whole,
+} from "./model/results.js";
+export { CreateMessageResult, type SampleMessage, type SampleOptions } from "./model/sampling.js";
 export type { StoreOptions } from "./model/store-options.js";
+export type { TaskOptions } from "./model/task.js";
 export type { TraceContext, TraceSource } from "./model/trace.js";
 export type {
   IntrospectionProtection,
@@ -117,7 +148,7 @@ export type {
   Verifier,
   VerifierProtection,
 } from "./server/auth.js";
-export type { Completer, Completes, Completion, Fallback, Suggestions } from "./server/completion.js";
+export type { Fallback } from "./server/completion.js";
 export type { Document, DocumentStore, DocumentStoreOptions, DocumentWrite } from "./server/document-store.js";
 export { Extension, type MethodHandler, type MethodOptions } from "./server/extension.js";
 export type {
@@ -130,20 +161,9 @@ export type {
   ResourceMetadata,
 } from "./server/http.js";
 export type { Lifespan } from "./server/lifespan.js";
-export type { Metrics, ServerOptions } from "./server/options.js";
-export type { Message, PromptArguments, PromptHandler, PromptOptions, PromptValue } from "./server/prompts.js";
-export type {
-  Contents,
-  ResourceArguments,
-  ResourceHandler,
-  ResourceOptions,
-  ResourceValue,
-  Variables,
-} from "./server/resources.js";
+export type { Metrics, ServerCache, ServerOptions } from "./server/options.js";
 export { Server } from "./server/server.js";
-export type { Session } from "./server/session.js";
 export type { Source } from "./server/sources.js";
-export type { Arguments, Returns, ToolHandler, ToolOptions } from "./server/tools.js";
 export type {
   Annotations,
   AudioContent,

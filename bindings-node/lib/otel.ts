@@ -30,7 +30,8 @@ import { addon } from "./bridge/host.js";
 import { type AnyState, Context } from "./call/context.js";
 import type { Middleware, MiddlewareRequest } from "./call/middleware.js";
 import type { RequestContext } from "./call/request-context.js";
-import { InputRequired, RpcError, TricornError } from "./errors/errors.js";
+import { RpcError, TricornError } from "./errors/errors.js";
+import { InputRequired } from "./model/input-required.js";
 import type { TraceContext } from "./model/trace.js";
 
 /** Bounds of the histograms that the conventions want, in seconds. */

@@ -5,13 +5,14 @@ import { mkdir, rename, rm } from "node:fs/promises";
 import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type BridgeMetrics, bridgeMetrics, wait } from "./bridge/host.js";
+import { nativeServer } from "./bridge/local-server.js";
 import type { AnyState } from "./call/context.js";
 import { type Client, connect } from "./client/client.js";
 import type { ClientOptions } from "./client/options.js";
 import type { Target } from "./client/targets.js";
 import { MisuseError } from "./errors/errors.js";
 import type { DocumentStore } from "./server/document-store.js";
-import { nativeServer, Server } from "./server/server.js";
+import { Server } from "./server/server.js";
 
 /**
  * Runs `test` with a client connected to `server` in memory, and closes it whatever happens.

@@ -7,6 +7,7 @@ mod keyring;
 mod nginx;
 mod node;
 mod platforms;
+mod postgres;
 mod proxies;
 mod python;
 mod rust;
@@ -27,6 +28,7 @@ pub(crate) use keyring::keyring;
 pub(crate) use nginx::nginx;
 pub(crate) use node::{checkers, install as npm_packages, newest as newest_node};
 pub(crate) use platforms::{PLATFORMS, Platform, check as check_for, platforms};
+pub(crate) use postgres::postgres;
 pub(crate) use proxies::{Proxies, proxies};
 pub(crate) use python::of as python_of;
 pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages_of, servers};
@@ -173,6 +175,7 @@ pub(crate) fn run(langs: &[Lang]) -> Result<()> {
     nginx();
     keyring();
     valkey();
+    postgres();
     let mut failed = Vec::new();
     for (what, result) in [
         ("checkers", checkers()),

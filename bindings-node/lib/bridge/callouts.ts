@@ -1,6 +1,5 @@
 /** Functions of the program that the engine asks for itself: for tokens, for logins, for what a cache has kept. */
 
-import { type Home, typeName } from "../call/handler.js";
 import {
   AuthError,
   CancelledError,
@@ -11,7 +10,9 @@ import {
   TricornError,
 } from "../errors/errors.js";
 import { toJson } from "../json/encoding.js";
+import { typeName } from "./errors.js";
 import { addon, type Cancellable, calls, type Handler, handle, type Origin, register } from "./host.js";
+import type { Home } from "./scope.js";
 
 /** The second argument of every function of authorization. */
 export interface AskedOptions {
@@ -137,4 +138,10 @@ function isOfSystem(error: unknown): boolean {
 export function textOf(what: string, given: unknown): string {
   if (typeof given === "string") return given;
   throw new MisuseError(`expected ${what}, got ${given === null ? "null" : typeof given}`);
+}
+
+/** Options as the engine takes them, and what keeps the functions alive that are in them. */
+export interface WireAuth {
+  readonly wire: object | undefined;
+  readonly kept: readonly object[];
 }

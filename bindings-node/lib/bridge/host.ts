@@ -2,15 +2,19 @@
 
 import { AsyncResource } from "node:async_hooks";
 import { format } from "node:util";
-import { checkPagesWith, type ErrorRecord, errorFrom } from "../errors/errors.js";
+import { checkPagesWith } from "../errors/errors.js";
 import { received } from "../errors/origin.js";
+import { stringify } from "../json/encoding.js";
+import { checkFormsWith } from "../model/forms.js";
 import { onAbort } from "./abort.js";
 import type * as Addon from "./addon.js";
+import { type ErrorRecord, errorFrom, native } from "./errors.js";
 import { loaded } from "./native.js";
 
 /** The compiled module. Loaded once per JavaScript environment. */
 export const addon: typeof Addon = loaded();
-checkPagesWith((pages) => addon.checkPages(pages));
+checkPagesWith((pages) => native(() => addon.checkPages(stringify(pages))));
+checkFormsWith((form) => native(() => addon.checkForm(stringify(form))));
 
 /** Something that runs when the engine delivers a call. */
 export interface Handler {
@@ -80,6 +84,7 @@ const lasting = new Set<number>();
 let lastHandler = 0;
 let lastOp = 0;
 let lastSource = 0;
+let lastListener = 0;
 let holds = 0;
 let turns = 0;
 // Made here: a timer keeps what is current where it is made, which is not for all times that of the first request.
@@ -87,6 +92,11 @@ const keepAlive = setInterval(() => {}, 0x7fffffff).unref();
 
 /** The engine's view of this environment, to be given to the addon's constructors and answers. */
 export { bridge, calls, handle };
+
+/** A number by which the engine knows something that a client listens to or follows. */
+export function nextNumber(): number {
+  return ++lastListener;
+}
 
 /** A number under which events will arrive; see {@link listen}. */
 export function newSource(): number {

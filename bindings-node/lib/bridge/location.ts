@@ -2,20 +2,11 @@
 
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
-
-// Of a bundle in the form of CommonJS; there `import.meta` is empty.
-declare const __filename: string | undefined;
-
-/** The URL of this very file, or of the bundle that it has become a part of. */
-export function here(): string {
-  const url = import.meta.url as string | undefined;
-  if (typeof url === "string" && url !== "") return url;
-  return pathToFileURL(typeof __filename === "string" ? __filename : (process.argv[1] ?? "index.js")).href;
-}
+import { fileURLToPath } from "node:url";
+import { here } from "../json/module-url.js";
 
 /** The place of this file: a bundle, the sources, or an installed package. */
-export type Home =
+export type Location =
   | { readonly kind: "bundle"; readonly file: string }
   /** The sources, of which the compiled module is built. */
   | { readonly kind: "checkout" }
@@ -23,7 +14,7 @@ export type Home =
   | { readonly kind: "installed"; readonly folder: string };
 
 /** Finds the place of this file. Only asked where something is wrong: it reads files. */
-export function home(): Home {
+export function locate(): Location {
   const url = here();
   if (!url.startsWith("file:")) return { kind: "bundle", file: url };
   const file = fileURLToPath(url);

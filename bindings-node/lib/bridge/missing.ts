@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { home } from "./location.js";
+import { locate } from "./location.js";
 import platforms from "./platforms.json" with { type: "json" };
 
 /** Says where the compiled module is, when that is neither beside this package nor in a package of its own. */
@@ -19,7 +19,7 @@ export function missing(load: NodeJS.Require, names: readonly string[], failures
   // Present, and not to be loaded: that is said by the system.
   const broken = failures.find((error) => (error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND");
   const why = broken instanceof Error ? ` (${broken.message.split("\n")[0]})` : "";
-  const from = home();
+  const from = locate();
   if (from.kind === "bundle") {
     const files = names.map((one) => `tricorn.${one}.node of the package @tricorn/${one}`).join(" or ");
     return (
@@ -124,7 +124,7 @@ function lockAbove(folder: string): Lock | undefined {
 
 /** The message about a compiled module of another version. */
 export function unfit(path: string, version: string, own: string): string {
-  const from = home();
+  const from = locate();
   const mend =
     from.kind === "checkout"
       ? 'Build it again: "npm run build"'

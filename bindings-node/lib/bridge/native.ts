@@ -4,9 +4,9 @@ import { existsSync } from "node:fs";
 import { createRequire } from "node:module";
 import { resolve } from "node:path";
 import { MisuseError } from "../errors/errors.js";
+import { here } from "../json/module-url.js";
 import type * as Addon from "./addon.js";
 import { libcOf } from "./libc.js";
-import { here } from "./location.js";
 import { missing, unfit, VARIABLE } from "./missing.js";
 
 // Put here by the build: the version of the package.

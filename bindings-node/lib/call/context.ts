@@ -1,26 +1,40 @@
-/** The running call as its handler sees it. */
+/**
+ * The running call as its handler sees it, and the handlers themselves: a context leads to the session of its client, and
+ * what is added there has handlers, which get a context.
+ */
 
+import { native } from "../bridge/errors.js";
 import { bridge } from "../bridge/host.js";
-import { InputRequired, MisuseError, native } from "../errors/errors.js";
+import type { Home } from "../bridge/scope.js";
+import { MisuseError } from "../errors/errors.js";
 import { own } from "../errors/origin.js";
 import { checkNames, checkTypes } from "../json/checks.js";
 import { deprecated } from "../json/deprecation.js";
-import { paramsJson, toJson } from "../json/encoding.js";
-import type { Schema } from "../json/schema.js";
-import { stringify } from "../json/unicode.js";
+import { paramsJson, stringify } from "../json/encoding.js";
+import type { Arguments, JsonSchema, Schema } from "../json/schema.js";
+import type { CacheHints } from "../model/cache-hints.js";
 import type { Kind } from "../model/definitions.js";
-import type { Form } from "../model/forms.js";
+import type { Elicited, Form } from "../model/forms.js";
+import { InputRequired } from "../model/input-required.js";
 import type { Principal } from "../model/principal.js";
-import { type Asked, heardOf, Question } from "../model/questions.js";
-import type { Whole } from "../model/results.js";
-import type { CreateMessageResult, Elicited, SampleMessage, SampleOptions } from "../model/sampling.js";
-import type { Session } from "../server/session.js";
-import type { Arguments } from "../server/tools.js";
-import type { ElicitResult, LoggingLevel, Root } from "../types.js";
-import type { Home } from "./handler.js";
+import { type Asked, Question } from "../model/questions.js";
+import type { Completion, Whole } from "../model/results.js";
+import type { CreateMessageResult, SampleMessage, SampleOptions } from "../model/sampling.js";
+import type { Annotations, ElicitResult, Icon, LoggingLevel, MetaObject, PromptArgument, Root } from "../types.js";
 import { type Logger, loggable, logger } from "./logger.js";
 import { RequestContext } from "./request-context.js";
 import { REQUEST_OPTIONS, type RequestOptions, requested } from "./request-options.js";
+import type {
+  AnyFunction,
+  AnyOptions,
+  PromptArguments,
+  PromptValue,
+  ResourceArguments,
+  ResourceValue,
+  Returns,
+  ToolOptions,
+} from "./signature.js";
+import { type Given, given, heardOf, stepped, workOnce } from "./steps.js";
 
 /** The state of any server: functions want what their own has, so that no other type stands for all of them. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
@@ -29,12 +43,6 @@ export type AnyState = any;
 /** Data of any web framework for a request: functions say which they want. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.
 export type AnyHost = any;
-
-/** Answers to a round of questions that a handler asked by hand. */
-interface Given {
-  readonly inputResponses: { readonly [key: string]: unknown };
-  readonly state?: unknown;
-}
 
 /**
  * The optional second argument of every handler of a server. Good for this one call. `State` is what the server's
@@ -275,9 +283,9 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   async step<T>(name: string, work: () => T | PromiseLike<T>): Promise<T> {
     checkTypes("step", ["name", name, "string"]);
     if (typeof work !== "function") throw new MisuseError(`step "${name}": expected a function`);
-    const before = native(() => bridge.step(this.#key, name));
-    if (before !== null) return JSON.parse(before) as T;
-    const working = this.#work(name, work);
+    const before = stepped<T>(this.#key, name);
+    if (before) return before.result;
+    const working = workOnce(this.#key, name, work);
     this.atWork ??= new Set();
     this.atWork.add(working);
     try {
@@ -285,19 +293,6 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
     } finally {
       this.atWork.delete(working);
     }
-  }
-
-  async #work<T>(name: string, work: () => T | PromiseLike<T>): Promise<T> {
-    const result = await work();
-    let text: string;
-    try {
-      // As it is in every language: the next round may be another server's. JSON has no undefined.
-      text = toJson(result === undefined ? null : result);
-    } catch (error) {
-      throw new MisuseError(`step "${name}": its result: ${(error as Error).message}`, { cause: error });
-    }
-    native(() => bridge.stepped(this.#key, name, text));
-    return JSON.parse(text) as T;
   }
 
   /**
@@ -321,11 +316,7 @@ export class Context<State = unknown, Host = AnyHost> extends RequestContext {
   }
 
   #given(): Given {
-    if (!this.#input) {
-      const text = native(() => bridge.input(this.#key));
-      if (text === null) throw new Error("the call has finished: read ctx.inputResponses while it runs");
-      this.#input = JSON.parse(text) as Given;
-    }
+    this.#input ??= given(this.#key);
     return this.#input;
   }
 
@@ -422,4 +413,247 @@ function questionOptions(engine: string, together: readonly string[], judged: bo
   const members = [engine.slice(1, -1), together.length > 1 && `"together":[${together.join(",")}]`];
   if (judged) members.push('"judged":true');
   return members.some(Boolean) ? `{${members.filter(Boolean).join(",")}}` : engine;
+}
+
+/** A plain function: typed arguments in, plain value out, now or later. */
+export type ToolHandler<Input, Output, State = unknown> = (
+  args: Arguments<Input>,
+  ctx: Context<State>,
+) => Returns<Output> | Promise<Returns<Output>>;
+
+/** Options of a prompt, beside its name and its function. All optional. */
+export interface PromptOptions<Input extends Schema | undefined = undefined, State = unknown> {
+  /** A description of its purpose. */
+  readonly description?: string | undefined;
+  /** A name for people. */
+  readonly title?: string | undefined;
+  /** The arguments: they come as text, and what the schema wants otherwise is converted. */
+  readonly input?: Input | undefined;
+  /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
+  readonly inputSchema?: JsonSchema | undefined;
+  /** The arguments as clients see them. Default: made of the schema. */
+  readonly arguments?: readonly PromptArgument[] | undefined;
+  /** Suggestions for the arguments: functions, or all values that there are. */
+  readonly complete?: { readonly [Name in keyof Arguments<Input> & string]?: Completes<State> | undefined } | undefined;
+  /** Pictures for people, best first. */
+  readonly icons?: readonly Icon[] | undefined;
+  /** The prompt's `_meta`. */
+  readonly meta?: MetaObject | undefined;
+  /**
+   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
+   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
+   * asked. Default: nothing beyond what every request needs.
+   */
+  readonly scopes?: readonly string[] | undefined;
+  /** False hides it until {@link Server.setEnabled}. Default true. */
+  readonly enabled?: boolean | undefined;
+  /** True puts it in the place of the prompt of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
+  readonly replace?: boolean | undefined;
+}
+
+/** A plain function: typed arguments in, text or messages out, now or later. */
+export type PromptHandler<Input, State = unknown> = (
+  args: PromptArguments<Input>,
+  ctx: Context<State>,
+) => PromptValue | Promise<PromptValue>;
+
+/** Options of a resource or a template, beside its URI and its function. All optional. */
+export interface ResourceOptions<
+  Input extends Schema | undefined = undefined,
+  Names extends string = string,
+  State = unknown,
+> {
+  /** Default: the function's name, else the URI. */
+  readonly name?: string | undefined;
+  /** A name for people. */
+  readonly title?: string | undefined;
+  /** A description for the model. */
+  readonly description?: string | undefined;
+  /** The MIME type of the contents: `text/plain`, `image/png`, … */
+  readonly mimeType?: string | undefined;
+  /** Bytes, when known. Not of a template. */
+  readonly size?: number | undefined;
+  /** The audience, the importance, and the time of the last change. */
+  readonly annotations?: Annotations | undefined;
+  /** Pictures for people, best first. */
+  readonly icons?: readonly Icon[] | undefined;
+  /** The resource's `_meta`. */
+  readonly meta?: MetaObject | undefined;
+  /**
+   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
+   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
+   * asked. Default: nothing beyond what every request needs.
+   */
+  readonly scopes?: readonly string[] | undefined;
+  /** False hides it until {@link Server.setEnabled}. Default true. */
+  readonly enabled?: boolean | undefined;
+  /** True puts it in the place of what has this URI, if there is something; hidden when that is, unless `enabled` says otherwise. Default false. */
+  readonly replace?: boolean | undefined;
+  /** Lifetime and audience of what is read, in caches. Default: what the server's option `cache` says. */
+  readonly cache?: CacheHints | undefined;
+  /** The variables of a template: they come as text, and what the schema wants otherwise is converted. Default: text. */
+  readonly input?: Input | undefined;
+  /** The JSON Schema of the variables, for schema libraries that cannot make one. */
+  readonly inputSchema?: JsonSchema | undefined;
+  /** Suggestions for the variables of a template: functions, or all values that there are. */
+  readonly complete?: { readonly [Name in Names]?: Completes<State> | undefined } | undefined;
+}
+
+/** Reads a resource: returns text, bytes, {@link Contents}, several of those, or anything that is JSON. */
+export type ResourceHandler<Args, State = unknown> = (args: Args, ctx: Context<State>) => unknown;
+
+/**
+ * Suggests values for one argument.
+ *
+ * @param value what has been typed so far
+ * @param args the other arguments, as far as they are known
+ */
+export type Completer<State = unknown> = (
+  value: string,
+  args: Readonly<Record<string, string>>,
+  ctx: Context<State>,
+) => Completion | Promise<Completion>;
+
+/** A source of suggestions for one argument: a function, or all values that there are. */
+export type Completes<State = unknown> = Completer<State> | readonly string[];
+
+export type AnyPromptOptions = PromptOptions<Schema | undefined, AnyState>;
+
+/** Adds tools, resources and prompts, and takes them away: a server does, for all clients or for one. */
+export interface Registry {
+  tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): void;
+  resource(uri: string, ...rest: [unknown, unknown?]): void;
+  prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): void;
+  remove(kind: Kind, name: string): boolean;
+}
+
+/** Tools, resources and prompts that come and go. */
+export abstract class Offer<State> {
+  readonly #registry: Registry;
+
+  /** @internal */
+  constructor(registry: Registry) {
+    this.#registry = registry;
+  }
+
+  /**
+   * Adds a tool.
+   *
+   * Arguments are validated before the handler runs. It returns a plain value (text for a string,
+   * otherwise JSON, structured for an object), content blocks such as `image(…)`, or a whole `result(…)`.
+   * It throws `ToolError` to tell the model what went wrong.
+   *
+   * @throws {MisuseError} for a schema that cannot be JSON Schema or a name that cannot be used
+   */
+  tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
+    name: string,
+    options: ToolOptions<Input, Output>,
+    handler: ToolHandler<Input, Output, State>,
+  ): this;
+  /** Adds a tool that takes any object and says nothing about itself. */
+  tool(name: string, handler: ToolHandler<undefined, undefined, State>): this;
+  tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
+    this.#registry.tool(name, first, second);
+    return this;
+  }
+
+  /**
+   * Adds a resource, or, when the URI has `{variables}`, a template of resources (RFC 6570).
+   *
+   * ```ts
+   * app.resource("config://app", { mimeType: "application/json" }, () => ({ debug: true }));
+   * app.resource("notes://{day}", ({ day }) => notes.get(day) ?? "nothing");
+   * ```
+   *
+   * The function gets the variables, else `{ uri }`. It returns text, bytes, `{ text | blob, mimeType }`, several of
+   * those, or anything that is JSON. It throws `ResourceNotFoundError` where there is nothing. What does not change
+   * may stand in place of the function. Variables are what a client says: check them before they become a path.
+   *
+   * @throws {MisuseError} for a URI that is taken, or none
+   */
+  resource<const Uri extends string, const Input extends Schema | undefined = undefined>(
+    uri: Uri,
+    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string, State>,
+    body: ResourceHandler<ResourceArguments<Uri, Input>, State> | ResourceValue,
+  ): this;
+  /** Adds a resource that says nothing about itself. */
+  resource<const Uri extends string>(
+    uri: Uri,
+    body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
+  ): this;
+  resource(uri: string, ...rest: [unknown, unknown?]): this {
+    this.#registry.resource(uri, ...rest);
+    return this;
+  }
+
+  /**
+   * Adds a prompt.
+   *
+   * ```ts
+   * app.prompt("greet", { input: z.object({ name: z.string() }) }, ({ name }) => `Greet ${name}.`);
+   * ```
+   *
+   * It returns text, which the user says, messages made by `user(…)` and `assistant(…)`, content blocks, or a whole
+   * `GetPromptResult`.
+   *
+   * @throws {MisuseError} for a name that is taken or a schema that cannot be JSON Schema
+   */
+  prompt<const Input extends Schema | undefined = undefined>(
+    name: string,
+    options: PromptOptions<Input, State>,
+    handler: PromptHandler<Input, State>,
+  ): this;
+  /** Adds a prompt that says nothing about itself. */
+  prompt(name: string, handler: PromptHandler<undefined, State>): this;
+  prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
+    this.#registry.prompt(name, first, second);
+    return this;
+  }
+
+  /** Removes a tool. Returns false when there is none of that name. */
+  removeTool(name: string): boolean {
+    return this.#registry.remove("tool", name);
+  }
+
+  /** Removes a resource. Returns false when there is none of that URI. */
+  removeResource(uri: string): boolean {
+    return this.#registry.remove("resource", uri);
+  }
+
+  /** Removes a resource template. Returns false when there is none. */
+  removeResourceTemplate(uriTemplate: string): boolean {
+    return this.#registry.remove("resource_template", uriTemplate);
+  }
+
+  /** Removes a prompt. Returns false when there is none of that name. */
+  removePrompt(name: string): boolean {
+    return this.#registry.remove("prompt", name);
+  }
+}
+
+/**
+ * The session that a call belongs to: what is added here only its client sees, for as long as the session lives. Its
+ * list is told to have changed.
+ *
+ * All of it throws `UnsupportedError` in revisions without sessions, and for what the client was not told of as it
+ * connected: see {@link ServerOptions.capabilities}. It can be used as long as the call runs.
+ */
+export class Session<State = unknown> extends Offer<State> {
+  readonly #key: number;
+
+  /** @internal */
+  constructor(key: number, registry: Registry) {
+    super(registry);
+    this.#key = key;
+  }
+
+  /**
+   * Shows or hides something from this client alone.
+   *
+   * @param name the name; of a resource the URI, of a template the URI template
+   * @returns whether that changed anything
+   */
+  setEnabled(kind: Kind, name: string, enabled: boolean): boolean {
+    return native(() => bridge.setEnabled(this.#key, kind, name, enabled));
+  }
 }

@@ -1,59 +1,26 @@
 /** The common base of all functions of the user: how they are run, how they fail. */
 
-import type { AsyncResource } from "node:async_hooks";
-import { addon, bridge, calls, type Handler, handle, type Origin, say } from "../bridge/host.js";
-import type { CacheHints } from "../client/cache-store.js";
+import { ofAnswer, refusalOf, typeName } from "../bridge/errors.js";
+import { addon, bridge, calls, type Handler, handle, type Origin } from "../bridge/host.js";
+import type { Home } from "../bridge/scope.js";
 import {
   CancelledError,
-  InputRequired,
   MisuseError,
-  ofAnswer,
   PeerMisbehavedError,
   RpcError,
-  refusalOf,
   TimeoutError,
   ToolError,
   TricornError,
   UnsupportedError,
 } from "../errors/errors.js";
 import { isForeign } from "../errors/origin.js";
-import { toEngine, typeOf } from "../json/checks.js";
-import { toJson } from "../json/encoding.js";
+import { stringify, toJson } from "../json/encoding.js";
 import { describe, isStandard, judge, type Schema, type StandardResult } from "../json/schema.js";
-import { stringify } from "../json/unicode.js";
+import { InputRequired } from "../model/input-required.js";
 import { Context } from "./context.js";
 import { passingThrough } from "./middleware-scope.js";
 import type { RequestContext } from "./request-context.js";
-
-// biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
-export type AnyFunction = (args: any, ctx: any) => unknown;
-
-/** State that the handlers of a server or a client share. */
-export interface Home {
-  /**
-   * The scope in which the server was made, or connecting began: what `AsyncLocalStorage` held there, it holds in what
-   * no request causes.
-   */
-  scope: AsyncResource | undefined;
-  /** Handlers that have not settled yet. */
-  running: number;
-  /** The value that the functions share: {@link Context.state}. */
-  state?: unknown;
-  /** Makes {@link Context.session}. */
-  session?: (key: number) => unknown;
-  /** True if an endpoint is mounted somewhere: there nobody here hears why it cannot answer. */
-  mounted?: boolean;
-  /** Settles when that has been stopped; undefined where there is nothing to stop. */
-  life?: { readonly stopped: Promise<void> } | undefined;
-  /** The start or stop of the lifespan that is under way. */
-  ending?: Promise<void>;
-  /** True if a function of the user stands around requests. */
-  around?: boolean;
-  /** The extensions of the protocol that the server offers, by their identifiers. */
-  extensions?: Set<string>;
-  /** Hears of what handlers throw that is not for the peer. */
-  readonly onError: (error: unknown, name: string, subject: string) => void;
-}
+import type { AnyFunction } from "./signature.js";
 
 /** A value that only this program hears of: it may be anything. */
 export interface Untold {
@@ -218,11 +185,6 @@ export class Whose extends Runner {
   }
 }
 
-/** Writes errors to stderr when nobody asked to hear of them. */
-export function logError(error: unknown, _name: string, subject: string): void {
-  say(`${subject} failed:`, error);
-}
-
 /** A result that does not fit what its tool declares: the client is told no more than that. */
 export class WrongResult extends MisuseError {
   constructor(message: string) {
@@ -275,41 +237,4 @@ export function isThenable<T>(value: T | PromiseLike<T>): value is PromiseLike<T
  */
 function isAboutQuestion(error: unknown): error is Error {
   return error instanceof TimeoutError || error instanceof PeerMisbehavedError;
-}
-
-/** Returns the part of an error that the peer learns when the rest is none of its business. */
-export function typeName(error: unknown): string {
-  try {
-    if (!(error instanceof Error)) return typeof error;
-    const name: unknown = error.name === "Error" ? error.constructor.name : error.name;
-    return typeof name === "string" ? name : "error";
-  } catch {
-    return "error"; // A proxy, or a property that throws.
-  }
-}
-
-/** The numbers of `completions`, and more, as the engine wants them beside a definition. */
-export function addOptions(parts: {
-  readonly parameters?: string | undefined;
-  readonly completions?: Readonly<Record<string, number>> | undefined;
-  readonly enabled?: boolean | undefined;
-  readonly replace?: boolean | undefined;
-  readonly cache?: CacheHints | undefined;
-  readonly scopes?: readonly string[] | undefined;
-  readonly judged?: readonly string[] | undefined;
-}): string {
-  const members: string[] = [];
-  if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
-  if (parts.completions !== undefined) members.push(`"completions":${stringify(parts.completions)}`);
-  if (parts.enabled !== undefined) members.push(`"enabled":${plain(parts.enabled)}`);
-  if (parts.replace !== undefined) members.push(`"replace":${plain(parts.replace)}`);
-  if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
-  if (parts.scopes !== undefined) members.push(`"scopes":${plain(parts.scopes)}`);
-  if (parts.judged?.length) members.push(`"judged":${stringify(parts.judged)}`);
-  return members.length > 0 ? `{${members.join()}}` : "";
-}
-
-/** JSON of an option, also of one that JSON has not: the engine says that it is wrong. */
-function plain(value: unknown): string {
-  return typeof value === "function" || typeof value === "bigint" ? `"${typeOf(value)}"` : stringify(value);
 }

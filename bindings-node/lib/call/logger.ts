@@ -1,7 +1,7 @@
 /** A logger as programs know it, whose messages go to the client of a call. */
 
 import { format, inspect } from "node:util";
-import { stringify } from "../json/unicode.js";
+import { stringify } from "../json/encoding.js";
 import type { LoggingLevel } from "../types.js";
 
 /**

@@ -1,14 +1,16 @@
 /** Middleware around every request: a server's on their way to a handler, a client's on their way out. */
 
+import { ofAnswer, typeName } from "../bridge/errors.js";
 import { addon, bridge, handle, register, say, thrownHere, wait } from "../bridge/host.js";
-import type { CacheUsage } from "../client/cache-store.js";
-import { MisuseError, ofAnswer, ToolError } from "../errors/errors.js";
+import { withOptions } from "../bridge/options.js";
+import type { Home } from "../bridge/scope.js";
+import { MisuseError, ToolError } from "../errors/errors.js";
 import { own } from "../errors/origin.js";
-import { toEngine, withOptions } from "../json/checks.js";
 import { toJson } from "../json/encoding.js";
+import { toEngine } from "../json/options.js";
 import type { CompleteRequestParams, LoggingLevel, Request, Result } from "../types.js";
 import type { AnyState, Context } from "./context.js";
-import { type Home, Runner, typeName, type Untold } from "./handler.js";
+import { Runner, type Untold } from "./handler.js";
 import { enter, goOn, leave } from "./middleware-scope.js";
 import { keyOf, RequestContext } from "./request-context.js";
 
@@ -142,24 +144,6 @@ export interface MethodTiming {
   /** The longest one, in seconds. */
   readonly longest: number;
 }
-
-/** Gauges of a client. */
-export interface ClientMetrics {
-  /** Requests that wait for an answer. */
-  readonly awaited: number;
-  /** The state of the cache of the server's answers, and its use. */
-  readonly cache: CacheUsage;
-  /** Counts of the middleware {@link timing}, by method. */
-  readonly timing?: Readonly<Record<string, MethodTiming>> | undefined;
-}
-
-/** An event that the engine sends to a client. */
-export type ClientEvent = RequestRecord & {
-  readonly params: { readonly taskId?: string | undefined } | undefined;
-  readonly line: string;
-  readonly message: string;
-  readonly reason: string;
-};
 
 /** Adds up how long the requests of each method take: the member `timing` of `metrics()`. */
 export function timing(): BuiltinMiddleware {

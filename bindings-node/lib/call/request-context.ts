@@ -2,7 +2,7 @@
 
 import { bridge } from "../bridge/host.js";
 import { checkTypes } from "../json/checks.js";
-import { infoOf, type RequestInfo } from "../model/request-info.js";
+import { infoFrom, type RequestInfo } from "../model/request-info.js";
 import type { TraceContext } from "../model/trace.js";
 
 /** @internal */
@@ -54,7 +54,11 @@ export class RequestContext {
    * @throws {Error} when the call has finished and this is the first time anybody asks.
    */
   get request(): RequestInfo {
-    this.#request ??= infoOf(this.#key);
+    if (!this.#request) {
+      const text = bridge.context(this.#key);
+      if (text === null) throw new Error("the call has finished: read ctx.request while it runs");
+      this.#request = infoFrom(text);
+    }
     return this.#request;
   }
 

@@ -3,8 +3,9 @@
 import { checkSignal } from "../bridge/abort.js";
 import { wait } from "../bridge/host.js";
 import { TricornError } from "../errors/errors.js";
-import { checkNames, toEngine } from "../json/checks.js";
+import { checkNames } from "../json/checks.js";
 import { checkObject, paramsJson } from "../json/encoding.js";
+import { toEngine } from "../json/options.js";
 import type { TraceContext } from "../model/trace.js";
 import type { MetaObject } from "../types.js";
 

@@ -1,10 +1,11 @@
 /** Authorization of a client at a protected server. */
 
-import { type AskedOptions, Numbered, textOf } from "../bridge/callouts.js";
+import { type AskedOptions, Numbered, textOf, type WireAuth } from "../bridge/callouts.js";
 import { keepUp, letEnd } from "../bridge/host.js";
-import type { Home } from "../call/handler.js";
+import type { Home } from "../bridge/scope.js";
 import { MisuseError } from "../errors/errors.js";
-import { checkShapes, optionsToEngine, type Shape, shown, typeOf } from "../json/checks.js";
+import { checkShapes, type Shape, shown, typeOf } from "../json/checks.js";
+import { optionsToEngine } from "../json/options.js";
 import type { StoreOptions } from "../model/store-options.js";
 import { type StoreRequest, storing, type TokenStore } from "./token-store.js";
 
@@ -164,18 +165,6 @@ export interface ClientAuth {
     | undefined;
 }
 
-/** One step of a login: asked, answered, decided. No secrets are in it. */
-export interface AuthStep {
-  /** The subject of the step: `resource metadata`, `authorization server metadata`, `registration`, `token`, … */
-  readonly step: string;
-  /** The URL that was asked, without what may be secret in it. */
-  readonly url?: string | undefined;
-  /** The HTTP status, if there was an answer. */
-  readonly status?: number | undefined;
-  /** The outcome: what was decided. */
-  readonly decision: string;
-}
-
 const GRANTS: readonly ClientAuth["grant"][] = ["authorization_code", "client_credentials", "jwt_bearer", "id_jag"];
 
 const OPTIONS: Readonly<Record<keyof ClientAuth, Shape>> = {
@@ -212,12 +201,6 @@ const IDENTITY: Readonly<Record<keyof Identity, Shape>> = {
   token: "string",
   tokenType: "string",
 };
-
-/** Options as the engine takes them, and what keeps the functions alive that are in them. */
-export interface WireAuth {
-  readonly wire: object | undefined;
-  readonly kept: readonly object[];
-}
 
 /**
  * The option `auth` of a client.

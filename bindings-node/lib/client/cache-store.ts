@@ -1,38 +1,10 @@
-/** Lifetime of cached answers (revision 2026-07-28): hints of servers, and their use by clients. */
+/** Caches of clients for the answers of servers (revision 2026-07-28), and stores that processes share for them. */
 
 import { Numbered } from "../bridge/callouts.js";
-import type { Home } from "../call/handler.js";
+import type { Home } from "../bridge/scope.js";
 import { MisuseError } from "../errors/errors.js";
 import { checkNames, shown, typeOf } from "../json/checks.js";
 import type { StoreOptions } from "../model/store-options.js";
-
-/** Lifetime and audience of an answer in caches. What is left out is taken from the more general option. */
-export interface CacheHints {
-  /** Milliseconds for which it keeps after it was received. Default 0: not at all. */
-  readonly ttl?: number | undefined;
-  /** The audience: `public` is everybody, also under other authorization. Default `private`. */
-  readonly scope?: "public" | "private" | undefined;
-}
-
-/**
- * Lifetime and audience of a server's answers in caches: `ttl` and `scope` for everything, others for a part. What is
- * read, and a list of which a function gives a part, may depend on who asks: they are private unless `scope` is said of
- * them.
- */
-export interface ServerCache extends CacheHints {
-  /** `server/discover`. */
-  readonly discover?: CacheHints | undefined;
-  /** The list of tools. */
-  readonly tools?: CacheHints | undefined;
-  /** The list of prompts. */
-  readonly prompts?: CacheHints | undefined;
-  /** The list of resources. */
-  readonly resources?: CacheHints | undefined;
-  /** The list of resource templates. */
-  readonly resourceTemplates?: CacheHints | undefined;
-  /** Contents of resources, where neither the resource nor the result says it. */
-  readonly read?: CacheHints | undefined;
-}
 
 /** Options of a client's cache of its server's answers, which keeps them as long as they say. All optional. */
 export interface ClientCache {

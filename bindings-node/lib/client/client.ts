@@ -2,15 +2,16 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "../bridge/addon.js";
+import { native } from "../bridge/errors.js";
 import { addon, listen, newSource, wait } from "../bridge/host.js";
-import { type Home, logError } from "../call/handler.js";
-import { type ClientEvent, type ClientMetrics, type Middleware, type RequestRecord, wrap } from "../call/middleware.js";
+import { type Home, logError } from "../bridge/scope.js";
+import { type Middleware, type RequestRecord, wrap } from "../call/middleware.js";
 import { type CallOptions, checkRequest, type Looks, type RequestOptions, requested } from "../call/request-options.js";
+import type { AuthStep } from "../errors/auth-step.js";
 import {
   ClosedError,
   knownAsNotFound,
   MisuseError,
-  native,
   TricornError,
   traceOf,
   UnsupportedError,
@@ -18,10 +19,17 @@ import {
 import { checkFunctions, checkTypes, shown } from "../json/checks.js";
 import { deprecated } from "../json/deprecation.js";
 import { paramsJson } from "../json/encoding.js";
-import { CallToolResult, ReadResourceResult, whole } from "../model/results.js";
-import { type Traced, tracing } from "../model/trace.js";
-import type { Suggestions } from "../server/completion.js";
-import { Server } from "../server/server.js";
+import {
+  CallToolResult,
+  type PromptPage,
+  ReadResourceResult,
+  type ResourcePage,
+  type ResourceTemplatePage,
+  type Suggestions,
+  type ToolPage,
+  whole,
+} from "../model/results.js";
+import { createdTask } from "../model/task.js";
 import type {
   CompleteResult,
   GetPromptResult,
@@ -36,26 +44,16 @@ import type {
   Task,
   Tool,
 } from "../types.js";
-import type { AuthStep } from "./auth.js";
-import { closed, Hold, opened } from "./connection.js";
-import { hearing, hearsLists } from "./events.js";
+import { type Connected, closed, Hold, type Made, make, opened } from "./connection.js";
+import { type ClientEvent, hearing, hearsLists } from "./events.js";
 import { answerWith, LISTENERS, type RootLike, setRoots } from "./handlers.js";
 import { Listening, type ListenOptions } from "./listening.js";
-import { CALLBACKS, type ClientOptions, type Connected, type Made, make, withPolicy } from "./options.js";
-import {
-  collected,
-  entries,
-  type Members,
-  type PromptPage,
-  page,
-  type ResourcePage,
-  type ResourceTemplatePage,
-  sender,
-  type ToolPage,
-} from "./pages.js";
+import { CALLBACKS, type ClientMetrics, type ClientOptions, withPolicy } from "./options.js";
+import { collected, entries, type Members, page, sender } from "./pages.js";
 import * as paramsOf from "./requests.js";
-import type { Target } from "./targets.js";
-import { createdTask, type Send, TaskHandle } from "./tasks.js";
+import { isLocal, type Target } from "./targets.js";
+import { type Send, TaskHandle } from "./tasks.js";
+import { type Traced, tracing } from "./trace.js";
 
 /**
  * Connects to a server, whichever era it speaks.
@@ -69,11 +67,11 @@ import { createdTask, type Send, TaskHandle } from "./tasks.js";
 export async function connect(target: Target, options: ClientOptions = {}): Promise<Client> {
   const given = withPolicy(options);
   const client = new Client((source) => make(target, given, source), given);
-  await start(client, target instanceof Server ? target : undefined, options.signal);
+  await start(client, isLocal(target) ? target : undefined, options.signal);
   return client;
 }
 
-let start: (client: Client, server?: Server, signal?: AbortSignal) => Promise<void>;
+let start: (client: Client, server?: object, signal?: AbortSignal) => Promise<void>;
 
 /** A client that its group connects. @internal */
 export function clientOf(make: (source: number) => Made, options: ClientOptions): Client {
@@ -85,7 +83,7 @@ export function clientOf(make: (source: number) => Made, options: ClientOptions)
  *
  * @internal
  */
-export let connected: (client: Client, info: Connected, server: Server | undefined) => void;
+export let connected: (client: Client, info: Connected, server: object | undefined) => void;
 
 /** A connection to a server. Made by {@link connect}. */
 export class Client {
@@ -474,7 +472,7 @@ export class Client {
     return this.#connected;
   }
 
-  async #connect(server?: Server, signal?: AbortSignal): Promise<void> {
+  async #connect(server?: object, signal?: AbortSignal): Promise<void> {
     try {
       this.#open(await wait<Connected>((op) => this.#native.connect(op), signal), server);
     } catch (error) {
@@ -485,7 +483,7 @@ export class Client {
     }
   }
 
-  #open(info: Connected, server: Server | undefined): void {
+  #open(info: Connected, server: object | undefined): void {
     this.#connected = info;
     // A group connects a client again that was closed, or lost its server.
     this.#closing = undefined;

@@ -1,6 +1,15 @@
-/** The clients that are connected. The program closes them when it has nothing else to do. */
+/**
+ * Connections of clients: how the engine makes one, and which there are. The program closes them when it has nothing else
+ * to do.
+ */
 
-import { hold, release } from "../bridge/host.js";
+import type * as Addon from "../bridge/addon.js";
+import { addon, bridge, hold, release } from "../bridge/host.js";
+import { nativeServer } from "../bridge/local-server.js";
+import { withOptions } from "../bridge/options.js";
+import type { Implementation, ServerCapabilities } from "../types.js";
+import { type ClientOptions, engineOptions, OWN } from "./options.js";
+import { isLocal, resolve, type Target } from "./targets.js";
 
 interface Closes {
   close(): Promise<void>;
@@ -46,4 +55,35 @@ export function closed(client: Closes): void {
 /** The program has nothing left to do but may have servers running: let them end in order. */
 function closeAll(): void {
   for (const client of open.keys()) client.close().catch(() => {});
+}
+
+/** A client of the engine, and who listens to the stderr of its program when the target says so. */
+export interface Made {
+  readonly engine: Addon.Client;
+  readonly onStderr?: ((line: string) => void) | undefined;
+  /** Objects that the client has to keep: the engine refers to them weakly. */
+  readonly kept?: readonly object[] | undefined;
+}
+
+/** Makes a client of the engine, whose events arrive under `source`. */
+export function make(target: Target, options: ClientOptions, source: number): Made {
+  const { engine, kept } = engineOptions(options);
+  if (isLocal(target)) {
+    const client = withOptions(() => addon.Client.inMemory(bridge, source, nativeServer(target), engine), OWN);
+    return { engine: client, kept };
+  }
+  const { wire, stderr } = resolve(target, options.server, options.onStderr !== undefined);
+  return { engine: withOptions(() => new addon.Client(bridge, source, wire, engine), OWN), onStderr: stderr, kept };
+}
+
+/** @internal */
+export interface Connected {
+  readonly protocolVersion: string;
+  readonly era: "legacy" | "modern";
+  readonly transport: "stdio" | "http" | "memory";
+  readonly serverInfo?: Implementation | undefined;
+  readonly capabilities?: ServerCapabilities | undefined;
+  readonly instructions?: string | undefined;
+  readonly initializeResult: Readonly<Record<string, unknown>>;
+  readonly sessionId?: string | undefined;
 }

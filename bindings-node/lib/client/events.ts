@@ -1,9 +1,17 @@
 /** Events of a client's connection, and the listeners they go to. */
 
 import { warn } from "../bridge/host.js";
-import type { ClientEvent, RequestRecord } from "../call/middleware.js";
+import type { RequestRecord } from "../call/middleware.js";
+import type { Connected } from "./connection.js";
 import { heard, type Listeners } from "./handlers.js";
-import type { Connected } from "./options.js";
+
+/** An event that the engine sends to a client. */
+export type ClientEvent = RequestRecord & {
+  readonly params: { readonly taskId?: string | undefined } | undefined;
+  readonly line: string;
+  readonly message: string;
+  readonly reason: string;
+};
 
 /** Listeners for events, besides the client's own. */
 interface Ears {

@@ -1,18 +1,18 @@
 /** Clients of many servers, which are listed and called together. */
 
 import type * as Addon from "../bridge/addon.js";
+import { type ErrorRecord, errorFrom } from "../bridge/errors.js";
 import { addon, bridge, say, wait, warn } from "../bridge/host.js";
-import type { AnyState } from "../call/context.js";
+import { nativeServer } from "../bridge/local-server.js";
+import { withOptions } from "../bridge/options.js";
 import { type CallOptions, engineRequest, REQUEST_OPTIONS, type RequestOptions } from "../call/request-options.js";
-import { type ErrorRecord, errorFrom, MisuseError, type TricornError, traceOf } from "../errors/errors.js";
+import { MisuseError, type TricornError, traceOf } from "../errors/errors.js";
 import { received } from "../errors/origin.js";
-import { checkNames, shown, withOptions } from "../json/checks.js";
+import { checkNames, shown } from "../json/checks.js";
 import { deprecated } from "../json/deprecation.js";
-import { stringify } from "../json/unicode.js";
+import { stringify } from "../json/encoding.js";
 import type { Kind } from "../model/definitions.js";
-import type { CallToolResult, ReadResourceResult } from "../model/results.js";
-import type { Suggestions } from "../server/completion.js";
-import { nativeServer, Server } from "../server/server.js";
+import type { CallToolResult, ReadResourceResult, Suggestions } from "../model/results.js";
 import type {
   GetPromptResult,
   LoggingLevel,
@@ -24,9 +24,10 @@ import type {
   Tool,
 } from "../types.js";
 import { type Client, clientOf, connected } from "./client.js";
-import { type ClientOptions, type Connected, engineOptions, OWN, type ServerPolicy, withPolicy } from "./options.js";
+import type { Connected } from "./connection.js";
+import { type ClientOptions, engineOptions, OWN, type ServerPolicy, withPolicy } from "./options.js";
 import * as paramsOf from "./requests.js";
-import { type ConfigTarget, resolve, type Target } from "./targets.js";
+import { type ConfigTarget, isLocal, resolve, type Target } from "./targets.js";
 
 /** The path of an `mcp.json`, what it holds, or targets by name. Entries that are `"disabled": true` are left out. */
 export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;
@@ -102,7 +103,7 @@ export class ClientGroup {
   readonly #options: GroupOptions;
   /** The functions of authorization, which all clients share. */
   readonly #kept: readonly object[];
-  readonly #clients = new Map<string, { readonly client: Client; readonly server?: Server<AnyState> | undefined }>();
+  readonly #clients = new Map<string, { readonly client: Client; readonly server?: object | undefined }>();
   readonly #ready = new Set<string>();
   #closing: Promise<void> | undefined;
 
@@ -355,7 +356,7 @@ export class ClientGroup {
   }
 
   #add(name: string, target: Target): void {
-    if (target instanceof Server) {
+    if (isLocal(target)) {
       this.#seat(name, (source) => ({ engine: this.#engine.addServer(name, source, nativeServer(target)) }), target);
       return;
     }
@@ -370,7 +371,7 @@ export class ClientGroup {
     return { ...(forServer && { onStderr: toStderr }), ...this.#options, ...withPolicy(forServer?.(name) ?? {}) };
   }
 
-  #seat(name: string, make: Parameters<typeof clientOf>[0], server?: Server<AnyState>): void {
+  #seat(name: string, make: Parameters<typeof clientOf>[0], server?: object): void {
     const client = clientOf((source) => ({ ...withOptions(() => make(source)), kept: this.#kept }), this.#heard(name));
     this.#clients.set(name, { client, server });
   }

@@ -2,8 +2,9 @@
 
 import { onAbort } from "../bridge/abort.js";
 import { type AskedOptions, Numbered } from "../bridge/callouts.js";
+import { typeName } from "../bridge/errors.js";
 import { keepNumbered, letGo } from "../bridge/host.js";
-import { type Home, typeName } from "../call/handler.js";
+import type { Home } from "../bridge/scope.js";
 import { MisuseError, TransportError } from "../errors/errors.js";
 import { typeOf } from "../json/checks.js";
 

@@ -3,10 +3,10 @@
 import { inspect } from "node:util";
 import { onAbort } from "../bridge/abort.js";
 import type * as Addon from "../bridge/addon.js";
-import { wait } from "../bridge/host.js";
+import { nextNumber, wait } from "../bridge/host.js";
 import { CancelledError, MisuseError, TricornError } from "../errors/errors.js";
 import { checkNames, checkTypes, shown, typeOf } from "../json/checks.js";
-import { stringify } from "../json/unicode.js";
+import { stringify } from "../json/encoding.js";
 import type { SubscriptionFilter, Task } from "../types.js";
 import type { TaskHandle } from "./tasks.js";
 
@@ -100,13 +100,6 @@ const TYPES: Readonly<Record<string, ListChanged["type"]>> = {
   "notifications/prompts/list_changed": "promptsListChanged",
   "notifications/resources/list_changed": "resourcesListChanged",
 };
-
-let last = 0;
-
-/** A number by which the engine knows something that a client listens to or follows. */
-export function nextNumber(): number {
-  return ++last;
-}
 
 /** A listener as the engine has it. */
 class Listener {

@@ -1,25 +1,21 @@
-/** Options of a connection, and the making of clients from them. */
+/** Options of a client, as programs give them and as the engine takes them; its gauges. */
 
 import { AsyncResource } from "node:async_hooks";
 import { checkSignal } from "../bridge/abort.js";
-import type * as Addon from "../bridge/addon.js";
-import { addon, bridge } from "../bridge/host.js";
-import { logError } from "../call/handler.js";
-import type { BuiltinMiddleware, Middleware } from "../call/middleware.js";
+import { logError } from "../bridge/scope.js";
+import type { BuiltinMiddleware, MethodTiming, Middleware } from "../call/middleware.js";
 import type { RequestContext } from "../call/request-context.js";
 import { limit } from "../call/request-options.js";
 import { MisuseError } from "../errors/errors.js";
-import { toEngine, withOptions } from "../json/checks.js";
+import { toEngine } from "../json/options.js";
 import { userPackage } from "../model/identity.js";
+import type { TaskOptions } from "../model/task.js";
 import type { TraceSource } from "../model/trace.js";
-import { nativeServer, Server } from "../server/server.js";
-import type { ClientCapabilities, Icon, Implementation, ServerCapabilities } from "../types.js";
+import type { ClientCapabilities, Icon } from "../types.js";
 import { type ClientAuth, clientAuth } from "./auth.js";
-import { type ClientCache, clientCache } from "./cache-store.js";
+import { type CacheUsage, type ClientCache, clientCache } from "./cache-store.js";
 import { type Answers, LISTENERS, type Listeners } from "./handlers.js";
 import { type Fetch, httpTransport } from "./http-transport.js";
-import { resolve, type Target } from "./targets.js";
-import type { TaskOptions } from "./tasks.js";
 
 /** Handlers and listeners of a client as one object: see {@link ClientOptions.policy}. */
 export interface Policy extends Answers, Listeners, Pick<ClientOptions, "onClose" | "onStderr"> {}
@@ -248,33 +244,12 @@ export function engineOptions(options: ClientOptions): { readonly engine: string
   return { engine, kept: [...login.kept, ...kept.kept, ...http.kept] };
 }
 
-/** A client of the engine, and who listens to the stderr of its program when the target says so. */
-export interface Made {
-  readonly engine: Addon.Client;
-  readonly onStderr?: ((line: string) => void) | undefined;
-  /** Objects that the client has to keep: the engine refers to them weakly. */
-  readonly kept?: readonly object[] | undefined;
-}
-
-/** Makes a client of the engine, whose events arrive under `source`. */
-export function make(target: Target, options: ClientOptions, source: number): Made {
-  const { engine, kept } = engineOptions(options);
-  if (target instanceof Server) {
-    const client = withOptions(() => addon.Client.inMemory(bridge, source, nativeServer(target), engine), OWN);
-    return { engine: client, kept };
-  }
-  const { wire, stderr } = resolve(target, options.server, options.onStderr !== undefined);
-  return { engine: withOptions(() => new addon.Client(bridge, source, wire, engine), OWN), onStderr: stderr, kept };
-}
-
-/** @internal */
-export interface Connected {
-  readonly protocolVersion: string;
-  readonly era: "legacy" | "modern";
-  readonly transport: "stdio" | "http" | "memory";
-  readonly serverInfo?: Implementation | undefined;
-  readonly capabilities?: ServerCapabilities | undefined;
-  readonly instructions?: string | undefined;
-  readonly initializeResult: Readonly<Record<string, unknown>>;
-  readonly sessionId?: string | undefined;
+/** Gauges of a client. */
+export interface ClientMetrics {
+  /** Requests that wait for an answer. */
+  readonly awaited: number;
+  /** The state of the cache of the server's answers, and its use. */
+  readonly cache: CacheUsage;
+  /** Counts of the middleware {@link timing}, by method. */
+  readonly timing?: Readonly<Record<string, MethodTiming>> | undefined;
 }

@@ -2,57 +2,7 @@
 
 import { PeerMisbehavedError, RpcError } from "../errors/errors.js";
 import { received } from "../errors/origin.js";
-import type { MetaObject, Prompt, Resource, ResourceTemplate, Task, Tool } from "../types.js";
-
-/** One page of `tools/list`. */
-export interface ToolPage {
-  /** In the server's order. */
-  readonly tools: readonly Tool[];
-  /** The cursor of the next page; undefined on the last. */
-  readonly nextCursor?: string | undefined;
-  /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject | undefined;
-}
-
-/** One page of `resources/list`. */
-export interface ResourcePage {
-  /** In the server's order. */
-  readonly resources: readonly Resource[];
-  /** The cursor of the next page; undefined on the last. */
-  readonly nextCursor?: string | undefined;
-  /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject | undefined;
-}
-
-/** One page of `resources/templates/list`. */
-export interface ResourceTemplatePage {
-  /** In the server's order. */
-  readonly resourceTemplates: readonly ResourceTemplate[];
-  /** The cursor of the next page; undefined on the last. */
-  readonly nextCursor?: string | undefined;
-  /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject | undefined;
-}
-
-/** One page of `prompts/list`. */
-export interface PromptPage {
-  /** In the server's order. */
-  readonly prompts: readonly Prompt[];
-  /** The cursor of the next page; undefined on the last. */
-  readonly nextCursor?: string | undefined;
-  /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject | undefined;
-}
-
-/** One page of `tasks/list`. */
-export interface TaskPage {
-  /** In the server's order. */
-  readonly tasks: readonly Task[];
-  /** The cursor of the next page; undefined on the last. */
-  readonly nextCursor?: string | undefined;
-  /** The result's own. Members that are not named here are kept, too. */
-  readonly _meta?: MetaObject | undefined;
-}
+import type { PromptPage, ResourcePage, ResourceTemplatePage, TaskPage, ToolPage } from "../model/results.js";
 
 /** Pages of the lists, by method. */
 export interface Lists {

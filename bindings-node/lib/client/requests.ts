@@ -55,11 +55,11 @@ export function ofComplete(ref: object, argument: string, value: string, args: o
 /** The arguments of a prompt, which the protocol has as text. */
 function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
   const given = Object.entries(args).filter(([, value]) => value !== undefined && value !== null);
-  return Object.fromEntries(given.map(([name, value]) => [name, text(value)]));
+  return Object.fromEntries(given.map(([name, value]) => [name, textOf(value)]));
 }
 
 /** Text as it is, also that of a date or a URL, and anything else as JSON. */
-function text(value: unknown): string {
+function textOf(value: unknown): string {
   if (typeof value === "string") return value;
   const json = toJson(value);
   return json.startsWith('"') ? (JSON.parse(json) as string) : json;

@@ -1,10 +1,10 @@
 /** Targets that a client can connect to. */
 
-import type { AnyState } from "../call/context.js";
+import { isServer } from "../bridge/local-server.js";
+import type { AnyState, Offer } from "../call/context.js";
 import { MisuseError } from "../errors/errors.js";
 import { shown, typeOf } from "../json/checks.js";
-import { stringify } from "../json/unicode.js";
-import type { Server } from "../server/server.js";
+import { stringify } from "../json/encoding.js";
 
 /** A server behind a URL. */
 export interface HttpTarget {
@@ -39,6 +39,12 @@ export interface ConfigTarget {
   >;
 }
 
+/** A server in this process: a `Server`, whatever its state is. Nothing else offers something under a name. */
+export interface LocalServer extends Offer<AnyState> {
+  /** As clients see it. */
+  readonly name: string;
+}
+
 /**
  * A URL, a command line or its words, the path of an `mcp.json`, a cassette (`replay:FILE`, `replay:FILE?strict`), a server
  * in this process, or one of these spelt out.
@@ -47,7 +53,7 @@ export type Target =
   | string
   | URL
   | readonly [program: string, ...args: string[]]
-  | Server<AnyState>
+  | LocalServer
   | HttpTarget
   | CommandTarget
   | ConfigTarget;
@@ -57,12 +63,13 @@ interface Resolved {
   readonly stderr?: ((line: string) => void) | undefined;
 }
 
+/** True if a target is a server in this process. */
+export function isLocal(target: Target): target is LocalServer {
+  return isServer(target);
+}
+
 /** Returns what the engine connects to, and who listens to a program's stderr; `heard`: the client's options do. */
-export function resolve(
-  target: Exclude<Target, Server<AnyState>>,
-  server: string | undefined,
-  heard: boolean,
-): Resolved {
+export function resolve(target: Exclude<Target, LocalServer>, server: string | undefined, heard: boolean): Resolved {
   const mode = heard ? "event" : undefined;
   if (typeof target !== "string" && (typeof target !== "object" || target === null)) {
     throw new MisuseError(`cannot connect to ${shown(target)}: expected a URL, a path, a command line or an object`);

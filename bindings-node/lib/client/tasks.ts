@@ -1,33 +1,10 @@
 /** Tool calls that go on after their answer: tasks of revision 2025-11-25, and in the same words those of 2026-07-28. */
 
+import { nextNumber } from "../bridge/host.js";
 import type { Looks, RequestOptions } from "../call/request-options.js";
-import { PeerMisbehavedError } from "../errors/errors.js";
-import { received } from "../errors/origin.js";
 import { CallToolResult } from "../model/results.js";
+import { isFinished, taskOf } from "../model/task.js";
 import type { Task } from "../types.js";
-import { nextNumber } from "./listening.js";
-
-/** Limits of a side that runs requests as tasks. All optional; times are milliseconds. */
-export interface TaskOptions {
-  /**
-   * Tasks kept, of all sessions. The longest finished make room; when all are being worked on, a request that is to become
-   * one is refused. Default 1,000.
-   */
-  readonly maxTasks?: number | undefined;
-  /** Tasks kept of one session. Default 250. */
-  readonly maxSessionTasks?: number | undefined;
-  /** Bytes of all results kept; the longest finished tasks make room. Default 16 MiB. */
-  readonly maxTaskBytes?: number | undefined;
-  /** Lifetime of a task, from its creation, when its request does not say. Default one hour. */
-  readonly taskTtl?: number | undefined;
-  /** The longest that a task lives; after that it is stopped, and gone with its result. Default one day. */
-  readonly maxTaskTtl?: number | undefined;
-  /** Interval at which a client should look. Default one second. */
-  readonly taskPollInterval?: number | undefined;
-}
-
-/** True if a tool may be called as a task: it must not (the default), it may, it must. */
-export type TaskSupport = "forbidden" | "optional" | "required";
 
 /** Sends a request about a task. */
 export type Send = (
@@ -116,20 +93,4 @@ export class TaskHandle<T = unknown> {
   async cancel(options?: RequestOptions): Promise<Task> {
     return taskOf("tasks/cancel", await this.#send("tasks/cancel", { taskId: this.id }, options));
   }
-}
-
-function isFinished({ status }: Task): boolean {
-  return status === "completed" || status === "failed" || status === "cancelled";
-}
-
-/** The task that a call became. */
-export function createdTask(result: Readonly<Record<string, unknown>>): Task {
-  const { task } = result as { readonly task?: Record<string, unknown> | undefined };
-  if (typeof task === "object" && task !== null) return taskOf("tools/call", task);
-  throw received(new PeerMisbehavedError("the server declares tasks, and answered the call without one"));
-}
-
-function taskOf(method: string, result: Readonly<Record<string, unknown>>): Task {
-  if (typeof result["taskId"] === "string" && typeof result["status"] === "string") return result as unknown as Task;
-  throw received(new PeerMisbehavedError(`${method}: the result is no task`));
 }

@@ -1,8 +1,6 @@
-/** Everything Tricorn throws: one class per kind, one place that makes them. */
+/** Errors that Tricorn throws: one class per kind. */
 
-import type { AuthStep } from "../client/auth.js";
-import { printable, stringify } from "../json/unicode.js";
-import type { Question } from "../model/questions.js";
+import type { AuthStep } from "./auth-step.js";
 
 /** Kinds of error, by the side at fault; the same names in every language. */
 export type ErrorKind =
@@ -95,7 +93,12 @@ export class RpcError extends TricornError {
   }
 }
 
-const NOT_FOUND = -32002;
+/**
+ * The code of a resource that is not there.
+ *
+ * @internal
+ */
+export const NOT_FOUND = -32002;
 
 /**
  * There is no resource at this URI. Thrown by the function of a template or a source, and to who reads it, in every
@@ -133,21 +136,21 @@ export interface UrlElicitation {
   readonly message: string;
 }
 
-let enginesCheck: (pages: string) => void = () => {};
+let enginesCheck: (pages: readonly object[]) => void = () => {};
 
 /**
  * The engine's check of pages, which throws. It is loaded by what needs the classes here.
  *
  * @internal
  */
-export function checkPagesWith(check: (pages: string) => void): void {
+export function checkPagesWith(check: typeof enginesCheck): void {
   enginesCheck = check;
 }
 
 /** The pages as the protocol has them. */
 function checkedPages(elicitations: readonly UrlElicitation[]): object {
   const pages = elicitations.map((one) => ({ mode: "url", ...one }));
-  native(() => enginesCheck(stringify(pages)));
+  enginesCheck(pages);
   return { elicitations: pages };
 }
 
@@ -231,45 +234,6 @@ export class MisuseError extends TricornError {
 }
 
 /**
- * The run of a handler ends here, because the client has to answer first (specification 2026-07-28, "Multi Round-Trip
- * Requests"): the handler runs again, from its beginning, with the answers. It is no failure, and nobody is told of one.
- *
- * {@link Context.elicit} and its like throw it where revision 2026-07-28 has no answer yet. Let it pass; the client is
- * asked whatever a handler makes of it.
- *
- * The handler of a tool, a prompt or a resource that keeps its rounds itself throws or returns one of its own, in every
- * revision, and finds the answers in {@link Context.inputResponses}:
- *
- * ```ts
- * app.tool("greet", (_, ctx) => {
- *   const { who } = ctx.inputResponses as { who?: ElicitResult };
- *   if (who?.action !== "accept") throw new InputRequired({ who: Question.elicit("Your name?", form) });
- *   return `Hello, ${who.content?.name}!`;
- * });
- * ```
- */
-export class InputRequired extends TricornError {
-  /** Questions for the client, by the handler's own keys. */
-  readonly questions: Readonly<Record<string, Question>>;
-  /** State that the handler keeps for its next run; undefined: nothing. */
-  readonly state: unknown;
-
-  /**
-   * @param questions by keys of the handler's own. Default: none, so that the client comes back with the state alone
-   * @param options.state {@link Context.requestState} of the next run: anything that is JSON. In revision 2026-07-28
-   *   the client carries it, sealed. Default: nothing. One of both has to be there
-   * @throws {MisuseError} for what is no {@link Question}
-   */
-  constructor(questions: Readonly<Record<string, Question>> = {}, options: { readonly state?: unknown } = {}) {
-    super("input_required", "the client has to answer first: the handler runs again");
-    const wrong = Object.entries(questions).find(([, question]) => typeof question?.method !== "string");
-    if (wrong) throw new MisuseError(`InputRequired: "${wrong[0]}": expected a Question`);
-    this.questions = questions;
-    this.state = options.state;
-  }
-}
-
-/**
  * A tool failed, and the model is to know why: the message becomes the text of an `isError` result.
  *
  * Any other error thrown by a handler goes to the log of this program; the model learns its type only.
@@ -280,135 +244,21 @@ export class ToolError extends Error {
   }
 }
 
-const classes = {
-  peer_misbehaved: PeerMisbehavedError,
-  unsupported: UnsupportedError,
-  timeout: TimeoutError,
-  cancelled: CancelledError,
-  closed: ClosedError,
-  transport: TransportError,
-  auth: AuthError,
-  misuse: MisuseError,
-} as const;
-
-/** An engine error as it crosses: the kind, and for JSON-RPC errors the code and the data. */
-export interface ErrorRecord {
-  readonly kind: ErrorKind;
-  readonly message: string;
-  readonly code?: number | undefined;
-  readonly data?: unknown;
-  /** The number of a question that was not sent. */
-  readonly refusal?: number | undefined;
-  readonly answer?: boolean | undefined;
-}
-
-/** Numbers of questions that were not sent, by their errors. */
-const refusals = new WeakMap<object, number>();
-
-/** Errors with which a peer answered a question of a handler. */
-const answers = new WeakSet<object>();
-
-/**
- * The text of a call that failed because a peer answered its question with an error, which says nothing of the call
- * itself; undefined for all other errors.
- *
- * @internal
- */
-export function ofAnswer(error: unknown): string | undefined {
-  if (!(error instanceof RpcError) || !answers.has(error)) return undefined;
-  return `the question was answered with error ${error.code}: ${error.message}`;
-}
-
-/** Number of causes that are followed. */
-const MAX_CAUSES = 16;
-
-/**
- * The number of the refused question that an error is about, or the one that it was made of (`cause`).
- *
- * @internal
- */
-export function refusalOf(error: unknown): number | undefined {
-  let found: unknown = error;
-  for (let n = 0; n < MAX_CAUSES && typeof found === "object" && found !== null; n++) {
-    const number = refusals.get(found);
-    if (number !== undefined) return number;
-    found = (found as { readonly cause?: unknown }).cause;
-  }
-  return undefined;
-}
-
-/** The options of `auth` that the engine calls otherwise. */
-const OPTIONS =
-  /\b(?:client_(?:id|secret|metadata_url|name|uri)|private_key|signing_algorithm|key_id|application_type|login_timeout|no_browser|redirect_(?:port|uri))\b/g;
-
-/** Renames options in a text of the engine to their names here; what others have said, which is quoted, stays. */
-function namedHere(message: string): string {
-  return outsideQuotes(message, (part) => part.replace(OPTIONS, camel));
-}
-
-/** Limits that the engine names at the end of what it says. */
-const LIMIT = /\([a-z]+_[a-z_]+(?:, [a-z_]+)*\)/g;
-
-/** The same of what has run over a limit. */
-function limitedHere(message: string): string {
-  return outsideQuotes(message, (part) => part.replace(LIMIT, camel));
-}
-
-function outsideQuotes(message: string, change: (part: string) => string): string {
-  const parts = message.split(/("(?:[^"\\]|\\.)*")/);
-  return parts.map((part, at) => (at % 2 ? part : change(part))).join("");
-}
-
-function camel(name: string): string {
-  return name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase());
-}
-
-function rpcErrorFrom({ code = -32603, message, data }: ErrorRecord): RpcError {
-  const { elicitations, uri } = (data ?? {}) as {
-    readonly elicitations?: readonly UrlElicitation[] | undefined;
-    readonly uri?: unknown;
-  };
-  if (code === NOT_FOUND) return new ResourceNotFoundError(typeof uri === "string" ? uri : "", message, data ?? null);
-  return code === -32042 && Array.isArray(elicitations)
-    ? new UrlElicitationRequiredError(elicitations, message, data)
-    : Object.assign(new RpcError(0, message, data), { code }); // A peer's code may be any number.
-}
-
-/** @internal */
-export function errorFrom(record: ErrorRecord): TricornError {
-  if (record.kind === "rpc") {
-    const error = rpcErrorFrom(record);
-    if (record.answer === true) answers.add(error);
-    return error;
-  }
-  if (record.kind === "input_required") return new InputRequired();
-  if (record.kind === "auth") return new AuthError(namedHere(record.message));
-  const Class = classes[record.kind] as typeof MisuseError | undefined;
-  // A kind this version does not know yet is still an error with a message.
-  const error = Class ? new Class(limitedHere(record.message)) : new TricornError(record.kind, record.message);
-  if (record.refusal !== undefined) refusals.set(error, record.refusal);
-  return error;
-}
-
-/**
- * Runs a call into the addon and makes typed errors of what it throws.
- *
- * @internal
- */
-export function native<T>(call: () => T): T {
-  try {
-    return call();
-  } catch (error) {
-    if (error instanceof Error && (error as NodeJS.ErrnoException).code === "TRICORN") {
-      throw errorFrom(JSON.parse(error.message) as ErrorRecord);
-    }
-    throw error;
-  }
-}
-
 /** A value for a message, without what may be secret or long in it. */
 function plain(value: unknown): string {
   if (typeof value === "string" || typeof value === "function") return `a ${typeof value}`;
   if (value === null || typeof value !== "object") return String(value);
   return "an object";
+}
+
+/** The most characters of a text that are shown. */
+const SHOWN = 8192;
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: it is about them
+const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
+
+/** A text that may be a peer's as a terminal or a log can show it: no control characters, and not for ever. */
+function printable(text: string): string {
+  const shown = text.length > SHOWN ? `${text.slice(0, SHOWN)}… (${text.length} characters)` : text;
+  return shown.replace(CONTROL, (one) => `\\x${one.charCodeAt(0).toString(16).padStart(2, "0")}`);
 }

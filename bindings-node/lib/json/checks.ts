@@ -1,10 +1,9 @@
-/** Options on their way to the engine: the same names, in its casing and units. */
+/** Checks of options and arguments, from callers that may not check their types. */
 
-import { MisuseError, native } from "../errors/errors.js";
-import { stringify } from "./unicode.js";
+import { MisuseError } from "../errors/errors.js";
 
 /** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
-const DURATIONS = new Set([
+export const DURATIONS = new Set([
   "clockSkew",
   "connectTimeout",
   "drainTimeout",
@@ -26,42 +25,6 @@ const DURATIONS = new Set([
 ]);
 
 /**
- * `options` as JSON with snake_case names. Those that are undefined are left out.
- *
- * @throws {MisuseError} naming the number that JSON has not: it would be null there, which is not given
- */
-export function toEngine(options: object): string {
-  const text = stringify(toWire(options));
-  if (text.includes("null")) checkFinite("", options);
-  return text;
-}
-
-/**
- * Options within options, as the engine takes them. Members that are objects stay as they are.
- *
- * @param place what is before their names
- * @throws {MisuseError} naming the number that JSON has not
- */
-export function optionsToEngine(place: string, options: object): Record<string, unknown> {
-  checkFinite(place, options);
-  return toWire(options);
-}
-
-function toWire(options: object): Record<string, unknown> {
-  const wire: Record<string, unknown> = {};
-  for (const [name, value] of Object.entries(options)) {
-    if (value === undefined) continue;
-    const known = snake(name);
-    // JSON would leave a function out, and nobody would say that there is no such option.
-    if (typeof value === "function") wire[known] = "a function";
-    else if (name === "tasks") wire[known] = tasks(value as boolean | object);
-    else if (name === "cache") wire[known] = cache(value);
-    else wire[known] = DURATIONS.has(name) && typeof value === "number" ? value / 1000 : value;
-  }
-  return wire;
-}
-
-/**
  * Refuses numbers that JSON has not, wherever in `value`, which has become JSON.
  *
  * @param place what is before their names
@@ -75,60 +38,6 @@ export function checkFinite(place: string, value: object): void {
     }
     if (typeof member !== "object" || member === null || "toJSON" in member) continue;
     checkFinite(`${place}${name}.`, member);
-  }
-}
-
-function snake(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-}
-
-/** Returns cache hints as the engine takes them. */
-function cache(value: unknown): unknown {
-  if (typeof value !== "object" || value === null) return value;
-  const members = Object.entries(value).filter(([, member]) => member !== undefined);
-  return Object.fromEntries(
-    members.map(([name, member]: [string, unknown]) => {
-      return [snake(name), name === "ttl" && typeof member === "number" ? member / 1000 : cache(member)];
-    }),
-  );
-}
-
-/** Options within options; true stands for the defaults. */
-function tasks(value: boolean | object): unknown {
-  if (typeof value === "boolean") return value ? {} : null;
-  return typeof value === "object" ? toWire(value) : value;
-}
-
-/**
- * The engine's text for an option that it does not know, with a suggestion or with all that there are. Options within
- * options, which are named before, are none of ours.
- */
-const UNKNOWN = /^([^"]*)unknown option "(.*)", (?:did you mean "(.*)"\?|expected one of (.*))/;
-
-/**
- * Runs a call that was given options. A name that it does not know may be near one that the engine does not see.
- *
- * @param others the options that the engine does not see
- * @param whose whose they are, where the engine says something else
- */
-export function withOptions<T>(call: () => T, others: readonly string[] = [], whose?: string): T {
-  try {
-    return native(call);
-  } catch (error) {
-    if (!(error instanceof MisuseError)) throw error;
-    throw new MisuseError(
-      error.message.replace(
-        UNKNOWN,
-        (_match, said: string, name: string, near: string | undefined, all: string | undefined) => {
-          const place = whose === undefined ? said : `${whose}: `;
-          if (near === undefined)
-            return `${place}unknown option "${name}", ${hint(name, [...(all ?? "").split(", "), ...others])}`;
-          // The engine knows all but those.
-          const [nearest = near] = [near, ...others].sort((a, b) => distance(name, a) - distance(name, b));
-          return `${place}unknown option "${name}", did you mean "${nearest}"?`;
-        },
-      ),
-    );
   }
 }
 
@@ -256,14 +165,14 @@ export function typeOf(value: unknown): string {
 }
 
 /** Suggests a name, if something known has half in common with it; else all that there are. */
-function hint(name: string, known: readonly string[]): string {
+export function hint(name: string, known: readonly string[]): string {
   const [nearest = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
   const isNear = distance(name, nearest) <= Math.ceil(Math.max(name.length, nearest.length) / 2);
   return isNear ? `did you mean "${nearest}"?` : `expected one of ${known.join(", ")}`;
 }
 
 /** Counts the letters that have to be added, removed or replaced. */
-function distance(from: string, to: string): number {
+export function distance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, at) => at);
   for (const [line, letter] of [...from].entries()) {
     const next = [line + 1];

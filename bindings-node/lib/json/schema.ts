@@ -3,10 +3,10 @@
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { here } from "../bridge/location.js";
 import { MisuseError } from "../errors/errors.js";
 import { shown, typeOf } from "./checks.js";
-import { stringify } from "./unicode.js";
+import { stringify } from "./encoding.js";
+import { here } from "./module-url.js";
 
 /** A fault of one value. */
 export interface StandardIssue {
@@ -62,6 +62,13 @@ export type Infer<S> =
 /** The value that callers write for a schema: before defaults and transforms. */
 export type InferInput<S> =
   S extends StandardSchema<infer Input, infer _Output> ? Input : S extends JsonSchema<infer T> ? T : never;
+
+/** The handler's first argument for an input schema. */
+export type Arguments<Input> = [Input] extends [Schema]
+  ? unknown extends Infer<Input>
+    ? Record<string, unknown>
+    : Infer<Input>
+  : Record<string, unknown>;
 
 /** @internal */
 export function isStandard(schema: unknown): schema is StandardSchema {

@@ -11,7 +11,6 @@ import type {
   ImageContent,
   MetaObject,
   ResourceLink,
-  SamplingMessageContentBlock,
   TextContent,
 } from "../types.js";
 
@@ -78,29 +77,6 @@ export function resource(
 /** A pointer to a resource the client may read. */
 export function resourceLink(link: Omit<ResourceLink, "type" | "_meta">, options?: ContentOptions): ResourceLink {
   return block({ type: "resource_link", ...link }, options);
-}
-
-/** Makes a message of the user, text or a block: in a prompt, or in a conversation with a model. */
-export function user(text: string): { role: "user"; content: TextContent };
-export function user<Block extends ContentBlock | SamplingMessageContentBlock>(
-  content: Block,
-): { role: "user"; content: Block };
-export function user(content: string | object): object {
-  return said("user", content);
-}
-
-/** Makes a message of the model, text or a block: in a prompt, or in a conversation with a model. */
-export function assistant(text: string): { role: "assistant"; content: TextContent };
-export function assistant<Block extends ContentBlock | SamplingMessageContentBlock>(
-  content: Block,
-): { role: "assistant"; content: Block };
-export function assistant(content: string | object): object {
-  return said("assistant", content);
-}
-
-/** @internal */
-export function said(role: string, content: string | object): object {
-  return { role, content: typeof content === "string" ? { type: "text", text: content } : content };
 }
 
 /** A whole result made by {@link result}: the only kind a tool with a declared output may return. */

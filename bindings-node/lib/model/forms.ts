@@ -1,10 +1,9 @@
 /** Forms out of schemas: what a form may say (specification, "Requested Schema"), and how its answer is read. */
 
-import { addon } from "../bridge/host.js";
-import { native, PeerMisbehavedError } from "../errors/errors.js";
-import { describe, isStandard, type JsonSchema, type Schema, toJsonSchema } from "../json/schema.js";
-import { stringify } from "../json/unicode.js";
-import type { Arguments } from "../server/tools.js";
+import { PeerMisbehavedError } from "../errors/errors.js";
+import { type Arguments, describe, isStandard, type JsonSchema, type Schema, toJsonSchema } from "../json/schema.js";
+import type { ElicitResult } from "../types.js";
+import { type Whole, whole } from "./results.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -14,6 +13,17 @@ interface Made {
   /** The library judges what an answer holds: it has transforms, checks and words that a JSON Schema has not. */
   readonly judged: boolean;
   read(content: Json): Promise<unknown>;
+}
+
+let enginesCheck: (form: JsonSchema) => void = () => {};
+
+/**
+ * Sets the engine's check of forms, which throws. It is loaded by what needs the classes here.
+ *
+ * @internal
+ */
+export function checkFormsWith(check: typeof enginesCheck): void {
+  enginesCheck = check;
 }
 
 /**
@@ -44,7 +54,7 @@ export class Form<const S extends Schema = Schema> {
    */
   constructor(schema: S) {
     const { schema: json, read, judged } = formOf(schema);
-    native(() => addon.checkForm(stringify(json)));
+    enginesCheck(json);
     this.schema = json;
     this.judged = judged;
     this.#read = read;
@@ -215,4 +225,19 @@ function isObject(value: unknown): value is Json {
 /** The form for a question that is being asked: the engine checks it then. */
 export function asked(schema: Schema | Form): Made {
   return schema instanceof Form ? schema : formOf(schema);
+}
+
+/** The user's response to a question: only a user who accepted has answered. */
+export type Elicited<T> =
+  | { readonly action: "accept"; readonly content: T }
+  | { readonly action: "decline" | "cancel"; readonly content?: undefined | undefined };
+
+/** Reads the client's answer to a form. */
+export async function elicited<T>(
+  form: { read(content: Readonly<Record<string, unknown>>): Promise<unknown> },
+  result: Readonly<Record<string, unknown>>,
+): Promise<Elicited<T> & Whole> {
+  const { action, content = {} } = result as unknown as ElicitResult;
+  const answer: Elicited<T> = action === "accept" ? { action, content: (await form.read(content)) as T } : { action };
+  return whole(answer, result);
 }

@@ -1,20 +1,12 @@
 /** Questions to a client as values: asked at once, or by handlers that keep their rounds themselves. */
 
-import { InputRequired, PeerMisbehavedError } from "../errors/errors.js";
+import { PeerMisbehavedError } from "../errors/errors.js";
 import { deprecated } from "../json/deprecation.js";
-import type { Schema } from "../json/schema.js";
-import type { Arguments } from "../server/tools.js";
+import type { Arguments, Schema } from "../json/schema.js";
 import type { ElicitResult, Root } from "../types.js";
-import { asked, type Form } from "./forms.js";
+import { asked, type Elicited, elicited, type Form } from "./forms.js";
 import { type Whole, whole } from "./results.js";
-import {
-  CreateMessageResult,
-  type Elicited,
-  elicited,
-  type SampleMessage,
-  type SampleOptions,
-  sampling,
-} from "./sampling.js";
+import { CreateMessageResult, type SampleMessage, type SampleOptions, sampling } from "./sampling.js";
 
 type Json = Readonly<Record<string, unknown>>;
 
@@ -104,17 +96,3 @@ export class Question<out T = unknown> {
 export type Asked<Questions extends readonly Question[]> = {
   -readonly [N in keyof Questions]: Questions[N] extends Question<infer T> ? T : never;
 };
-
-/**
- * `answer`, for a handler that may have no time to wait for it: a run that ends at a question leaves others behind, and
- * a rejection that nobody hears of would end the program.
- */
-export function heardOf<T>(answer: Promise<T>): Promise<T> {
-  const same: Promise<T> = new Promise((resolve, reject) => {
-    answer.then(resolve, (error: unknown) => {
-      if (error instanceof InputRequired) same.catch(() => {});
-      reject(error);
-    });
-  });
-  return same;
-}

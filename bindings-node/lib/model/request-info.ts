@@ -1,6 +1,5 @@
 /** Facts of the request behind a call. */
 
-import { bridge } from "../bridge/host.js";
 import type {
   ClientCapabilities,
   Implementation,
@@ -56,10 +55,8 @@ type Wire = Partial<Omit<RequestInfo, "id" | "headers" | "principal" | "raw">> &
     readonly headers?: readonly (readonly [name: string, value: string])[] | undefined;
   };
 
-/** Returns what the engine knows of call `key`. */
-export function infoOf(key: number): RequestInfo {
-  const text = bridge.context(key);
-  if (text === null) throw new Error("the call has finished: read ctx.request while it runs");
+/** The request that the engine tells of, as JSON text. */
+export function infoFrom(text: string): RequestInfo {
   const wire = JSON.parse(text) as Wire;
   const principal = wire.principal && principalFrom(wire.principal);
   return {

@@ -1,9 +1,20 @@
-/** Results that a client gets from a tool or a resource. */
+/** Results that a client gets: of a tool, of a resource, of a completion, and pages of lists. */
 
 import { PeerMisbehavedError, ToolError } from "../errors/errors.js";
 import { received } from "../errors/origin.js";
 import { describe, type Infer, type StandardSchema } from "../json/schema.js";
-import type { BlobResourceContents, ContentBlock, MetaObject, TextResourceContents } from "../types.js";
+import type {
+  BlobResourceContents,
+  CompleteResult,
+  ContentBlock,
+  MetaObject,
+  Prompt,
+  Resource,
+  ResourceTemplate,
+  Task,
+  TextResourceContents,
+  Tool,
+} from "../types.js";
 
 /**
  * The answer of a tool. A tool that failed answers too: look at {@link isError}.
@@ -136,4 +147,69 @@ export class ReadResourceResult {
   get mimeType(): string | undefined {
     return this.contents[0]?.mimeType;
   }
+}
+
+/** Suggestions, best first; at most a hundred are sent. The longer forms say how many there are in all. */
+export type Completion =
+  | readonly string[]
+  | CompleteResult
+  | {
+      readonly values: readonly string[];
+      /** The number of all values. Default: as many as `values` has. */
+      readonly total?: number | undefined;
+      /** True if there are more. Default: when `total` says so. */
+      readonly hasMore?: boolean | undefined;
+    };
+
+/** Suggestions that a client gets: at most a hundred values, best first. */
+export type Suggestions = CompleteResult["completion"] & Whole;
+
+/** One page of `tools/list`. */
+export interface ToolPage {
+  /** In the server's order. */
+  readonly tools: readonly Tool[];
+  /** The cursor of the next page; undefined on the last. */
+  readonly nextCursor?: string | undefined;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject | undefined;
+}
+
+/** One page of `resources/list`. */
+export interface ResourcePage {
+  /** In the server's order. */
+  readonly resources: readonly Resource[];
+  /** The cursor of the next page; undefined on the last. */
+  readonly nextCursor?: string | undefined;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject | undefined;
+}
+
+/** One page of `resources/templates/list`. */
+export interface ResourceTemplatePage {
+  /** In the server's order. */
+  readonly resourceTemplates: readonly ResourceTemplate[];
+  /** The cursor of the next page; undefined on the last. */
+  readonly nextCursor?: string | undefined;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject | undefined;
+}
+
+/** One page of `prompts/list`. */
+export interface PromptPage {
+  /** In the server's order. */
+  readonly prompts: readonly Prompt[];
+  /** The cursor of the next page; undefined on the last. */
+  readonly nextCursor?: string | undefined;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject | undefined;
+}
+
+/** One page of `tasks/list`. */
+export interface TaskPage {
+  /** In the server's order. */
+  readonly tasks: readonly Task[];
+  /** The cursor of the next page; undefined on the last. */
+  readonly nextCursor?: string | undefined;
+  /** The result's own. Members that are not named here are kept, too. */
+  readonly _meta?: MetaObject | undefined;
 }

@@ -1,20 +1,8 @@
-/** Questions of a server to its client: a form, a page, a message of its model. */
+/** Messages that a server has the model of its client write. */
 
 import { PeerMisbehavedError } from "../errors/errors.js";
-import type {
-  CreateMessageRequestParams,
-  ElicitResult,
-  MetaObject,
-  SamplingMessage,
-  SamplingMessageContentBlock,
-} from "../types.js";
-import { user } from "./content.js";
-import { type Whole, whole } from "./results.js";
-
-/** The user's response to a question: only a user who accepted has answered. */
-export type Elicited<T> =
-  | { readonly action: "accept"; readonly content: T }
-  | { readonly action: "decline" | "cancel"; readonly content?: undefined | undefined };
+import type { CreateMessageRequestParams, MetaObject, SamplingMessage, SamplingMessageContentBlock } from "../types.js";
+import { user } from "./messages.js";
 
 /** A message for {@link Context.sample}: text is the user's, and what a model wrote goes on as it is. */
 export type SampleMessage =
@@ -82,14 +70,4 @@ export function sampling(
     return typeof content === "string" ? { ...message, content: { type: "text", text: content } } : message;
   });
   return { messages: whole, ...options, ...(meta && { _meta: meta }) };
-}
-
-/** Reads the client's answer to a form. */
-export async function elicited<T>(
-  form: { read(content: Readonly<Record<string, unknown>>): Promise<unknown> },
-  result: Readonly<Record<string, unknown>>,
-): Promise<Elicited<T> & Whole> {
-  const { action, content = {} } = result as unknown as ElicitResult;
-  const answer: Elicited<T> = action === "accept" ? { action, content: (await form.read(content)) as T } : { action };
-  return whole(answer, result);
 }

@@ -1,10 +1,10 @@
 /** Protection of a server: the access tokens that it takes. */
 
-import { type AskedOptions, Numbered } from "../bridge/callouts.js";
-import type { Home } from "../call/handler.js";
-import type { WireAuth } from "../client/auth.js";
+import { type AskedOptions, Numbered, type WireAuth } from "../bridge/callouts.js";
+import type { Home } from "../bridge/scope.js";
 import { MisuseError } from "../errors/errors.js";
-import { checkScope, checkShapes, optionsToEngine, type Shape } from "../json/checks.js";
+import { checkScope, checkShapes, type Shape } from "../json/checks.js";
+import { optionsToEngine } from "../json/options.js";
 import { Principal } from "../model/principal.js";
 
 /** Metadata of a protected server, and requirements of its tokens. All optional. */

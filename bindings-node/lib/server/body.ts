@@ -2,7 +2,7 @@
 
 import type { IncomingMessage } from "node:http";
 import { MisuseError } from "../errors/errors.js";
-import { stringify } from "../json/unicode.js";
+import { stringify } from "../json/encoding.js";
 
 /** A request of `node:http`, with what frameworks leave on it. */
 export type NodeRequest = IncomingMessage & { readonly body?: unknown; readonly rawBody?: unknown };

@@ -1,7 +1,7 @@
 /** A store of the program's own that the processes of one server share. */
 
 import { type AskedOptions, Numbered } from "../bridge/callouts.js";
-import type { Home } from "../call/handler.js";
+import type { Home } from "../bridge/scope.js";
 import { MisuseError } from "../errors/errors.js";
 import { checkShapes, type Shape, shown, typeOf } from "../json/checks.js";
 import type { StoreOptions } from "../model/store-options.js";

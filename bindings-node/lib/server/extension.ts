@@ -2,13 +2,14 @@
 
 import { inspect } from "node:util";
 import { addon, handle, register } from "../bridge/host.js";
+import type { Home } from "../bridge/scope.js";
 import type { AnyState, Context } from "../call/context.js";
-import { type AnyFunction, type Home, invalidParams, Runner, validated } from "../call/handler.js";
+import { invalidParams, Runner, validated } from "../call/handler.js";
+import type { AnyFunction } from "../call/signature.js";
 import { MisuseError } from "../errors/errors.js";
 import { checkNames, checkTypes, shown } from "../json/checks.js";
 import { toJson } from "../json/encoding.js";
-import { checkSchema, isStandard, type JsonSchema, type Schema, toJsonSchema } from "../json/schema.js";
-import type { Arguments } from "./tools.js";
+import { type Arguments, checkSchema, isStandard, type JsonSchema, type Schema, toJsonSchema } from "../json/schema.js";
 
 /** Options of a request of an extension. All optional. */
 export interface MethodOptions<Input extends Schema | undefined = undefined> {

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Http2ServerRequest, Http2ServerResponse } from "node:http2";
 import type * as Addon from "../bridge/addon.js";
 import { say, wait } from "../bridge/host.js";
-import { stringify } from "../json/unicode.js";
+import { stringify } from "../json/encoding.js";
 import { bodyOf, fetchedBody, givenBody, type NodeRequest } from "./body.js";
 
 /** Limits of what may reach an endpoint. All optional. */

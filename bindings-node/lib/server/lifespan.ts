@@ -2,8 +2,9 @@
 
 import { AsyncLocalStorage } from "node:async_hooks";
 import type * as Addon from "../bridge/addon.js";
+import { typeName } from "../bridge/errors.js";
 import { addon, type Handler, handle, type Origin, register, thrownHere } from "../bridge/host.js";
-import { type Home, typeName } from "../call/handler.js";
+import type { Home } from "../bridge/scope.js";
 import { MisuseError } from "../errors/errors.js";
 import { Life } from "./shutdown.js";
 

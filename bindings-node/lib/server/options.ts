@@ -1,18 +1,35 @@
 /** Options and gauges of a server. */
 
-import { listen, warn } from "../bridge/host.js";
 import type { AnyState } from "../call/context.js";
-import type { Home } from "../call/handler.js";
-import type { MethodTiming, RequestRecord } from "../call/middleware.js";
-import type { ServerCache } from "../client/cache-store.js";
-import type { TaskOptions } from "../client/tasks.js";
-import { MisuseError } from "../errors/errors.js";
+import type { MethodTiming } from "../call/middleware.js";
+import type { CacheHints } from "../model/cache-hints.js";
 import type { StoreOptions } from "../model/store-options.js";
+import type { TaskOptions } from "../model/task.js";
 import type { Icon } from "../types.js";
 import type { ServerAuth } from "./auth.js";
 import type { DocumentStore, DocumentStoreOptions } from "./document-store.js";
 import type { Extension } from "./extension.js";
 import type { Lifespan } from "./lifespan.js";
+
+/**
+ * Lifetime and audience of a server's answers in caches: `ttl` and `scope` for everything, others for a part. What is
+ * read, and a list of which a function gives a part, may depend on who asks: they are private unless `scope` is said of
+ * them.
+ */
+export interface ServerCache extends CacheHints {
+  /** `server/discover`. */
+  readonly discover?: CacheHints | undefined;
+  /** The list of tools. */
+  readonly tools?: CacheHints | undefined;
+  /** The list of prompts. */
+  readonly prompts?: CacheHints | undefined;
+  /** The list of resources. */
+  readonly resources?: CacheHints | undefined;
+  /** The list of resource templates. */
+  readonly resourceTemplates?: CacheHints | undefined;
+  /** Contents of resources, where neither the resource nor the result says it. */
+  readonly read?: CacheHints | undefined;
+}
 
 /** All optional. Sizes are bytes. */
 export interface ServerOptions<State = unknown> {
@@ -142,25 +159,4 @@ export interface Metrics {
   readonly bridge_queued: number;
   /** Events dropped, ever, because nobody took them in time. */
   readonly bridge_dropped: number;
-}
-
-/** Listeners of a server while it lives. */
-export interface Heard {
-  readonly logs: ((record: RequestRecord) => void)[];
-  /** Weakly: what it has of the user's may refer to the server. */
-  readonly home: WeakRef<Home>;
-}
-
-/** Nobody hears of a server any more that is gone. */
-export const forgotten = new FinalizationRegistry<number>((source) => listen(source, undefined));
-
-export function hear(source: number, heard: Heard): void {
-  type Event = RequestRecord & { readonly message: string; readonly name: string };
-  listen(source, (name: string, params: Event) => {
-    if (name === "request") for (const log of heard.logs) log(params);
-    else if (name === "failed") {
-      const { message, name: subject } = params;
-      heard.home.deref()?.onError(new MisuseError(message), subject, subject);
-    } else if (name === "warning") warn(params.message);
-  });
 }

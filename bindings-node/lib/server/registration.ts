@@ -1,27 +1,22 @@
 /** Tools, resources and prompts offered to clients, of a whole server or in one session. */
 
+import { native } from "../bridge/errors.js";
 import { type Handler, warn } from "../bridge/host.js";
-import type { AnyState } from "../call/context.js";
-import { type AnyFunction, addOptions, type Home, type Runner } from "../call/handler.js";
-import type { CacheHints } from "../client/cache-store.js";
-import { MisuseError, native } from "../errors/errors.js";
-import { shown } from "../json/checks.js";
+import type { Home } from "../bridge/scope.js";
+import type { AnyPromptOptions, AnyState, Completes, Registry } from "../call/context.js";
+import type { Runner } from "../call/handler.js";
+import type { AnyFunction, AnyOptions } from "../call/signature.js";
+import { MisuseError } from "../errors/errors.js";
+import { shown, typeOf } from "../json/checks.js";
+import { stringify } from "../json/encoding.js";
+import { toEngine } from "../json/options.js";
 import { judged, type Schema, toJsonSchema, withSchemas } from "../json/schema.js";
+import type { CacheHints } from "../model/cache-hints.js";
 import type { Kind } from "../model/definitions.js";
-import { type Completes, completersOf } from "./completion.js";
-import { type AnyPromptOptions, definePrompt, Prompt, type PromptHandler, type PromptOptions } from "./prompts.js";
-import {
-  type AnyResourceOptions,
-  defineResource,
-  isTemplate,
-  Resource,
-  type ResourceArguments,
-  type ResourceHandler,
-  type ResourceOptions,
-  type ResourceValue,
-  resourceSubject,
-} from "./resources.js";
-import { type AnyOptions, define, Tool, type ToolHandler, type ToolOptions } from "./tools.js";
+import { completersOf } from "./completion.js";
+import { definePrompt, Prompt } from "./prompts.js";
+import { type AnyResourceOptions, defineResource, isTemplate, Resource, resourceSubject } from "./resources.js";
+import { define, Tool } from "./tools.js";
 
 /** A place to which things are added. */
 export interface Place {
@@ -36,34 +31,17 @@ export interface Place {
   remove(kind: Kind, name: string): boolean;
 }
 
-/** Tools, resources and prompts that come and go. */
-export abstract class Offer<State> {
+/** Adds to a place what an {@link Offer} is given. */
+export class Registration implements Registry {
   readonly #home: Home;
   readonly #place: Place;
 
-  /** @internal */
   constructor(home: Home, place: Place) {
     this.#home = home;
     this.#place = place;
   }
 
-  /**
-   * Adds a tool.
-   *
-   * Arguments are validated before the handler runs. It returns a plain value (text for a string,
-   * otherwise JSON, structured for an object), content blocks such as `image(…)`, or a whole `result(…)`.
-   * It throws `ToolError` to tell the model what went wrong.
-   *
-   * @throws {MisuseError} for a schema that cannot be JSON Schema or a name that cannot be used
-   */
-  tool<const Input extends Schema | undefined = undefined, const Output extends Schema | undefined = undefined>(
-    name: string,
-    options: ToolOptions<Input, Output>,
-    handler: ToolHandler<Input, Output, State>,
-  ): this;
-  /** Adds a tool that takes any object and says nothing about itself. */
-  tool(name: string, handler: ToolHandler<undefined, undefined, State>): this;
-  tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): this {
+  tool(name: string, first: AnyOptions | AnyFunction, second?: AnyFunction): void {
     const [given, run] = withoutOptions(first, second) ? [{} as AnyOptions, first] : [first as AnyOptions, second];
     const options = withSchemas(`tool "${name}"`, given);
     if (typeof run !== "function") {
@@ -73,34 +51,10 @@ export abstract class Offer<State> {
     const { enabled, replace, scopes } = options;
     const definition = define(name, options);
     const runner = new Tool(name, options, run as AnyFunction, this.#home);
-    return this.#add("tool", name, definition, runner, { enabled, replace, scopes, judged: judged(options) });
+    this.#add("tool", name, definition, runner, { enabled, replace, scopes, judged: judged(options) });
   }
 
-  /**
-   * Adds a resource, or, when the URI has `{variables}`, a template of resources (RFC 6570).
-   *
-   * ```ts
-   * app.resource("config://app", { mimeType: "application/json" }, () => ({ debug: true }));
-   * app.resource("notes://{day}", ({ day }) => notes.get(day) ?? "nothing");
-   * ```
-   *
-   * The function gets the variables, else `{ uri }`. It returns text, bytes, `{ text | blob, mimeType }`, several of
-   * those, or anything that is JSON. It throws `ResourceNotFoundError` where there is nothing. What does not change
-   * may stand in place of the function. Variables are what a client says: check them before they become a path.
-   *
-   * @throws {MisuseError} for a URI that is taken, or none
-   */
-  resource<const Uri extends string, const Input extends Schema | undefined = undefined>(
-    uri: Uri,
-    options: ResourceOptions<Input, keyof ResourceArguments<Uri, Input> & string, State>,
-    body: ResourceHandler<ResourceArguments<Uri, Input>, State> | ResourceValue,
-  ): this;
-  /** Adds a resource that says nothing about itself. */
-  resource<const Uri extends string>(
-    uri: Uri,
-    body: ResourceHandler<ResourceArguments<Uri, undefined>, State> | string | Uint8Array,
-  ): this;
-  resource(uri: string, ...rest: [unknown, unknown?]): this {
+  resource(uri: string, ...rest: [unknown, unknown?]): void {
     const where: unknown = uri;
     if (typeof where !== "string" || where === "") {
       throw new MisuseError(`resource "uri": expected a string that is not empty, got ${shown(where)}`);
@@ -120,29 +74,10 @@ export abstract class Offer<State> {
     const definition = defineResource(uri, options, body);
     const kind = isTemplate(uri) ? "resource_template" : "resource";
     const runner = new Resource(uri, options, body, this.#home);
-    return this.#add(kind, uri, definition, runner, { ...options, judged: judged(options) });
+    this.#add(kind, uri, definition, runner, { ...options, judged: judged(options) });
   }
 
-  /**
-   * Adds a prompt.
-   *
-   * ```ts
-   * app.prompt("greet", { input: z.object({ name: z.string() }) }, ({ name }) => `Greet ${name}.`);
-   * ```
-   *
-   * It returns text, which the user says, messages made by `user(…)` and `assistant(…)`, content blocks, or a whole
-   * `GetPromptResult`.
-   *
-   * @throws {MisuseError} for a name that is taken or a schema that cannot be JSON Schema
-   */
-  prompt<const Input extends Schema | undefined = undefined>(
-    name: string,
-    options: PromptOptions<Input, State>,
-    handler: PromptHandler<Input, State>,
-  ): this;
-  /** Adds a prompt that says nothing about itself. */
-  prompt(name: string, handler: PromptHandler<undefined, State>): this;
-  prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): this {
+  prompt(name: string, first: AnyPromptOptions | AnyFunction, second?: AnyFunction): void {
     const [given, run] = withoutOptions(first, second)
       ? [{} as AnyPromptOptions, first]
       : [first as AnyPromptOptions, second];
@@ -152,30 +87,14 @@ export abstract class Offer<State> {
     }
     const definition = definePrompt(name, options);
     const runner = new Prompt(name, options, run as AnyFunction, this.#home);
-    return this.#add("prompt", name, definition, runner, { ...options, judged: judged(options) });
+    this.#add("prompt", name, definition, runner, { ...options, judged: judged(options) });
   }
 
-  /** Removes a tool. Returns false when there is none of that name. */
-  removeTool(name: string): boolean {
-    return this.#remove("tool", name);
+  remove(kind: Kind, name: string): boolean {
+    return native(() => this.#place.remove(kind, name));
   }
 
-  /** Removes a resource. Returns false when there is none of that URI. */
-  removeResource(uri: string): boolean {
-    return this.#remove("resource", uri);
-  }
-
-  /** Removes a resource template. Returns false when there is none. */
-  removeResourceTemplate(uriTemplate: string): boolean {
-    return this.#remove("resource_template", uriTemplate);
-  }
-
-  /** Removes a prompt. Returns false when there is none of that name. */
-  removePrompt(name: string): boolean {
-    return this.#remove("prompt", name);
-  }
-
-  #add(kind: Kind, name: string, definition: string, runner: Runner, options: Added): this {
+  #add(kind: Kind, name: string, definition: string, runner: Runner, options: Added): void {
     const of = `${kind.replace("_", " ")} "${name}"`;
     const completers = completersOf(of, options.complete, this.#home);
     const schema = options.inputSchema ?? options.input;
@@ -188,11 +107,6 @@ export abstract class Offer<State> {
     };
     const runners = [runner, ...completers.map(([, completer]) => completer)] as const;
     native(() => this.#place.add(kind, name, definition, more, runners));
-    return this;
-  }
-
-  #remove(kind: Kind, name: string): boolean {
-    return native(() => this.#place.remove(kind, name));
   }
 }
 
@@ -227,4 +141,30 @@ function checkToolName(name: string): void {
 /** True if something without options is what a resource holds, and not options without a function. */
 function isBody(value: unknown): boolean {
   return typeof value === "function" || typeof value === "string" || value instanceof Uint8Array;
+}
+
+/** The numbers of `completions`, and more, as the engine wants them beside a definition. */
+function addOptions(parts: {
+  readonly parameters?: string | undefined;
+  readonly completions?: Readonly<Record<string, number>> | undefined;
+  readonly enabled?: boolean | undefined;
+  readonly replace?: boolean | undefined;
+  readonly cache?: CacheHints | undefined;
+  readonly scopes?: readonly string[] | undefined;
+  readonly judged?: readonly string[] | undefined;
+}): string {
+  const members: string[] = [];
+  if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
+  if (parts.completions !== undefined) members.push(`"completions":${stringify(parts.completions)}`);
+  if (parts.enabled !== undefined) members.push(`"enabled":${plain(parts.enabled)}`);
+  if (parts.replace !== undefined) members.push(`"replace":${plain(parts.replace)}`);
+  if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
+  if (parts.scopes !== undefined) members.push(`"scopes":${plain(parts.scopes)}`);
+  if (parts.judged?.length) members.push(`"judged":${stringify(parts.judged)}`);
+  return members.length > 0 ? `{${members.join()}}` : "";
+}
+
+/** JSON of an option, also of one that JSON has not: the engine says that it is wrong. */
+function plain(value: unknown): string {
+  return typeof value === "function" || typeof value === "bigint" ? `"${typeOf(value)}"` : stringify(value);
 }

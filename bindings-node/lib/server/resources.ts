@@ -1,114 +1,16 @@
 /** Resources and resource templates: what users say about them, and what happens when one is read. */
 
 import { addon, handle } from "../bridge/host.js";
-import type { AnyState, Context } from "../call/context.js";
-import { type AnyFunction, type Home, invalidParams, Runner, validated } from "../call/handler.js";
-import type { CacheHints } from "../client/cache-store.js";
+import type { Home } from "../bridge/scope.js";
+import type { AnyState, ResourceOptions } from "../call/context.js";
+import { invalidParams, Runner, validated } from "../call/handler.js";
+import type { AnyFunction } from "../call/signature.js";
 import { MisuseError } from "../errors/errors.js";
 import { checkFinite, checkNames } from "../json/checks.js";
-import { toJson } from "../json/encoding.js";
-import type { JsonSchema, Schema } from "../json/schema.js";
-import { stringify } from "../json/unicode.js";
+import { stringify, toJson } from "../json/encoding.js";
+import type { Schema } from "../json/schema.js";
 import { base64 } from "../model/content.js";
 import { ReadResourceResult } from "../model/results.js";
-import type { Annotations, Icon, MetaObject } from "../types.js";
-import type { Completes } from "./completion.js";
-import type { Arguments } from "./tools.js";
-
-/** Options of a resource or a template, beside its URI and its function. All optional. */
-export interface ResourceOptions<
-  Input extends Schema | undefined = undefined,
-  Names extends string = string,
-  State = unknown,
-> {
-  /** Default: the function's name, else the URI. */
-  readonly name?: string | undefined;
-  /** A name for people. */
-  readonly title?: string | undefined;
-  /** A description for the model. */
-  readonly description?: string | undefined;
-  /** The MIME type of the contents: `text/plain`, `image/png`, … */
-  readonly mimeType?: string | undefined;
-  /** Bytes, when known. Not of a template. */
-  readonly size?: number | undefined;
-  /** The audience, the importance, and the time of the last change. */
-  readonly annotations?: Annotations | undefined;
-  /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[] | undefined;
-  /** The resource's `_meta`. */
-  readonly meta?: MetaObject | undefined;
-  /**
-   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
-   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
-   * asked. Default: nothing beyond what every request needs.
-   */
-  readonly scopes?: readonly string[] | undefined;
-  /** False hides it until {@link Server.setEnabled}. Default true. */
-  readonly enabled?: boolean | undefined;
-  /** True puts it in the place of what has this URI, if there is something; hidden when that is, unless `enabled` says otherwise. Default false. */
-  readonly replace?: boolean | undefined;
-  /** Lifetime and audience of what is read, in caches. Default: what the server's option `cache` says. */
-  readonly cache?: CacheHints | undefined;
-  /** The variables of a template: they come as text, and what the schema wants otherwise is converted. Default: text. */
-  readonly input?: Input | undefined;
-  /** The JSON Schema of the variables, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema | undefined;
-  /** Suggestions for the variables of a template: functions, or all values that there are. */
-  readonly complete?: { readonly [Name in Names]?: Completes<State> | undefined } | undefined;
-}
-
-/** Contents of a resource; the URI and the MIME type are the resource's unless they say otherwise. */
-export type Contents = {
-  readonly uri?: string | undefined;
-  readonly mimeType?: string | undefined;
-  /** The contents' `_meta`. */
-  readonly _meta?: MetaObject | undefined;
-} & ({ readonly text: string } | { /** Bytes, or base64 text. */ readonly blob: Uint8Array | string });
-
-/** A resource that is not computed: text, bytes, contents, several of those, or anything that is JSON. */
-export type ResourceValue =
-  | string
-  | Uint8Array
-  | number
-  | boolean
-  | null
-  | Contents
-  | readonly unknown[]
-  | { readonly [member: string]: unknown };
-
-/** Arguments of the function of a resource: the variables of a template, else the URI. */
-export type ResourceArguments<Uri extends string, Input> = [Input] extends [Schema]
-  ? Arguments<Input>
-  : string extends Uri
-    ? Record<string, string>
-    : Uri extends `${string}{${string}`
-      ? Variables<Uri>
-      : { readonly uri: string };
-
-/** Reads a resource: returns text, bytes, {@link Contents}, several of those, or anything that is JSON. */
-export type ResourceHandler<Args, State = unknown> = (args: Args, ctx: Context<State>) => unknown;
-
-/** The variables of a URI template (RFC 6570), as its text says: but for the first of `{…}` and `{+…}` they may be missing. */
-export type Variables<Template extends string> = Flat<Expressions<Template>>;
-
-type Flat<T> = { [Name in keyof T]: T[Name] };
-type Expressions<Text extends string> = Text extends `${string}{${infer Inner}}${infer Rest}`
-  ? Expression<Inner> & Expressions<Rest>
-  : unknown;
-type Expression<Inner extends string> = Inner extends `${"?" | "&" | "#" | "." | "/" | ";"}${infer List}`
-  ? Partial<Names<List>>
-  : Inner extends `+${infer List}`
-    ? First<List>
-    : First<Inner>;
-type First<List extends string> = List extends `${infer Spec},${infer Rest}`
-  ? Name<Spec> & Partial<Names<Rest>>
-  : Name<List>;
-type Names<List extends string> = List extends `${infer First},${infer Rest}` ? Name<First> & Names<Rest> : Name<List>;
-type Name<Spec extends string> = Spec extends `${infer Exploded}*`
-  ? { readonly [Key in Exploded]: readonly string[] }
-  : Spec extends `${infer Prefix}:${string}`
-    ? { readonly [Key in Prefix]: string }
-    : { readonly [Key in Spec]: string };
 
 export type AnyResourceOptions = ResourceOptions<Schema | undefined, string, AnyState>;
 

@@ -2,6 +2,7 @@
 
 import { AsyncResource } from "node:async_hooks";
 import type * as Addon from "../bridge/addon.js";
+import { native } from "../bridge/errors.js";
 import {
   addon,
   bridge,
@@ -13,20 +14,26 @@ import {
   say,
   wait,
 } from "../bridge/host.js";
-import type { AnyState, Context } from "../call/context.js";
-import { type AnyFunction, type Home, logError, type Runner, Values, Whose } from "../call/handler.js";
+import { setNativeServer } from "../bridge/local-server.js";
+import { withOptions } from "../bridge/options.js";
+import { type Home, logError } from "../bridge/scope.js";
+import { type AnyState, type Context, Offer } from "../call/context.js";
+import { type Runner, Values, Whose } from "../call/handler.js";
 import { type BuiltinMiddleware, type Middleware, wrap } from "../call/middleware.js";
-import type { CacheHints } from "../client/cache-store.js";
-import { ClosedError, MisuseError, native } from "../errors/errors.js";
-import { checkFunctions, checkTypes, shown, toEngine, withOptions } from "../json/checks.js";
+import type { AnyFunction } from "../call/signature.js";
+import { ClosedError, MisuseError } from "../errors/errors.js";
+import { checkFunctions, checkTypes, shown } from "../json/checks.js";
 import { deprecated, warnOptions } from "../json/deprecation.js";
 import { paramsJson } from "../json/encoding.js";
+import { toEngine } from "../json/options.js";
+import type { CacheHints } from "../model/cache-hints.js";
 import type { Kind } from "../model/definitions.js";
 import { userPackage } from "../model/identity.js";
 import { serverAuth } from "./auth.js";
 import { address, askedFor, closeOnSignal, DRAIN } from "./cli.js";
 import type { Fallback } from "./completion.js";
 import { serverStore } from "./document-store.js";
+import { forgotten, type Heard, hear } from "./events.js";
 import { Extension, registered } from "./extension.js";
 import {
   type ExchangeOptions,
@@ -38,9 +45,9 @@ import {
   type NodeListener,
 } from "./http.js";
 import { isWithin, liveBy } from "./lifespan.js";
-import { forgotten, type Heard, hear, type Metrics, type ServerOptions } from "./options.js";
-import { Offer } from "./registration.js";
-import { Session } from "./session.js";
+import type { Metrics, ServerOptions } from "./options.js";
+import { Registration } from "./registration.js";
+import { sessionOf } from "./session.js";
 import { patiently } from "./shutdown.js";
 import { type Source, sourceOf } from "./sources.js";
 import { giveBackStreams, takeStreams } from "./streams.js";
@@ -66,9 +73,6 @@ function checkArguments(name: unknown, options: unknown): void {
 /** Servers that serve refer to themselves: nobody else need. */
 const serving = new Set<Server<AnyState>>();
 
-/** @internal */
-export let nativeServer: (server: Server<AnyState>) => Addon.Server;
-
 /**
  * A server, for any number of connections at once.
  *
@@ -93,10 +97,6 @@ export class Server<State = unknown> extends Offer<State> {
   #serves = new Set<Promise<unknown>>();
   #closed = false;
 
-  static {
-    nativeServer = (server) => server.#native;
-  }
-
   /** @param name default: the name in your package.json */
   constructor(name?: string, options: ServerOptions<State> = {}) {
     checkArguments(name, options);
@@ -118,7 +118,7 @@ export class Server<State = unknown> extends Offer<State> {
     ]);
     const offered = new Map<string, ReadonlyMap<number, Handler>>();
     const replaced = new Map<number, Handler>();
-    super(home, {
+    const registration = new Registration(home, {
       add: (kind, name, definition, more, [runner]) => {
         const handlers = new Map<number, Handler>();
         const numbered = (handler: Handler): number => {
@@ -135,12 +135,14 @@ export class Server<State = unknown> extends Offer<State> {
         return engine.remove(kind, name);
       },
     });
+    super(registration);
     this.name = known;
     home.extensions = declared(options);
-    home.session = (key) => new Session<State>(key, home);
+    home.session = (key) => sessionOf<State>(key, home);
     this.#home = home;
     this.#source = source;
     this.#native = engine;
+    setNativeServer(this, engine);
     this.#kept = kept;
     this.#maxMessageBytes = options.maxMessageBytes ?? 4 << 20;
     if (lifespan && state !== undefined) throw new MisuseError("lifespan makes the state: leave out one of them");

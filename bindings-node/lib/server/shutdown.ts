@@ -1,8 +1,7 @@
 /** The lifespans that have begun: the program ends them when it has nothing else to do, or is told to end. */
 
 import { constants } from "node:os";
-import type { Handler } from "../bridge/host.js";
-import { hold, isMainThread, keep, letGo, release } from "../bridge/host.js";
+import { type Handler, hold, isMainThread, keep, letGo, release } from "../bridge/host.js";
 
 /** Stops everything that a server is used for. */
 interface Closes {

@@ -1,9 +1,11 @@
 /** Sources of what is not registered: lists and answers that only the program knows. */
 
+import type { Home } from "../bridge/scope.js";
 import type { Context } from "../call/context.js";
-import { type AnyFunction, type Home, Runner, Values } from "../call/handler.js";
-import type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "../client/pages.js";
+import { Runner, Values } from "../call/handler.js";
+import type { AnyFunction, PromptValue } from "../call/signature.js";
 import type { Kind } from "../model/definitions.js";
+import type { PromptPage, ResourcePage, ResourceTemplatePage, ToolPage } from "../model/results.js";
 import type {
   CallToolRequestParams,
   GetPromptRequestParams,
@@ -12,7 +14,7 @@ import type {
   ResourceTemplate,
   Tool as ToolDefinition,
 } from "../types.js";
-import { type PromptValue, UnlistedPrompt } from "./prompts.js";
+import { UnlistedPrompt } from "./prompts.js";
 import { answerContents } from "./resources.js";
 import { Tool } from "./tools.js";
 

@@ -1,88 +1,24 @@
 /** One tool: what users say about it, and what happens when it is called. */
 
 import { addon, handle } from "../bridge/host.js";
-import type { Context } from "../call/context.js";
-import { type AnyFunction, type Home, isThenable, Runner, validated, WrongResult } from "../call/handler.js";
-import type { TaskSupport } from "../client/tasks.js";
-import { InputRequired, ToolError } from "../errors/errors.js";
+import type { Home } from "../bridge/scope.js";
+import { isThenable, Runner, validated, WrongResult } from "../call/handler.js";
+import type { AnyFunction, AnyOptions } from "../call/signature.js";
+import { ToolError } from "../errors/errors.js";
 import { checkNames } from "../json/checks.js";
-import { toJson } from "../json/encoding.js";
+import { stringify, toJson } from "../json/encoding.js";
 import {
   describe,
-  type Infer,
-  type InferInput,
   isStandard,
-  type JsonSchema,
   judge,
   judgeSent,
   type Schema,
   type StandardSchema,
   toJsonSchema,
 } from "../json/schema.js";
-import { stringify } from "../json/unicode.js";
-import { type CompleteResult, completeResult, result } from "../model/content.js";
+import { completeResult, result } from "../model/content.js";
+import { InputRequired } from "../model/input-required.js";
 import { CallToolResult } from "../model/results.js";
-import type { Icon, MetaObject, ToolAnnotations } from "../types.js";
-
-/** Options of a tool, beside its name and its handler. All optional. */
-export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
-  /** A description of what the tool does, for the model. */
-  readonly description?: string | undefined;
-  /** A name for people. */
-  readonly title?: string | undefined;
-  /** The arguments. Default: any object. */
-  readonly input?: Input | undefined;
-  /**
-   * The type of the result. Results are checked against it and sent as `structuredContent`: after the defaults and
-   * transforms of its library, without what that strips.
-   */
-  readonly output?: Output | undefined;
-  /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema | undefined;
-  /** The JSON Schema of the result, likewise. */
-  readonly outputSchema?: JsonSchema | undefined;
-  /** Hints about what it does, such as `readOnlyHint`. */
-  readonly annotations?: ToolAnnotations | undefined;
-  /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[] | undefined;
-  /**
-   * True if it may or must be called as a task, where the server has the option `tasks`. In 2026-07-28 both make it one for
-   * every client that declares the extension; others call what is `optional` plainly. Default `forbidden`.
-   */
-  readonly taskSupport?: TaskSupport | undefined;
-  /** The tool's `_meta`. */
-  readonly meta?: MetaObject | undefined;
-  /**
-   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
-   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
-   * asked. Default: nothing beyond what every request needs.
-   */
-  readonly scopes?: readonly string[] | undefined;
-  /** False hides it until {@link Server.setEnabled}. Default true. */
-  readonly enabled?: boolean | undefined;
-  /** True puts it in the place of the tool of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
-  readonly replace?: boolean | undefined;
-}
-
-/** The handler's first argument for an input schema. */
-export type Arguments<Input> = [Input] extends [Schema]
-  ? unknown extends Infer<Input>
-    ? Record<string, unknown>
-    : Infer<Input>
-  : Record<string, unknown>;
-
-/** A handler's return value for an output schema: without one, anything that is JSON. */
-export type Returns<Output> = [Output] extends [Schema]
-  ? Infer<Output> | InferInput<Output> | CompleteResult | InputRequired
-  : unknown;
-
-/** A plain function: typed arguments in, plain value out, now or later. */
-export type ToolHandler<Input, Output, State = unknown> = (
-  args: Arguments<Input>,
-  ctx: Context<State>,
-) => Returns<Output> | Promise<Returns<Output>>;
-
-export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
 
 const OPTIONS: Readonly<Record<keyof AnyOptions, true>> = {
   description: true,

@@ -233,7 +233,8 @@ mod tests {
         struct Named {
             name: String,
         }
-        let text = std::fs::read_to_string(place::root().join("bindings-node/lib/bridge/platforms.json")).expect("it is read");
+        let text =
+            std::fs::read_to_string(place::root().join("bindings-node/lib/bridge/platforms.json")).expect("it is read");
         let node: Vec<Named> = serde_json::from_str(&text).expect("it is a list");
         let mut node: Vec<_> = node.into_iter().map(|one| one.name).collect();
         node.sort();

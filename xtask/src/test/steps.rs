@@ -134,9 +134,12 @@ pub(super) fn many(lang: Lang) -> Vec<Step> {
         let mut all = vec![step(&name, tests, 15, Reader::Pytest)];
         if lang == Lang::Python {
             // The model below such a store is the engine's: one language is enough.
-            let mut own = ours(&["tests/scale/test_sessions.py", "tests/scale/test_questions.py"]);
-            own.args(["-m", "not slow", "--sharing", "documents"]);
-            all.push(step("python many processes: own store", own, 10, Reader::Pytest));
+            setup::postgres();
+            for (name, sharing) in [("own store", "documents"), ("PostgreSQL", "postgres")] {
+                let mut own = ours(&["tests/scale/test_sessions.py", "tests/scale/test_questions.py"]);
+                own.args(["-m", "not slow", "--sharing", sharing]);
+                all.push(step(&format!("python many processes: {name}"), own, 10, Reader::Pytest));
+            }
         }
         return all;
     }
@@ -226,6 +229,7 @@ fn deny() -> Step {
 }
 
 fn python() -> Vec<Step> {
+    setup::postgres();
     let at = |name: &str| tool::venv(name);
     let check = |name: &str, path, args: &[&str]| step(name, program(path, args), 5, Reader::Status);
     let interpreter = at("python").to_string_lossy().into_owned();
