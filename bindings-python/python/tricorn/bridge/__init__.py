@@ -1,0 +1,1 @@
+"""The bridge to the engine: its host, its threads, its errors."""

@@ -1,0 +1,1 @@
+"""The client: connections to servers, and what it asks them."""

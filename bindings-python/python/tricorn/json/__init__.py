@@ -1,0 +1,1 @@
+"""JSON: how values become text, how text becomes values, and which library judges a type."""

@@ -1,0 +1,1 @@
+"""The protocol's types, as programs see them."""
