@@ -1,1 +1,1 @@
-"""The bridge to the engine: its host, its threads, its errors."""
+"""Bridge to the engine: host, threads, callouts, errors."""

@@ -1,4 +1,4 @@
-"""A server of this process, as its clients see it, which speak with it in memory."""
+"""Servers of this process, to which clients connect in memory."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One request on both ends: the function that works on it, its context, its options."""
+"""Handling of one request, on either side: function, context, options."""

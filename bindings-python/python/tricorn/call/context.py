@@ -1,4 +1,4 @@
-"""The request that a function works on, as it sees it: the optional context parameter of every handler."""
+"""Context of the request that a function works on: the optional parameter of every handler."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """A typed function as the engine sees it: JSON Schema of its arguments and result, and how to decode arguments.
 
-Each parameter, and the result, has one judge (`judge.py`), by its own type.
+Each parameter, and the result, has one judge (`json/judge.py`), by its own type.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""The client: connections to servers, and what it asks them."""
+"""Client: connections to servers, and requests to them."""

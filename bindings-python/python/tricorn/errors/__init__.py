@@ -1,4 +1,4 @@
-"""Every exception this package raises: one class per kind of fault, all of them plain `Error`s."""
+"""Exceptions that this package raises: one class per kind of fault, all of them plain `Error`s."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""JSON: how values become text, how text becomes values, and which library judges a type."""
+"""JSON: texts of values, values of texts, and the library that judges a type."""

@@ -1,1 +1,1 @@
-"""The protocol's types, as programs see them."""
+"""Types of the protocol, as programs see them."""

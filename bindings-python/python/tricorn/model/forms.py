@@ -20,9 +20,6 @@ from .results import Elicited
 T = TypeVar("T")
 Json = dict[str, Any]
 
-
-# -- forms
-
 _SCALARS = (str, int, float, bool)
 _FIELD = (
     *("type", "title", "description", "default", "enum", "enumNames", "oneOf", "format", "minLength", "maxLength"),

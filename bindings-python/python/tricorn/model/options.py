@@ -1,4 +1,4 @@
-"""Options that servers and clients have in common."""
+"""Options that servers and clients have in common, and the identity that is theirs by default."""
 
 from __future__ import annotations
 

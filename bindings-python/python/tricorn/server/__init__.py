@@ -1,1 +1,1 @@
-"""The server: what it offers, and how it is served."""
+"""Server: what it offers, and the ways to serve it."""
