@@ -1,15 +1,15 @@
-//! The core's error as a Python exception: one class per kind, all defined in `tricorn/errors.py`.
+//! The core's error as a Python exception: one class per kind, most of them defined in `tricorn/errors`.
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tricorn::Error;
 
-/// The exception instance for `error`, built by `tricorn.errors.from_core`.
+/// The exception instance for `error`, built by `tricorn.bridge.errors.from_core`.
 pub(crate) fn instance<'py>(py: Python<'py>, error: &Error) -> PyResult<Bound<'py, PyAny>> {
     let data = error.data().map(|data| PyBytes::new(py, data.bytes()));
     let made = (error.kind().as_str(), error.message(), error.code(), data);
-    let exception = py.import("tricorn.errors")?.call_method1("from_core", made)?;
+    let exception = py.import("tricorn.bridge.errors")?.call_method1("from_core", made)?;
     if let Some(number) = error.refusal() {
         exception.setattr("refusal", number)?;
     }

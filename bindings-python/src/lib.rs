@@ -1,7 +1,7 @@
 //! The private module `tricorn._core`: the bridge of the core crate as Python objects.
 //!
 //! Rust holds no Python object and never attaches to the interpreter from a thread of its own: the handler table,
-//! running tasks and waiting futures live in `tricorn/host.py`. Payloads cross as JSON text in `bytes`.
+//! running tasks and waiting futures live in `tricorn/bridge/host.py`. Payloads cross as JSON text in `bytes`.
 
 mod client;
 mod error;

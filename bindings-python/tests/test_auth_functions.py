@@ -23,7 +23,7 @@ from tricorn import (
     connect,
     connect_many,
 )
-from tricorn.asked import kind_of
+from tricorn.bridge.callouts import kind_of
 
 from .authorization_server import AuthorizationServer, Visitor, serving
 

@@ -14,8 +14,9 @@ from typing import Annotated, Any
 import pydantic
 import pytest
 
-from tricorn import Client, Context, RequestContext, Server, connect, host
+from tricorn import Client, Context, RequestContext, Server, connect
 from tricorn import middleware as builtin
+from tricorn.bridge import host
 
 from .conftest import INITIALIZE, LEGACY
 from .test_asgi import Exchange, post

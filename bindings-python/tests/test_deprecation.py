@@ -13,7 +13,7 @@ import pytest
 
 import tricorn
 from tricorn import AsyncClient, AsyncClientGroup, Client, ClientGroup, Context, LogHandler, Question, Server
-from tricorn.deprecation import HTTP_SSE, LOGGING, ROOTS, SAMPLING
+from tricorn.json.deprecation import HTTP_SSE, LOGGING, ROOTS, SAMPLING
 from tricorn.testing import connect
 
 MARKED: list[tuple[Any, str]] = [

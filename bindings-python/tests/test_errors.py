@@ -11,13 +11,14 @@ import pickle
 import pytest
 
 import tricorn
-from tricorn import errors
+from tricorn.bridge.errors import KINDS, from_core
+from tricorn.errors import RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED
 
 
-@pytest.mark.parametrize("kind", sorted(errors.KINDS))
+@pytest.mark.parametrize("kind", sorted(KINDS))
 def test_every_kind_has_its_class(kind: str) -> None:
-    error = errors.from_core(kind, "what happened", -32000, b'{"a":1}')
-    assert type(error) is errors.KINDS[kind]
+    error = from_core(kind, "what happened", -32000, b'{"a":1}')
+    assert type(error) is KINDS[kind]
     assert isinstance(error, tricorn.Error)
     assert (error.kind, error.message, error.code, error.data) == (kind, "what happened", -32000, {"a": 1})
     assert str(error).startswith("what happened")
@@ -27,7 +28,7 @@ def test_every_kind_has_its_class(kind: str) -> None:
 
 
 def test_unknown_kinds_are_errors_all_the_same() -> None:
-    assert type(errors.from_core("new_kind", "x", None, None)) is tricorn.Error
+    assert type(from_core("new_kind", "x", None, None)) is tricorn.Error
 
 
 @pytest.mark.parametrize(
@@ -42,15 +43,15 @@ def test_unknown_kinds_are_errors_all_the_same() -> None:
     ],
 )
 def test_data_never_cost_the_error(data: bytes, read: object) -> None:
-    for code in (1, errors.RESOURCE_NOT_FOUND, errors.URL_ELICITATION_REQUIRED):
-        error = errors.from_core("rpc", "m", code, data)
+    for code in (1, RESOURCE_NOT_FOUND, URL_ELICITATION_REQUIRED):
+        error = from_core("rpc", "m", code, data)
         assert isinstance(error, tricorn.RpcError)
         assert (error.code, error.message, error.data) == (code, "m", read)
 
 
 @pytest.mark.parametrize("data", [None, b"{}", b"[1]", b'{"elicitations":[{"mode":"url"}]}', b'{"elicitations":5}'])
 def test_pages_that_a_peer_does_not_name(data: bytes | None) -> None:
-    error = errors.from_core("rpc", "m", errors.URL_ELICITATION_REQUIRED, data)
+    error = from_core("rpc", "m", URL_ELICITATION_REQUIRED, data)
     assert isinstance(error, tricorn.UrlElicitationRequiredError)
     with pytest.raises(tricorn.PeerMisbehavedError, match=r"the pages of error -32042 cannot be read"):
         _ = error.elicitations

@@ -29,7 +29,7 @@ from tricorn import (
     connect,
     testing,
 )
-from tricorn.content import Tool
+from tricorn.model.definitions import Tool
 
 from .conftest import MODERN, PATIENCE
 

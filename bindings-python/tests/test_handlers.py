@@ -26,7 +26,7 @@ from tricorn import (
     ToolError,
     testing,
 )
-from tricorn.host import ThreadCall
+from tricorn.bridge.threads import ThreadCall
 
 from .conftest import call
 

@@ -30,11 +30,10 @@ from tricorn import (
     TimeoutError,  # noqa: A004
     ToolsListChanged,
     TransportError,
-    asgi_transport,
     connect,
     connect_many,
-    http_transport,
 )
+from tricorn.client import asgi_transport, http_transport
 from tricorn.testing import ASGITransport, serving
 
 from .authorization_server import AuthorizationServer, Visitor
@@ -1003,15 +1002,15 @@ def test_nothing_is_imported_for_it_in_advance(script: Callable[[str], str]) -> 
         import tricorn
         from tricorn import connect
 
-        names = ("httpx", "tricorn.http_transport", "tricorn.asgi_transport")
+        names = ("httpx", "tricorn.client.http_transport", "tricorn.client.asgi_transport")
         print([name for name in names if name in sys.modules])
-        print(tricorn.HttpTransport.__name__, "tricorn.http_transport" in sys.modules)
+        print(tricorn.HttpTransport.__name__, "tricorn.client.http_transport" in sys.modules)
     """
     assert script(code) == "[]\nHttpTransport True\n"
 
 
 def test_a_client_whose_loop_has_ended_is_closed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tricorn.host.CLOSING", 3600.0)
+    monkeypatch.setattr("tricorn.bridge.host.CLOSING", 3600.0)
 
     begun = asyncio.Event()
 

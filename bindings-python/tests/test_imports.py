@@ -64,7 +64,9 @@ def test_the_package_alone_loads_its_compiled_module_and_nothing_else(script: Ca
 def test_a_server_is_defined_without_what_serves_it(script: Callable[[str], str]) -> None:
     modules = loaded(script, DEFINED)
     assert not modules & {*HEAVY, *OPTIONAL}
-    assert not modules & {f"tricorn.{name}" for name in ("asgi", "client", "handlers", "lifespan", "running", "sync")}
+    rooms = {name.split(".")[1] for name in modules if name.startswith("tricorn.")}
+    assert rooms == {"_core", "bridge", "call", "errors", "json", "model", "server"}
+    assert not modules & {f"tricorn.server.{name}" for name in ("asgi", "lifespan", "running")}
 
 
 def test_every_public_name_is_there(script: Callable[[str], str]) -> None:

@@ -32,8 +32,8 @@ from tricorn import (
     connect_many,
     testing,
 )
+from tricorn.bridge.threads import Threads
 from tricorn.errors import Error
-from tricorn.threads import Threads
 
 from .conftest import PATIENCE, call
 
@@ -218,14 +218,15 @@ async def test_numbers_that_are_too_much_for_python(number: str) -> None:
 
 @pytest.mark.parametrize("number", ["1e400", "9" * 5000])
 def test_arguments_that_are_too_much_are_refused(number: str) -> None:
-    from tricorn import schema
+    from tricorn.call.signature import arguments_of, signature_of
+    from tricorn.json.judge import ArgumentError
 
     def whole(n: int, s: str = "") -> None: ...
     def real(n: float) -> None: ...
 
     for function in (whole, real):
-        decode = schema.arguments(schema.read(function))[1]()
-        with pytest.raises(schema.ArgumentError):
+        decode = arguments_of(signature_of(function))[1]()
+        with pytest.raises(ArgumentError):
             decode(b'{"n":%s}' % number.encode())
 
 
@@ -323,7 +324,7 @@ async def test_progress_of_a_cancelled_call_raises(where: str) -> None:
 
 
 async def test_waiting_for_a_thread_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tricorn.handler.PATIENCE", 0.05)
+    monkeypatch.setattr("tricorn.call.handler.PATIENCE", 0.05)
     heard: list[str] = []
     app = Server("x", max_threads=1, on_error=lambda error, _: heard.append(str(error)))
     over, begun = threading.Event(), threading.Event()

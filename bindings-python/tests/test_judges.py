@@ -22,7 +22,7 @@ import typing_extensions
 from pydantic import Field
 
 from tricorn import CallToolResult, Context, Form, Image, MisuseError, RpcError, Server, Text, testing
-from tricorn.extension import Extension
+from tricorn.server.extension import Extension
 
 from .conftest import call
 
@@ -715,13 +715,15 @@ def test_without_pydantic_types_that_need_it_say_so(script: Callable[[str], str]
         import dataclasses, pathlib
         from typing import Annotated
         import annotated_types
-        from tricorn import MisuseError, Server, schema
+        from tricorn import MisuseError, Server
+        from tricorn.call.signature import arguments_of, signature_of
+        from tricorn.json.judge import ArgumentError
         app = Server("demo")
         def tool(value): ...
         def registered(hint):
             tool.__annotations__["value"] = hint
             try:
-                print(schema.arguments(schema.read(tool))[0]["properties"]["value"])
+                print(arguments_of(signature_of(tool))[0]["properties"]["value"])
             except MisuseError as error:
                 print(error.message)
         @dataclasses.dataclass
@@ -928,13 +930,14 @@ async def test_results_are_read_as_what_they_were(app: Server) -> None:
     ],
 )
 def test_one_form_of_errors(hint: Any, value: Any, text: str) -> None:
-    from tricorn import schema
+    from tricorn.call.signature import arguments_of, signature_of
+    from tricorn.json.judge import ArgumentError
 
     def tool(value: Any, n: Annotated[int, Field(ge=0)] = 0, s: str = "") -> None: ...
 
     tool.__annotations__["value"] = hint
-    decode = schema.arguments(schema.read(tool))[1]()
-    with pytest.raises(schema.ArgumentError) as caught:
+    decode = arguments_of(signature_of(tool))[1]()
+    with pytest.raises(ArgumentError) as caught:
         decode(msgspec.json.encode({"value": value}))
     assert str(caught.value) == text
 

@@ -21,9 +21,9 @@ from tricorn import (
     TimeoutError,  # noqa: A004 - this package's
     ToolError,
     UnsupportedError,
-    host,
     testing,
 )
+from tricorn.bridge import host
 from tricorn.middleware import Result, concurrency_limit, rate_limit, timing
 from tricorn.middleware import logging as logged
 

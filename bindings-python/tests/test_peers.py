@@ -22,7 +22,7 @@ from tricorn import (
     Tool,
     user,
 )
-from tricorn.ask import ListRootsResult
+from tricorn.model.results import ListRootsResult
 
 
 def wire(value: Any) -> bytes:

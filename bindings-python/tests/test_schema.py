@@ -14,19 +14,21 @@ import msgspec
 import pydantic
 import pytest
 
-from tricorn import CallToolResult, Context, Image, MisuseError, Text, schema
+from tricorn import CallToolResult, Context, Image, MisuseError, Text
+from tricorn.call.signature import arguments_of, result_of, signature_of
+from tricorn.json.judge import ArgumentError
 
 
 def arguments(function: Callable[..., Any]) -> dict[str, Any]:
-    return schema.arguments(schema.read(function))[0]
+    return arguments_of(signature_of(function))[0]
 
 
 def decode(function: Callable[..., Any], raw: bytes) -> dict[str, Any]:
-    return schema.arguments(schema.read(function))[1]()(raw)
+    return arguments_of(signature_of(function))[1]()(raw)
 
 
 def result(function: Callable[..., Any]) -> tuple[str, dict[str, Any] | None]:
-    return schema.result(schema.read(function).hint)[:2]
+    return result_of(signature_of(function).hint)[:2]
 
 
 @dataclass
@@ -139,7 +141,7 @@ def test_descriptions_from_annotations_and_docstring() -> None:
             Nothing.
         """
 
-    signature = schema.read(tool)
+    signature = signature_of(tool)
     assert signature.description == "Do something.\n\nOver two paragraphs.\n\nReturns:\n    Nothing."
     properties = arguments(tool)["properties"]
     assert properties["a"] == {"type": "integer", "minimum": 1, "description": "from Meta"}
@@ -156,7 +158,7 @@ def test_sphinx_docstrings() -> None:
         :returns: nothing
         """
 
-    assert schema.read(tool).description == "Do something."
+    assert signature_of(tool).description == "Do something."
     assert arguments(tool)["properties"]["a"]["description"] == "the first"
     assert arguments(tool)["properties"]["b"]["description"] == "the second"
 
@@ -166,10 +168,10 @@ def test_the_context_is_no_argument() -> None:
     def optional(ctx: Optional[Context] = None) -> None: ...  # noqa: UP045
     def union(ctx: "Context | None" = None) -> None: ...  # noqa: UP037
 
-    assert schema.read(tool).context == "ctx"
+    assert signature_of(tool).context == "ctx"
     assert list(arguments(tool)["properties"]) == ["a", "b"]
-    assert schema.read(optional).context == "ctx"
-    assert schema.read(union).context == "ctx"
+    assert signature_of(optional).context == "ctx"
+    assert signature_of(union).context == "ctx"
 
 
 def test_keyword_catch_all() -> None:
@@ -183,7 +185,7 @@ def test_positional_only_parameters_are_called_by_position() -> None:
     def tool(a: int, b: int = 2, /, c: int = 3) -> tuple[int, int, int]:
         return a, b, c
 
-    signature = schema.read(tool)
+    signature = signature_of(tool)
     assert signature.call(a=1, b=5, c=7) == (1, 5, 7)
     assert signature.call(a=1) == (1, 2, 3)
 
@@ -201,8 +203,8 @@ def test_partials_methods_and_callables() -> None:
     assert list(arguments(functools.partial(plain, b="x"))["properties"]) == ["a", "b"]
     assert arguments(functools.partial(plain, 1))["required"] == ["b"]
     assert arguments(Adder())["required"] == ["a"]
-    assert schema.read(Adder().method).is_async
-    assert not schema.read(Adder()).is_async
+    assert signature_of(Adder().method).is_async
+    assert not signature_of(Adder()).is_async
 
 
 def test_a_partial_of_what_a_decorator_has_made() -> None:
@@ -215,7 +217,7 @@ def test_a_partial_of_what_a_decorator_has_made() -> None:
     for function in (partial, functools.update_wrapper(partial, plain), functools.partial(partial, b="y")):
         assert arguments(function)["properties"]["a"] == {"type": "integer"}
         assert arguments(function)["required"] == ["a"]
-        assert schema.read(function).is_async
+        assert signature_of(function).is_async
 
 
 def test_a_partial_is_described_as_the_whole() -> None:
@@ -227,11 +229,11 @@ def test_a_partial_is_described_as_the_whole() -> None:
         """
 
     partial = functools.partial(functools.partial(plain, b="x"), b="y")
-    assert schema.read(partial).description == "Does it."
+    assert signature_of(partial).description == "Does it."
     assert arguments(partial)["properties"]["a"]["description"] == "how often"
     partial.__doc__ = "Does it to y."
-    assert schema.read(partial).description == "Does it to y."
-    assert schema.read(functools.partial(lambda a: a, 1)).description is None
+    assert signature_of(partial).description == "Does it to y."
+    assert signature_of(functools.partial(lambda a: a, 1)).description is None
 
 
 def test_a_decorator_without_wraps_is_told_what_helps() -> None:
@@ -261,7 +263,7 @@ def test_local_names_in_annotations_are_found() -> None:
 
     def tool(point: Local) -> None: ...
 
-    assert schema.arguments(schema.read(tool))[0]["properties"]["point"] == {"$ref": "#/$defs/Local"}
+    assert arguments_of(signature_of(tool))[0]["properties"]["point"] == {"$ref": "#/$defs/Local"}
 
 
 @pytest.mark.parametrize(
@@ -281,7 +283,7 @@ def test_local_names_in_annotations_are_found() -> None:
 def test_decoding_errors_speak_of_arguments(raw: bytes, text: str) -> None:
     def tool(a: int, p: Point, ids: list[UUID] | None = None, n: int | None = None) -> None: ...
 
-    with pytest.raises(schema.ArgumentError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         decode(tool, raw)
     assert str(caught.value) == text
 
@@ -290,7 +292,7 @@ def test_integral_floats_are_integers_as_in_json_schema() -> None:
     def tool(a: int, b: list[int], c: float) -> None: ...
 
     assert decode(tool, b'{"a":1.0,"b":[2.0],"c":3}') == {"a": 1, "b": [2], "c": 3.0}
-    with pytest.raises(schema.ArgumentError, match=r'argument "a": expected integer, got 1\.5'):
+    with pytest.raises(ArgumentError, match=r'argument "a": expected integer, got 1\.5'):
         decode(tool, b'{"a":1.5,"b":[],"c":1}')
 
 
@@ -320,7 +322,7 @@ def test_integral_floats_are_integers_as_in_json_schema() -> None:
     ],
 )
 def test_results(hint: Any, expected: tuple[str, Any]) -> None:
-    assert schema.result(hint)[:2] == expected
+    assert result_of(hint)[:2] == expected
 
 
 def test_the_root_of_an_output_schema_is_no_reference() -> None:
@@ -353,7 +355,7 @@ def test_pydantic_models_and_fields() -> None:
     assert made["$defs"]["User"]["properties"]["age"]["description"] == "In years"
     got = decode(tool, b'{"user":{"name":"Ada","age":36}}')
     assert got == {"user": User(name="Ada", age=36), "n": 1, "late": 2}
-    with pytest.raises(schema.ArgumentError) as caught:
+    with pytest.raises(ArgumentError) as caught:
         decode(tool, b'{"user":{"name":"Ada","age":-1}}')
     assert str(caught.value) == 'argument "user.age": input should be greater than or equal to 0, got -1'
     kind, output = result(tool)
@@ -370,7 +372,8 @@ def test_pydantic_is_not_imported_for_those_who_do_not_use_it(script: Callable[[
         @app.tool
         def add(a: int, b: int) -> int:
             return a + b
-        print(sorted({"pydantic", "tricorn.client", "tricorn.asgi", "importlib.metadata"} & sys.modules.keys()))
+        unused = {"pydantic", "tricorn.client.client", "tricorn.server.asgi", "importlib.metadata"}
+        print(sorted(unused & sys.modules.keys()))
     """
     assert script(code) == "[]\n"
 
@@ -387,14 +390,14 @@ def test_choices_keep_their_order() -> None:
         pair: tuple[Literal["z", "a"], int],
     ) -> list[Literal["z", "a"]]: ...
 
-    made = schema.arguments(schema.read(function)).schema
+    made = arguments_of(signature_of(function)).schema
     properties, fields = made["properties"], made["$defs"]["Inner"]["properties"]
     assert properties["size"]["enum"] == ["S", "M", None, "L"]
     assert properties["number"]["enum"] == [3, 1]
     assert properties["pair"]["prefixItems"][0]["enum"] == ["z", "a"]
     assert fields["firstSize"]["enum"] == ["S", "M", "L"]
     assert fields["others"]["additionalProperties"]["items"]["enum"] == ["z", "a"]
-    assert schema.result(schema.read(function).hint)[1] == {
+    assert result_of(signature_of(function).hint)[1] == {
         "type": "array",
         "items": {"enum": ["z", "a"], "type": "string"},
     }

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from tricorn import Context, MisuseError, RpcError, Server, UnsupportedError, session, testing
+from tricorn import Context, MisuseError, RpcError, Server, UnsupportedError, testing
+from tricorn.server import session
 
 from .conftest import LEGACY
 

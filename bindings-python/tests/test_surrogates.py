@@ -21,12 +21,12 @@ from tricorn import (
     Server,
     testing,
 )
-from tricorn.content import WireResult
-from tricorn.decoding import decode, decoded
-from tricorn.handlers import _by_mode
+from tricorn.call.request_options import progress_sink
+from tricorn.client.handlers import _by_mode
+from tricorn.client.tasks import Created
+from tricorn.json.decoding import decode, decoded
 from tricorn.middleware import Result
-from tricorn.requests import progress_sink
-from tricorn.tasks import Created
+from tricorn.model.wire_result import WireResult
 
 from .conftest import LEGACY
 

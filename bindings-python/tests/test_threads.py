@@ -13,9 +13,10 @@ from concurrent import futures
 
 import pytest
 
-from tricorn import ClientAuth, Context, Principal, RpcError, Server, ServerAuth, connect, connect_many, threads
-from tricorn.asked import answered
-from tricorn.threads import Threads
+from tricorn import ClientAuth, Context, Principal, RpcError, Server, ServerAuth, connect, connect_many
+from tricorn.bridge import threads
+from tricorn.bridge.callouts import answered
+from tricorn.bridge.threads import Threads
 
 from .authorization_server import AuthorizationServer, Visitor, serving
 from .conftest import until

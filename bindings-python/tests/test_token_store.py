@@ -27,9 +27,9 @@ from tricorn import (
     TokenKey,
     TokenStore,
     connect,
-    connection,
 )
-from tricorn.token_store import _turn, _turns
+from tricorn.client import connection
+from tricorn.client.token_store import _turn, _turns
 
 from .authorization_server import AuthorizationServer, Visitor, serving
 from .conftest import until

@@ -29,7 +29,7 @@ from tricorn import (
     ToolError,
     testing,
 )
-from tricorn.encoding import encode
+from tricorn.json.encoding import encode
 
 from .conftest import LEGACY
 

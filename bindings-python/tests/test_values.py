@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from tricorn import CallToolResult, MisuseError, Server
-from tricorn.encoding import encode
+from tricorn.json.encoding import encode
 
 from .conftest import call
 

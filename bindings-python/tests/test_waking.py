@@ -15,7 +15,8 @@ from typing import Any
 
 import pytest
 
-from tricorn import Server, receiving, testing, waking
+from tricorn import Server, testing
+from tricorn.bridge import receiving, waking
 
 from . import platforms
 from .conftest import PATIENCE

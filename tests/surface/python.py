@@ -63,18 +63,21 @@ def is_public(name: str) -> bool:
 
 
 class Module:
-    """A source file: what it defines, and what it imports from the files beside it."""
+    """A source file: what it defines, and what it imports from the package."""
 
-    def __init__(self, name: str, tree: ast.Module) -> None:
+    def __init__(self, name: str, package: str, tree: ast.Module) -> None:
         self.defined: dict[str, list[ast.stmt]] = {}
         self.imported: dict[str, tuple[str, str]] = {}
         self.exported: list[str] | None = None
         for statement in statements(tree.body):
             if isinstance(statement, (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
                 self.defined.setdefault(statement.name, []).append(statement)
-            elif isinstance(statement, ast.ImportFrom) and statement.level == 1:
+            elif isinstance(statement, ast.ImportFrom) and statement.level:
+                # Relative to the package that the module is in, or is.
+                above = [part for part in package.split(".") if part]
+                source = [*above[: len(above) - statement.level + 1], *(statement.module or "").split(".")]
                 for alias in statement.names:
-                    self.imported[alias.asname or alias.name] = (statement.module or "", alias.name)
+                    self.imported[alias.asname or alias.name] = (".".join(filter(None, source)), alias.name)
             for target in targets(statement):
                 self.defined.setdefault(target, []).append(statement)
                 if target == "__all__" and isinstance(statement, ast.Assign):
@@ -96,7 +99,8 @@ class Surface:
         for path in sorted([*PACKAGE.rglob("*.py"), *PACKAGE.rglob("*.pyi")]):
             relative = path.relative_to(PACKAGE).with_suffix("")
             name = ".".join(relative.parts).removesuffix("__init__").rstrip(".")
-            self.modules[name] = Module(name, ast.parse(path.read_text(encoding="utf-8")))
+            package = ".".join(relative.parts[:-1])
+            self.modules[name] = Module(name, package, ast.parse(path.read_text(encoding="utf-8")))
         self.names: dict[int, str] = {}
         """The printed name of each statement, by its identity."""
         self.found: list[tuple[str, str]] = []

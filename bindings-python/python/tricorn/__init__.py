@@ -29,53 +29,15 @@ from typing import TYPE_CHECKING, Any
 from ._core import is_safe_icon, version
 
 if TYPE_CHECKING:
-    from .ask import CreateMessageResult, Elicited, Form, ListRootsResult, Root
-    from .cache_store import CacheStore
-    from .client import AsyncClient, ClientCache, ClientOptions, connect
-    from .client_auth import AuthStep, ClientAuth, Identity, Wanted
-    from .completion import Completion
-    from .content import (
-        Annotations,
-        Audio,
-        CallToolResult,
-        Content,
-        EmbeddedResource,
-        Icon,
-        Image,
-        Implementation,
-        Page,
-        Progress,
-        ResourceContents,
-        ResourceLink,
-        Text,
-        Tool,
-        ToolAnnotations,
-    )
-    from .context import Context, RequestContext
-    from .document_store import Document, DocumentStore, DocumentStoreOptions, DocumentWrite
-    from .errors import (
-        AuthError,
-        CancelledError,
-        ClosedError,
-        Error,
-        InputRequired,
-        MisuseError,
-        PeerMisbehavedError,
-        ResourceNotFoundError,
-        RpcError,
-        TimeoutError,  # noqa: A004 - it is the builtin one too
-        ToolError,
-        TransportError,
-        UnsupportedError,
-        UrlElicitation,
-        UrlElicitationRequiredError,
-    )
-    from .extension import Extension
-    from .group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
-    from .handlers import Handlers
-    from .http_transport import HttpRequest, HttpResponse, HttpTransport
-    from .info import RequestInfo
-    from .listening import (
+    from .call.context import RequestContext
+    from .call.request_options import RequestOptions
+    from .client.auth import ClientAuth, Identity, Wanted
+    from .client.cache_store import CacheStore
+    from .client.client import AsyncClient, connect
+    from .client.group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
+    from .client.handlers import Handlers
+    from .client.http_transport import HttpRequest, HttpResponse, HttpTransport
+    from .client.listening import (
         AsyncListening,
         Change,
         ExtensionNotification,
@@ -86,21 +48,72 @@ if TYPE_CHECKING:
         TaskChanged,
         ToolsListChanged,
     )
-    from .logs import LogHandler
+    from .client.options import ClientCache, ClientOptions
+    from .client.sync import Client, Listening
+    from .client.tasks import AsyncTaskHandle, TaskHandle
+    from .client.token_store import FileStore, TokenKey, TokenStore
+    from .errors import (
+        AuthError,
+        CancelledError,
+        ClosedError,
+        Error,
+        MisuseError,
+        PeerMisbehavedError,
+        ResourceNotFoundError,
+        RpcError,
+        TimeoutError,  # noqa: A004 - it is the builtin one too
+        ToolError,
+        TransportError,
+        UnsupportedError,
+    )
+    from .errors.auth_step import AuthStep
     from .middleware import Next, Request
-    from .principal import Principal
-    from .prompts import GetPromptResult, Message, Prompt, PromptArgument, PromptOptions, assistant, user
-    from .question import Question
-    from .requests import RequestOptions
-    from .resources import CacheHints, ReadResourceResult, Resource, ResourceOptions, ResourceTemplate
-    from .server import HttpOptions, Server, ServerCache, ServerOptions, TaskOptions
-    from .server_auth import Introspection, ServerAuth
-    from .store_options import StoreOptions
-    from .sync import Client, Listening
-    from .tasks import AsyncTaskHandle, Task, TaskHandle
-    from .token_store import FileStore, TokenKey, TokenStore
-    from .tool import ToolOptions
-    from .trace import TraceContext
+    from .model.cache_hints import CacheHints
+    from .model.content import (
+        Annotations,
+        Audio,
+        Content,
+        EmbeddedResource,
+        Icon,
+        Image,
+        Implementation,
+        Progress,
+        ResourceContents,
+        ResourceLink,
+        Text,
+        ToolAnnotations,
+    )
+    from .model.definitions import Prompt, PromptArgument, Resource, ResourceTemplate, Tool
+    from .model.forms import Form
+    from .model.input_required import InputRequired, UrlElicitation, UrlElicitationRequiredError
+    from .model.messages import CreateMessageResult, Message, assistant, user
+    from .model.options import TaskOptions
+    from .model.principal import Principal
+    from .model.questions import Question
+    from .model.request_info import RequestInfo
+    from .model.results import (
+        CallToolResult,
+        Completion,
+        Elicited,
+        GetPromptResult,
+        ListRootsResult,
+        Page,
+        ReadResourceResult,
+        Root,
+    )
+    from .model.store_options import StoreOptions
+    from .model.task import Task
+    from .model.trace import TraceContext
+    from .server.auth import Introspection, ServerAuth
+    from .server.context import Context
+    from .server.document_store import Document, DocumentStore, DocumentStoreOptions, DocumentWrite
+    from .server.extension import Extension
+    from .server.log_handler import LogHandler
+    from .server.options import HttpOptions, ServerCache, ServerOptions
+    from .server.prompts import PromptOptions
+    from .server.resources import ResourceOptions
+    from .server.server import Server
+    from .server.tools import ToolOptions
 
 __version__ = version()
 
@@ -216,53 +229,15 @@ __all__ = [
 ]
 
 _NAMES = {
-    "ask": ("CreateMessageResult", "Elicited", "Form", "ListRootsResult", "Root"),
-    "cache_store": ("CacheStore",),
-    "client": ("AsyncClient", "ClientCache", "ClientOptions", "connect"),
-    "client_auth": ("AuthStep", "ClientAuth", "Identity", "Wanted"),
-    "completion": ("Completion",),
-    "content": (
-        "Annotations",
-        "Audio",
-        "CallToolResult",
-        "Content",
-        "EmbeddedResource",
-        "Icon",
-        "Image",
-        "Implementation",
-        "Page",
-        "Progress",
-        "ResourceContents",
-        "ResourceLink",
-        "Text",
-        "Tool",
-        "ToolAnnotations",
-    ),
-    "context": ("Context", "RequestContext"),
-    "document_store": ("Document", "DocumentStore", "DocumentStoreOptions", "DocumentWrite"),
-    "errors": (
-        "AuthError",
-        "CancelledError",
-        "ClosedError",
-        "Error",
-        "InputRequired",
-        "MisuseError",
-        "PeerMisbehavedError",
-        "ResourceNotFoundError",
-        "RpcError",
-        "TimeoutError",
-        "ToolError",
-        "TransportError",
-        "UnsupportedError",
-        "UrlElicitation",
-        "UrlElicitationRequiredError",
-    ),
-    "extension": ("Extension",),
-    "group": ("AsyncClientGroup", "ClientGroup", "GroupOptions", "connect_many"),
-    "handlers": ("Handlers",),
-    "http_transport": ("HttpRequest", "HttpResponse", "HttpTransport"),
-    "info": ("RequestInfo",),
-    "listening": (
+    "call.context": ("RequestContext",),
+    "call.request_options": ("RequestOptions",),
+    "client.auth": ("ClientAuth", "Identity", "Wanted"),
+    "client.cache_store": ("CacheStore",),
+    "client.client": ("AsyncClient", "connect"),
+    "client.group": ("AsyncClientGroup", "ClientGroup", "GroupOptions", "connect_many"),
+    "client.handlers": ("Handlers",),
+    "client.http_transport": ("HttpRequest", "HttpResponse", "HttpTransport"),
+    "client.listening": (
         "AsyncListening",
         "Change",
         "ExtensionNotification",
@@ -273,21 +248,72 @@ _NAMES = {
         "TaskChanged",
         "ToolsListChanged",
     ),
-    "logs": ("LogHandler",),
+    "client.options": ("ClientCache", "ClientOptions"),
+    "client.sync": ("Client", "Listening"),
+    "client.tasks": ("AsyncTaskHandle", "TaskHandle"),
+    "client.token_store": ("FileStore", "TokenKey", "TokenStore"),
+    "errors": (
+        "AuthError",
+        "CancelledError",
+        "ClosedError",
+        "Error",
+        "MisuseError",
+        "PeerMisbehavedError",
+        "ResourceNotFoundError",
+        "RpcError",
+        "TimeoutError",
+        "ToolError",
+        "TransportError",
+        "UnsupportedError",
+    ),
+    "errors.auth_step": ("AuthStep",),
     "middleware": ("Next", "Request"),
-    "principal": ("Principal",),
-    "prompts": ("GetPromptResult", "Message", "Prompt", "PromptArgument", "PromptOptions", "assistant", "user"),
-    "question": ("Question",),
-    "requests": ("RequestOptions",),
-    "resources": ("CacheHints", "ReadResourceResult", "Resource", "ResourceOptions", "ResourceTemplate"),
-    "server": ("HttpOptions", "Server", "ServerCache", "ServerOptions", "TaskOptions"),
-    "server_auth": ("Introspection", "ServerAuth"),
-    "store_options": ("StoreOptions",),
-    "sync": ("Client", "Listening"),
-    "tasks": ("AsyncTaskHandle", "Task", "TaskHandle"),
-    "token_store": ("FileStore", "TokenKey", "TokenStore"),
-    "tool": ("ToolOptions",),
-    "trace": ("TraceContext",),
+    "model.cache_hints": ("CacheHints",),
+    "model.content": (
+        "Annotations",
+        "Audio",
+        "Content",
+        "EmbeddedResource",
+        "Icon",
+        "Image",
+        "Implementation",
+        "Progress",
+        "ResourceContents",
+        "ResourceLink",
+        "Text",
+        "ToolAnnotations",
+    ),
+    "model.definitions": ("Tool", "Prompt", "PromptArgument", "Resource", "ResourceTemplate"),
+    "model.forms": ("Form",),
+    "model.input_required": ("InputRequired", "UrlElicitation", "UrlElicitationRequiredError"),
+    "model.messages": ("CreateMessageResult", "Message", "assistant", "user"),
+    "model.options": ("TaskOptions",),
+    "model.principal": ("Principal",),
+    "model.questions": ("Question",),
+    "model.request_info": ("RequestInfo",),
+    "model.results": (
+        "Elicited",
+        "ListRootsResult",
+        "Root",
+        "Completion",
+        "CallToolResult",
+        "Page",
+        "GetPromptResult",
+        "ReadResourceResult",
+    ),
+    "model.store_options": ("StoreOptions",),
+    "model.task": ("Task",),
+    "model.trace": ("TraceContext",),
+    "server.auth": ("Introspection", "ServerAuth"),
+    "server.context": ("Context",),
+    "server.document_store": ("Document", "DocumentStore", "DocumentStoreOptions", "DocumentWrite"),
+    "server.extension": ("Extension",),
+    "server.log_handler": ("LogHandler",),
+    "server.options": ("HttpOptions", "ServerCache", "ServerOptions"),
+    "server.prompts": ("PromptOptions",),
+    "server.resources": ("ResourceOptions",),
+    "server.server": ("Server",),
+    "server.tools": ("ToolOptions",),
 }
 """The public names by their modules, none of which is imported before one of its names is asked for."""
 
@@ -307,4 +333,4 @@ if not TYPE_CHECKING:  # where type checkers see it, they take any name for one 
         return value
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *__all__, *_NAMES})
+        return sorted({*globals(), *__all__, *(name for name in _NAMES if "." not in name)})

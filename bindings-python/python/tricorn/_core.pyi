@@ -4,8 +4,6 @@ import contextvars
 from collections.abc import Callable, Mapping
 from typing import NoReturn, final
 
-from .errors import InputRequired
-
 __all__ = [
     "Bridge",
     "Client",
@@ -75,7 +73,7 @@ class Bridge:
         self,
         table: Mapping[int, Callable[[bytes, int], None]],
         cancel: Callable[[int, str | None], None],
-        settle: Callable[[int, bytes | None, Exception | InputRequired | None], None],
+        settle: Callable[[int, bytes | None, BaseException | None], None],
         progress: Callable[[int, bytes], None],
         event: Callable[[int, str, bytes], None],
         again: Callable[[], object],
@@ -84,7 +82,7 @@ class Bridge:
         self,
         table: Mapping[int, Callable[[bytes, int], None]],
         cancel: Callable[[int, str | None], None],
-        settle: Callable[[int, bytes | None, Exception | InputRequired | None], None],
+        settle: Callable[[int, bytes | None, BaseException | None], None],
         progress: Callable[[int, bytes], None],
         event: Callable[[int, str, bytes], None],
     ) -> bool: ...

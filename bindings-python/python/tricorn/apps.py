@@ -23,12 +23,15 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from . import checks, schema
-from .content import ResourceContents, Tool
-from .context import Context
-from .errors import InputRequired, MisuseError
-from .extension import Extension
-from .offering import Offering
+from .call.signature import hints, unwrapped
+from .errors import MisuseError
+from .json import checks
+from .model.content import ResourceContents
+from .model.definitions import Tool
+from .model.input_required import InputRequired
+from .server.context import Context
+from .server.extension import Extension
+from .server.registry import Offering
 
 UI_EXTENSION = "io.modelcontextprotocol/ui"
 """The extension's identifier."""
@@ -194,7 +197,7 @@ def add_ui_resource(
 
 def _making(function: Callable[..., Any], contents: Callable[[object], object]) -> Callable[..., Any]:
     """The function with its signature as it is, and contents instead of HTML."""
-    target = schema.unwrapped(function)
+    target = unwrapped(function)
 
     async def later(page: Awaitable[object]) -> object:
         return contents(await page)
@@ -209,7 +212,7 @@ def _making(function: Callable[..., Any], contents: Callable[[object], object]) 
     made: Any = asynchronous if inspect.iscoroutinefunction(target) else plain
     made = functools.wraps(function)(made)
     # Those of a method, a partial function or an object that is called are elsewhere, or not there yet.
-    made.__annotations__ = {**schema.hints(function, target), "return": object}
+    made.__annotations__ = {**hints(function, target), "return": object}
     return cast("Callable[..., Any]", made)
 
 

@@ -24,10 +24,11 @@ except ModuleNotFoundError as error:
     ) from error
 
 from . import _core
-from .context import RequestContext
-from .errors import CancelledError, Error, InputRequired, RpcError
-from .middleware import Next, Request, Result
-from .trace import TraceContext
+from .call.context import RequestContext
+from .call.middleware import Next, Request, Result
+from .errors import CancelledError, Error, RpcError
+from .model.input_required import InputRequired
+from .model.trace import TraceContext
 
 if TYPE_CHECKING:
     from opentelemetry.util.types import AttributeValue

@@ -10,17 +10,19 @@ from contextlib import asynccontextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-from .asgi_transport import ASGITransport
-from .client import AsyncClient, ClientOptions, Target, introduce
-from .content import CallToolResult
+from .client.asgi_transport import ASGITransport
+from .client.client import AsyncClient
+from .client.options import ClientOptions, Target, introduce
+from .client.sync import Client
 from .errors import MisuseError
-from .server import HttpOptions, Server
-from .sync import Client
+from .model.results import CallToolResult
+from .server.options import HttpOptions
+from .server.server import Server
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from .document_store import DocumentStore
+    from .server.document_store import DocumentStore
 
 __all__ = ["ASGITransport", "Cassette", "call", "cassette", "check_document_store", "connect", "serving"]
 

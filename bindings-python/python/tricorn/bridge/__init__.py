@@ -1,0 +1,1 @@
+"""Bridge to the engine: host, threads, callouts, errors."""

@@ -1,0 +1,1 @@
+"""Handling of one request, on either side: function, context, options."""

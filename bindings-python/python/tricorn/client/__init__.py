@@ -1,0 +1,1 @@
+"""Client: connections to servers, and requests to them."""

@@ -1,0 +1,1 @@
+"""Types of the protocol, as programs see them."""

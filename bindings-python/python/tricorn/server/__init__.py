@@ -1,0 +1,1 @@
+"""Server: what it offers, and the ways to serve it."""
