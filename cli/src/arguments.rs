@@ -624,7 +624,11 @@ impl Connection {
 pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Screen) -> Outcome<Option<Command>> {
     // The command line of an entry is an argument like others.
     let is_install = arguments.first().is_some_and(|word| word == "install");
-    let (mut own, command) = if is_install { (arguments, None) } else { split(arguments)? };
+    let (mut own, command) = if is_install {
+        (crate::hosts::with_dashes(arguments).map_err(Failure::misuse)?, None)
+    } else {
+        split(arguments)?
+    };
     if command.is_some() {
         const CONNECTING: [&str; 12] = [
             "list", "call", "read", "prompt", "complete", "listen", "ping", "tasks", "doctor", "run", "record",
@@ -646,6 +650,7 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
         // After the name of the command, where the target's place is.
         own.insert(own.len().min(1), AFTER_DASHES.into());
     }
+    let bare = bare_command(&own);
     let line = std::iter::once(launcher.name().into()).chain(own);
     let parsed = definition(launcher).try_get_matches_from(line).and_then(|found| Line::from_arg_matches(&found));
     match parsed {
@@ -660,6 +665,10 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
         Err(error) if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             screen.styled_error(&error.render());
             Err(Failure::silent(MISUSE))
+        }
+        Err(error) if error.kind() == ErrorKind::UnknownArgument && bare.is_some() => {
+            let words = bare.unwrap_or_default();
+            Err(Failure::misuse(format!("a command line comes after everything else: … -- {words}")))
         }
         Err(error) if error.use_stderr() => Err(Failure::misuse(on_one_line(&error, launcher))),
         Err(error) => {
@@ -680,6 +689,14 @@ fn also_named(own: &[OsString]) -> Option<&str> {
     let pairs = own.iter().zip(own.iter().skip(1));
     let words = pairs.filter(|(before, _)| *before != "-o" && *before != "--output");
     words.filter_map(|(_, word)| word.to_str()).find(|word| is_target(word))
+}
+
+/// The command line that stands without `--` where a target is expected.
+fn bare_command(own: &[OsString]) -> Option<String> {
+    let words: Option<Vec<_>> = own.iter().map(|word| word.to_str()).collect();
+    let words = words?;
+    let at = words.iter().skip(1).position(|word| crate::hosts::is_runner(word))? + 1;
+    shlex::try_join(words[at..].iter().copied()).ok()
 }
 
 /// Says how a file gets arguments.

@@ -7,9 +7,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
+use tricorn::cassette::Cassette;
 use tricorn::client::{Client, ClientOptions, Events, Handlers, Target};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::LogLevel;
+use tricorn::protocol::revision::Revision;
 use tricorn::{CallOptions, Error, TaskOptions};
 
 use crate::arguments::Connection;
@@ -131,7 +133,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         _ => name.clone(),
     };
     let (connected, bridge) = match &found.reach {
-        Reach::One(target) => {
+        Reach::One(target) if !is_adapted(target, &options)? => {
             let mut options = with_login(options, target, screen).await;
             if let (Some(limit), Target::Command { .. }) = (given_limit(connection), target) {
                 // It has to answer within the limit, also one that knows nothing of the first question.
@@ -146,11 +148,12 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
                 }
             }
         }
-        Reach::Many(_) => {
+        _ => {
             let own = options.clone();
             // Messages are seen on this side of the bridge.
             let mut options = options;
-            options.record = None;
+            (options.record, options.revision) =
+                (None, options.revision.filter(|_| matches!(found.reach, Reach::Many(_))));
             let bridge = Bridge::for_client(found, options, screen, &handlers).await?;
             (Client::in_memory_with(&bridge.server, &own, &handlers).await, Some(bridge))
         }
@@ -184,6 +187,14 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
     heard.connected();
     let waits = screen.can_ask() && connection.timeout.is_none();
     Ok(Session { client, name, screen: screen.clone(), waits, bridge })
+}
+
+/// Says if a bridge has to stand before a cassette, which was recorded in another revision than the one that is asked for.
+fn is_adapted(target: &Target, options: &ClientOptions) -> Outcome<bool> {
+    let (Target::Replay { file, .. }, Some(asked)) = (target, &options.revision) else { return Ok(false) };
+    let cassette = Cassette::read(file).map_err(|error| Failure::misuse(error.message()))?;
+    let recorded = cassette.revision().and_then(|name| Revision::parse(&name));
+    Ok(recorded.is_some_and(|recorded| asked != recorded.as_str() && asked != recorded.era().as_str()))
 }
 
 fn given_limit(connection: &Connection) -> Option<Duration> {

@@ -12,6 +12,7 @@ pub mod hosts;
 mod interrupts;
 mod launcher;
 mod logins;
+mod opening;
 mod output;
 mod questions;
 mod schema;

@@ -586,3 +586,120 @@ fn what_is_no_configuration_stays() {
         }
     }
 }
+
+/// Installs by these words, and gives the entry that the file then has, and what was said.
+fn installed(home: &Home, host: &str, file: &str, words: &[&str]) -> (serde_json::Value, String) {
+    let (code, _, err) = home.run(&[&["install", host, "--force", "--name", "weather"], words].concat());
+    assert_eq!(code, 0, "{err}");
+    let text = home.masked(&std::fs::read_to_string(home.path(file)).unwrap());
+    let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
+    (whole["mcpServers"]["weather"].clone(), home.masked(&err))
+}
+
+/// modelcontextprotocol/python-sdk 478, modelcontextprotocol/servers 760, ahujasid/blender-mcp 179: a host with windows does
+/// not know the `PATH` of the shell.
+#[cfg(unix)]
+#[test]
+fn a_program_that_the_host_would_not_find_is_written_with_its_path() {
+    use serde_json::json;
+    const DESKTOP: &str = "Library/Application Support/Claude/claude_desktop_config.json";
+    let mut home = Home::new(System::Mac);
+    home.write("bin/uvx", "#!/bin/sh\n");
+    home.write("bin/npx", "#!/usr/bin/env node\n");
+    let mut path = home.path("bin").into_os_string();
+    path.push(":/usr/bin:/bin");
+    home.places.variables.insert("PATH".to_owned(), path);
+    let desktop = |words: &[&str]| installed(&home, "claude-desktop", DESKTOP, words);
+    let (entry, said) = desktop(&["--", "uvx", "some-server"]);
+    assert_eq!(entry, json!({"command": "$HOME/bin/uvx", "args": ["some-server"]}));
+    assert!(said.contains("uvx is written as $HOME/bin/uvx: Claude Desktop does not look"), "{said}");
+    // A script is run by a program that has to be found, too.
+    let (entry, _) = desktop(&["--", "npx", "-y", "some-server"]);
+    let folders = "$HOME/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+    assert_eq!(entry, json!({"command": "$HOME/bin/npx", "args": ["-y", "some-server"], "env": {"PATH": folders}}));
+    // One with a PATH of its own, one of the system, and one that is not there.
+    assert_eq!(desktop(&["-e", "PATH=/opt/bin", "--", "npx", "x"]).0["command"], "npx");
+    let (entry, said) = desktop(&["--", "sh", "server.sh"]);
+    assert_eq!((&entry["command"], said.contains("is written as")), (&json!("sh"), false));
+    let (entry, said) = desktop(&["--", "nowhere", "x"]);
+    assert_eq!(entry["command"], "nowhere");
+    assert!(said.contains("nowhere is not in PATH here: Claude Desktop has to find it"), "{said}");
+    // A host of the shell has its PATH, and a project is of many machines.
+    home.write(".gemini/settings.json", "{}");
+    assert_eq!(installed(&home, "gemini", ".gemini/settings.json", &["--", "uvx", "x"]).0["command"], "uvx");
+    let project = installed(&home, "cursor", "project/.cursor/mcp.json", &["--scope", "project", "--", "uvx", "x"]);
+    assert_eq!(project.0["command"], "uvx");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_virtual_environment_is_named_by_its_path() {
+    let mut home = Home::new(System::Linux);
+    home.write("project/own/bin/python", "#!/bin/sh\n");
+    home.write("project/server.py", "run()\n");
+    home.write("project/other/.venv/bin/python", "#!/bin/sh\n");
+    home.write("project/other/server.py", "run()\n");
+    home.write(".gemini/settings.json", "{}");
+    let install = |home: &Home, words: &[&str]| {
+        let entry = installed(home, "gemini", ".gemini/settings.json", words).0;
+        (entry["command"].as_str().unwrap().to_owned(), entry["args"][0].as_str().unwrap().to_owned())
+    };
+    let expected = |command: &str, file: &str| (command.to_owned(), file.to_owned());
+    let found = install(&home, &["other/server.py"]);
+    assert_eq!(found, expected("$PROJECT/other/.venv/bin/python", "$PROJECT/other/server.py"));
+    // The active one, also where its path begins in the current folder, as a program of the shell and of a command line.
+    home.places.variables.insert("VIRTUAL_ENV".to_owned(), "own".into());
+    let path = home.path("project/own/bin").into_os_string();
+    home.places.variables.insert("PATH".to_owned(), path);
+    assert_eq!(install(&home, &["server.py"]), expected("$PROJECT/own/bin/python", "$PROJECT/server.py"));
+    let found = install(&home, &["--", "python", "server.py"]);
+    assert_eq!(found, expected("$PROJECT/own/bin/python", "$PROJECT/server.py"));
+}
+
+/// anthropics/claude-ai-mcp 891, Part-DB/Part-DB-server 1480: with its path, which has a blank in it, a script of npm and an
+/// argument with a blank are too much for `cmd`.
+#[cfg(unix)]
+#[test]
+fn scripts_of_windows_keep_their_names() {
+    use serde_json::json;
+    let mut home = Home::new(System::Windows);
+    home.write("Program Files/npx.cmd", "#!\n");
+    home.write("Program Files/uv.exe", "#!\n");
+    home.write("Program Files/serve.cmd", "#!\n");
+    home.places.variables.insert("PATH".to_owned(), home.path("Program Files").into_os_string());
+    let cursor = |words: &[&str]| installed(&home, "cursor", ".cursor/mcp.json", words);
+    let (entry, said) = cursor(&["--", "npx", "-y", "some-server", "C:\\My Files"]);
+    assert_eq!(entry, json!({"command": "cmd", "args": ["/c", "npx", "-y", "some-server", "C:\\My Files"]}));
+    assert!(said.contains("Cursor looks for npx in its own PATH: start it anew when that has changed"), "{said}");
+    assert_eq!(cursor(&["--", "serve", "x"]).0["command"], "serve");
+    assert_eq!(cursor(&["--", "uv", "run", "x"]).0["command"], "$HOME/Program Files/uv.exe");
+}
+
+/// modelcontextprotocol/python-sdk 240: two words in one argument.
+#[test]
+fn two_words_in_one_argument_are_said() {
+    let home = Home::new(System::Linux);
+    let words = ["--", "npx", "-y @modelcontextprotocol/server-everything"];
+    let (_, said) = installed(&home, "cursor", ".cursor/mcp.json", &words);
+    let expected =
+        "note: \"-y @modelcontextprotocol/server-everything\" is one argument: leave out its quotes if it is two";
+    assert!(said.contains(expected), "{said}");
+    let (_, said) = installed(&home, "cursor", ".cursor/mcp.json", &["--", "x", "--header=A: b", "- a", "-c", "a b"]);
+    assert!(!said.contains("is one argument"), "{said}");
+}
+
+#[test]
+fn a_cassette_is_installed_as_a_server() {
+    let home = Home::new(System::Linux);
+    home.write("project/session.jsonl", "{\"cassette\":1}\n");
+    let words = ["install", "cursor", "--force", "replay:session.jsonl?strict"];
+    assert_eq!(home.run(&words).0, 0);
+    let text = home.masked(&std::fs::read_to_string(home.path(".cursor/mcp.json")).unwrap());
+    let whole: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let args = ["replay", "$PROJECT/session.jsonl", "--strict"];
+    assert_eq!(whole["mcpServers"]["session"], serde_json::json!({"command": "/usr/bin/tricorn", "args": args}));
+    let (code, _, err) = home.run(&["install", "cursor", "replay:nothing.jsonl"]);
+    assert!(code == 2 && err.contains("there is no such file; tricorn record"), "{err}");
+    home.write("project/broken.jsonl", "{}\n");
+    assert_eq!(home.run(&["install", "cursor", "replay:broken.jsonl"]).0, 2);
+}

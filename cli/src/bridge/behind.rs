@@ -108,24 +108,30 @@ impl Behind {
             heard.lock().iter().for_each(|line| screen.line(&shown(line)));
             Failure::connecting(&found.name, &error)
         })?;
-        behind.check(&found.name, screen)?;
+        behind.check(&found.name)?;
+        behind.tell(&found.name, screen);
         Ok(behind)
     }
 
-    /// Says which servers of a group are not connected.
+    /// Looks if any server of a group is connected.
     ///
     /// # Errors
     /// None of them is.
-    pub(super) fn check(&self, target: &str, screen: &Screen) -> Outcome<()> {
+    pub(super) fn check(&self, target: &str) -> Outcome<()> {
         let Self::Many(group) = self else { return Ok(()) };
         let failures = group.failures();
-        if let Some((name, error)) = failures.iter().next().filter(|_| failures.len() == group.names().len()) {
-            return Err(Failure::connecting(&format!("{target}#{name}"), error));
+        match failures.iter().next().filter(|_| failures.len() == group.names().len()) {
+            Some((name, error)) => Err(Failure::connecting(&format!("{target}#{name}"), error)),
+            None => Ok(()),
         }
-        for (name, error) in &failures {
+    }
+
+    /// Says which servers of a group are not connected.
+    pub(super) fn tell(&self, target: &str, screen: &Screen) {
+        let Self::Many(group) = self else { return };
+        for (name, error) in &group.failures() {
             screen.warn(&Failure::connecting(&format!("{target}#{name}"), error).message);
         }
-        Ok(())
     }
 
     fn clients(&self) -> Vec<Client> {

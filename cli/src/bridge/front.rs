@@ -3,20 +3,25 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use tricorn::client::{ClientOptions, Target};
 use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::Kind;
 use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Server};
 
 use super::behind::Facts;
+use super::empty;
 use super::upstream::{Upstreams, answered};
+use crate::targets::{Found, Reach};
 
 /// Members of `_meta` that belong to one connection.
 const OWN_META: &str = "io.modelcontextprotocol/";
 
-/// Makes a server of what the one behind says of itself. It speaks the revisions with sessions: what that one asks goes to
-/// whoever called it, while the call goes on.
-pub(super) fn server(facts: &Facts, upstreams: &Arc<Upstreams>) -> Server {
-    let mut server = Server::new(&facts.name).revision("legacy").version(&facts.version);
+/// Makes a server of what the one behind says of itself.
+pub(super) fn server(facts: &Facts, spoken: &Spoken, upstreams: &Arc<Upstreams>) -> Server {
+    let mut server = Server::new(&facts.name).version(&facts.version);
+    if let Some(revision) = &spoken.0 {
+        server = server.revision(revision);
+    }
     if let Some(title) = &facts.title {
         server = server.title(title);
     }
@@ -48,6 +53,21 @@ pub(super) fn server(facts: &Facts, upstreams: &Arc<Upstreams>) -> Server {
     server
 }
 
+/// The revision, or the era, that a bridge speaks to its clients; `None`: all of them.
+pub(super) struct Spoken(Option<String>);
+
+impl Spoken {
+    /// Takes it out of the options, where it is not about the server behind.
+    pub(super) fn of(found: &Found, options: &mut ClientOptions) -> Self {
+        match &found.reach {
+            // A cassette answers again when a request with answers to its questions comes.
+            Reach::One(Target::Replay { .. }) => Self(options.revision.take()),
+            // Those with sessions: what that one asks goes to whoever called it, while the call goes on.
+            _ => Self(Some("legacy".to_owned())),
+        }
+    }
+}
+
 /// Sends a request on.
 struct Forward {
     method: &'static str,
@@ -56,6 +76,11 @@ struct Forward {
 
 impl Handler for Forward {
     fn call(&self, context: Context, params: RawJson, reply: Reply) {
+        if self.method == "tools/list"
+            && let Some(list) = empty::asked(context.request().meta.as_ref())
+        {
+            return reply.result(list);
+        }
         let (method, upstreams) = (self.method, self.upstreams.clone());
         upstreams.clone().spawn(async move {
             let forwarded = forwarded(method, &upstreams, &context, &params);
@@ -91,18 +116,9 @@ async fn forwarded(
     }
     match upstream.behind.request(method, carried(params), &options).await {
         // It is asked for all lists where it may have them later.
-        Err(error) if error.kind() == ErrorKind::Unsupported && method.ends_with("/list") => Ok(empty(method)),
+        Err(error) if error.kind() == ErrorKind::Unsupported => empty::list(method).ok_or(error),
         outcome => outcome,
     }
-}
-
-/// A list without entries.
-fn empty(method: &str) -> RawJson {
-    let member = match method {
-        "resources/templates/list" => "resourceTemplates",
-        _ => method.trim_end_matches("/list"),
-    };
-    RawJson::from_value(&json!({ member: [] }))
 }
 
 /// The parameters without what belongs to the connection that they came by.

@@ -2,13 +2,17 @@
 //! commands are connected to when a target is many servers.
 
 mod behind;
+mod empty;
 mod front;
 mod renewal;
 mod upstream;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 use tricorn::Server;
 use tricorn::client::{ClientOptions, Handlers};
 
@@ -17,9 +21,13 @@ use crate::output::Screen;
 use crate::targets::Found;
 
 use behind::{Behind, Facts};
+pub(crate) use empty::Lists;
+use front::Spoken;
+use renewal::Offers;
 use upstream::Upstreams;
 
-use renewal::Offers;
+/// Time that a client waits for its first answer until the servers of a group are connected. Clients wait for a minute.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The server and its connections.
 pub(crate) struct Bridge {
@@ -27,13 +35,20 @@ pub(crate) struct Bridge {
     upstreams: Arc<Upstreams>,
     /// Entries of the server behind, where that may be renewed.
     offers: Option<Offers>,
+    /// The connection that is made before the client asks.
+    preparing: Option<JoinHandle<()>>,
+    /// Lists that are not declared.
+    missing: Lists,
 }
 
 impl Bridge {
     /// Asks the server behind what it is, so that one that is not there is said before anybody connects. Needs a runtime.
-    pub(crate) async fn new(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
+    pub(crate) async fn new(found: Found, mut options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
+        let spoken = Spoken::of(&found, &mut options);
         let scout = Behind::scout(&found, &unrecorded(&options), screen).await?;
-        let bridge = Self::to(scout.facts(&found.name), found, options, screen, most);
+        let facts = scout.facts(&found.name);
+        let upstreams = Upstreams::new(found, options, screen.clone(), most);
+        let bridge = Self::over(&facts, &spoken, Arc::new(upstreams));
         scout.close().await;
         Ok(bridge)
     }
@@ -41,22 +56,44 @@ impl Bridge {
     /// A bridge for one client of this process, which has these handlers: the connection that has asked is the client's.
     pub(crate) async fn for_client(
         found: Found,
-        options: ClientOptions,
+        mut options: ClientOptions,
         screen: &Screen,
         handlers: &Handlers,
     ) -> Outcome<Self> {
-        let name = found.name.clone();
+        let (name, spoken) = (found.name.clone(), Spoken::of(&found, &mut options));
         let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), 1));
-        let facts = upstreams.prepare(&Value::Object(handlers.declared().clone())).await?.behind.facts(&name);
-        Ok(Self::over(&facts, upstreams))
+        let facts = upstreams.prepare(&Value::Object(handlers.declared().clone()), true).await?.behind.facts(&name);
+        Ok(Self::over(&facts, &spoken, upstreams))
     }
 
-    /// A bridge to a group for one client that is not known yet. Servers are connected when it asks for the first time, as
-    /// they are told then what it can do; until then nothing is known of them.
-    pub(crate) fn waiting(found: Found, options: ClientOptions, screen: &Screen) -> Self {
-        let facts = Facts::of_group(&found.name);
+    /// A bridge to a group for the one client that has these capabilities. It declares what the servers have that are
+    /// connected in time; after that it declares all lists, and whoever asks waits.
+    pub(crate) async fn for_group(
+        found: Found,
+        mut options: ClientOptions,
+        screen: &Screen,
+        declared: Value,
+    ) -> Outcome<Self> {
+        let (name, spoken) = (found.name.clone(), Spoken::of(&found, &mut options));
         let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), 1));
-        Self::over(&facts, upstreams)
+        let connecting = upstreams.clone();
+        let mut preparing = tokio::spawn(async move {
+            if let Err(failure) = connecting.prepare(&declared, false).await {
+                connecting.fail(failure);
+            }
+        });
+        let facts = tokio::select! {
+            biased;
+            failure = upstreams.failed() => return Err(failure),
+            _ = timeout(PATIENCE, &mut preparing) => upstreams.prepared(&name),
+        };
+        let facts = facts.unwrap_or_else(|| Facts::of_group(&name));
+        Ok(Self { preparing: Some(preparing), ..Self::over(&facts, &spoken, upstreams) })
+    }
+
+    /// Takes the lists that the server does not declare, and would refuse.
+    pub(crate) fn missing(&mut self) -> Lists {
+        std::mem::take(&mut self.missing)
     }
 
     /// Waits until the first connection has failed, for ever if it does not.
@@ -65,22 +102,26 @@ impl Bridge {
     }
 
     /// A bridge to a server that may be [renewed](Self::renew): it may have tools, resources and prompts later on.
-    pub(crate) async fn renewable(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
+    pub(crate) async fn renewable(
+        found: Found,
+        mut options: ClientOptions,
+        screen: &Screen,
+        most: usize,
+    ) -> Outcome<Self> {
+        let spoken = Spoken::of(&found, &mut options);
         let scout = Behind::scout(&found, &unrecorded(&options), screen).await?;
         let offers = Offers::of(&scout).await;
-        let bridge = Self::to(scout.facts(&found.name).with_lists(), found, options, screen, most);
+        let facts = scout.facts(&found.name).with_lists();
+        let upstreams = Upstreams::new(found, options, screen.clone(), most);
+        let bridge = Self::over(&facts, &spoken, Arc::new(upstreams));
         scout.close().await;
         Ok(Self { offers: Some(offers), ..bridge })
     }
 
-    fn to(facts: Facts, found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Self {
-        Self::over(&facts, Arc::new(Upstreams::new(found, options, screen.clone(), most)))
-    }
-
-    fn over(facts: &Facts, upstreams: Arc<Upstreams>) -> Self {
-        let server = front::server(facts, &upstreams);
+    fn over(facts: &Facts, spoken: &Spoken, upstreams: Arc<Upstreams>) -> Self {
+        let server = front::server(facts, spoken, &upstreams);
         upstreams.serves(&server);
-        Self { server, upstreams, offers: None }
+        Self { server, upstreams, offers: None, preparing: None, missing: Lists::missing(facts) }
     }
 
     /// Puts another server in the place of the one behind, for all sessions, and tells their clients of lists that differ.
@@ -99,6 +140,9 @@ impl Bridge {
     /// Ends all connections.
     pub(crate) async fn close(&self) {
         self.server.close();
+        if let Some(preparing) = &self.preparing {
+            preparing.abort();
+        }
         self.upstreams.close().await;
     }
 }

@@ -15,7 +15,7 @@ use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Server};
 
-use super::behind::Behind;
+use super::behind::{Behind, Facts};
 use super::front::internal;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Screen, shown};
@@ -39,6 +39,8 @@ const QUESTIONS: [(&str, &str); 3] =
 struct Prepared {
     declared: Map<String, Value>,
     upstream: Arc<Upstream>,
+    /// It was said what is not connected.
+    is_told: bool,
 }
 
 /// The connection of one session.
@@ -170,7 +172,8 @@ pub(super) struct Upstreams {
     runtime: Handle,
     server: Arc<OnceLock<Server>>,
     entries: Mutex<Vec<Entry>>,
-    prepared: Mutex<Option<Prepared>>,
+    /// Held for as long as it is being made.
+    prepared: tokio::sync::Mutex<Option<Prepared>>,
     /// Nobody was connected yet.
     is_first: AtomicBool,
     failed: watch::Sender<Option<Failure>>,
@@ -187,22 +190,37 @@ impl Upstreams {
             runtime: Handle::current(),
             server: Arc::default(),
             entries: Mutex::default(),
-            prepared: Mutex::default(),
+            prepared: tokio::sync::Mutex::default(),
             is_first: AtomicBool::new(true),
             failed: watch::Sender::new(None),
         }
     }
 
-    /// Connects for a client that has these capabilities, before it asks.
-    pub(super) async fn prepare(&self, declared: &Value) -> Outcome<Arc<Upstream>> {
-        let found = self.found();
+    /// Connects for a client that has these capabilities, before it asks. `tells`: says what is not connected at once, not
+    /// when the client asks for the first time.
+    pub(super) async fn prepare(&self, declared: &Value, tells: bool) -> Outcome<Arc<Upstream>> {
+        let (found, mut place) = (self.found(), self.prepared.lock().await);
         let connected = self.connected(declared, None).await;
         let upstream = Arc::new(connected.map_err(|error| Failure::connecting(&found.name, &error))?);
-        upstream.behind.check(&found.name, &self.screen)?;
-        let prepared = Prepared { declared: questions(declared), upstream: upstream.clone() };
-        *self.prepared.lock().unwrap_or_else(PoisonError::into_inner) = Some(prepared);
+        upstream.behind.check(&found.name)?;
+        if tells {
+            upstream.behind.tell(&found.name, &self.screen);
+        }
+        let prepared = Prepared { declared: questions(declared), upstream: upstream.clone(), is_told: tells };
+        *place = Some(prepared);
         self.is_first.store(false, Ordering::Relaxed);
         Ok(upstream)
+    }
+
+    /// The facts of what was prepared, if that is there.
+    pub(super) fn prepared(&self, name: &str) -> Option<Facts> {
+        let place = self.prepared.try_lock().ok()?;
+        place.as_ref().map(|prepared| prepared.upstream.behind.facts(name))
+    }
+
+    /// Tells that the first connection has failed.
+    pub(super) fn fail(&self, failure: Failure) {
+        self.failed.send_replace(Some(failure));
     }
 
     /// Waits until the first connection has failed.
@@ -332,9 +350,12 @@ impl Upstreams {
     /// Connects for a client, with the capabilities that it has.
     async fn connect(&self, context: &Context) -> Result<Arc<Upstream>> {
         let declared: Value = context.request().peer.capabilities.raw().to().unwrap_or_default();
-        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(Prepared { declared: known, upstream }) = prepared {
+        let prepared = self.prepared.lock().await.take();
+        if let Some(Prepared { declared: known, upstream, is_told }) = prepared {
             if known == questions(&declared) && !upstream.callers.is_over() {
+                if !is_told {
+                    upstream.behind.tell(&self.found().name, &self.screen);
+                }
                 upstream.callers.lock().last = Some(context.clone());
                 return Ok(upstream);
             }
@@ -347,17 +368,17 @@ impl Upstreams {
         }
         let name = self.found().name;
         let checked = match &connected {
-            Ok(upstream) => upstream.behind.check(&name, &self.screen),
+            Ok(upstream) => upstream.behind.check(&name),
             Err(error) => Err(Failure::connecting(&name, error)),
         };
-        match checked {
-            Ok(()) => connected,
-            Err(failure) => {
-                let error = internal(&failure.message);
-                self.failed.send_replace(Some(failure));
-                Err(error)
-            }
-        }
+        let Err(failure) = checked else {
+            connected.iter().for_each(|upstream| upstream.behind.tell(&name, &self.screen));
+            return connected;
+        };
+        let error = internal(&failure.message);
+        self.fail(failure);
+        // Its own error has the last line of its standard error, too.
+        connected.and(Err(error))
     }
 
     /// Makes a connection, for the client that has asked if there is one.
@@ -389,7 +410,7 @@ impl Upstreams {
 
     /// Ends all connections.
     pub(super) async fn close(&self) {
-        let prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let prepared = self.prepared.lock().await.take();
         let entries = std::mem::take(&mut *self.lock());
         let mut closing = tokio::task::JoinSet::new();
         for entry in entries {

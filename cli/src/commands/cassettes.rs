@@ -1,6 +1,6 @@
 //! Cassettes: recorded, served, sent to a live server, compared.
 
-use std::io::{BufRead, Read, Write};
+use std::io::{BufRead, Read as _, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyper::body::Bytes;
@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tricorn::cassette::{Cassette, Difference, MAX_LINE, Player, Question, Recorder, Redaction, differences};
 use tricorn::client::{CacheOptions, Client, Handlers, Tap, Target};
 use tricorn::jsonrpc::RawJson;
+use tricorn::protocol::revision::Revision;
 use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply};
 
 use super::run::serve;
@@ -17,6 +18,7 @@ use crate::failure::{FAILED, Failure, INTERRUPTED, Outcome, UNREACHABLE};
 use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
 use crate::logins::with_login;
+use crate::opening::{Opening, revision_of};
 use crate::output::{Screen, one_line};
 use crate::targets::{self, Found, Kind, Reach, Way};
 
@@ -36,7 +38,7 @@ pub(super) fn record(mut record: Record, launcher: &Launcher, screen: &Screen) -
     check_output(&record.output)?;
     screen.line(&screen.error_style().dim(&format!("recording to {}", record.output)));
     record.connection.record = Some(record.output);
-    serve::serve(found, record.http.as_deref(), &record.connection, 1, screen)
+    serve::serve(found, record.http.as_deref(), options(&record.connection), 1, screen)
 }
 
 /// Says that a cassette cannot be written before a client is there that has nothing from it.
@@ -59,16 +61,27 @@ pub(super) fn replay(replay: &Replay, launcher: &Launcher, screen: &Screen) -> O
         let found = targets::find(target, &replay.connection, &Way::Streams, launcher, screen)?;
         return against(&cassette, found, replay, screen);
     }
-    let strict = replay.strict;
     match &replay.http {
-        None => on_streams(&cassette, strict, screen),
-        Some(address) => {
-            let target = format!("replay:{}{}", replay.file, if strict { "?strict" } else { "" });
-            let reach = Reach::One(Target::from_text(&target).map_err(|error| Failure::misuse(error.message()))?);
-            let found = Found { name: target, reach, kind: Kind::Url };
-            serve::serve(found, Some(address), &replay.connection, serve::SESSIONS, screen)
-        }
+        None => on_streams(&cassette, replay, screen),
+        Some(address) => bridged(&cassette, replay, Some(address), screen),
     }
+}
+
+/// Serves it by a bridge, which speaks other revisions than the recorded one, too.
+fn bridged(cassette: &Cassette, replay: &Replay, http: Option<&str>, screen: &Screen) -> Outcome<u8> {
+    let name = format!("replay:{}{}", replay.file, if replay.strict { "?strict" } else { "" });
+    let reach = Reach::One(Target::from_text(&name).map_err(|error| Failure::misuse(error.message()))?);
+    let found = Found { name, reach, kind: Kind::Url };
+    let options = options(&replay.connection);
+    if http.is_some() {
+        return serve::serve(found, http, options, serve::SESSIONS, screen);
+    }
+    let played = Played(Arc::new(Mutex::new(Player::new(cassette, replay.strict))));
+    let status = serve::serve(found, None, options.tap(played.clone()), 1, screen)?;
+    let player = played.0.lock().unwrap_or_else(PoisonError::into_inner);
+    // The bridge asks for all log messages, whatever its client asks for.
+    let left = player.unplayed().into_iter().filter(|(_, request)| request != "logging/setLevel");
+    if replay.strict { all_played(&left.collect::<Vec<_>>(), status, screen) } else { Ok(status) }
 }
 
 /// Shows the differences of two cassettes.
@@ -101,33 +114,88 @@ fn tell(found: &[Difference], as_json: bool, screen: &Screen) -> Outcome<u8> {
     if found.is_empty() { Ok(0) } else { Err(Failure::silent(FAILED)) }
 }
 
-/// Answers on the standard streams until the input ends.
-fn on_streams(cassette: &Cassette, strict: bool, screen: &Screen) -> Outcome<u8> {
-    let mut player = Player::new(cassette, strict);
-    let (mut input, mut output) = (std::io::stdin().lock(), std::io::stdout().lock());
-    let failed = |error: std::io::Error| Failure::new(UNREACHABLE, format!("the standard streams: {error}"));
+/// Answers on the standard streams until the input ends: as it was recorded to a client that asks for the same, else by a
+/// bridge.
+fn on_streams(cassette: &Cassette, replay: &Replay, screen: &Screen) -> Outcome<u8> {
+    let recorded = cassette.revision().and_then(|name| Revision::parse(&name));
+    if let (Some(asked), Some(recorded)) = (&replay.connection.revision, recorded)
+        && asked != recorded.as_str()
+        && asked != recorded.era().as_str()
+    {
+        return bridged(cassette, replay, None, screen);
+    }
+    let opening = Opening::read().map_err(|error| serve::no_streams(&error))?;
+    let mut player = Player::new(cassette, replay.strict);
+    if let Some(opening) = opening {
+        let asked = opening.revision().and_then(Revision::parse);
+        if let (None, Some(asked), Some(recorded)) = (&replay.connection.revision, asked, recorded)
+            && asked != recorded
+            && !was_asked(cassette, &opening)
+        {
+            let file = &replay.file;
+            if cfg!(not(unix)) {
+                let hint = format!("--revision {asked} serves it to such clients");
+                return Err(Failure::misuse(format!("{file}: recorded was {recorded}, asked is {asked}; {hint}")));
+            }
+            let adapted = "answers are adapted, without extensions and tasks";
+            screen.line(&format!("{file}: recorded was {recorded}, asked is {asked}: {adapted}"));
+            opening.put_back(|line| line).map_err(|error| serve::no_streams(&error))?;
+            return bridged(cassette, replay, None, screen);
+        }
+        play(&mut player, opening.whole()).map_err(|error| serve::no_streams(&error))?;
+    }
+    if replay.strict { all_played(&player.unplayed(), 0, screen) } else { Ok(0) }
+}
+
+/// Says if the recorded client has opened its connection in the same way, whatever came of it.
+fn was_asked(cassette: &Cassette, opening: &Opening) -> bool {
+    cassette.requests().into_iter().any(|(_, method, params)| {
+        let params: Value = params.and_then(|params| params.to().ok()).unwrap_or_default();
+        method == opening.method() && revision_of(&params) == opening.revision()
+    })
+}
+
+/// Answers each line.
+fn play(player: &mut Player, mut input: impl BufRead) -> std::io::Result<()> {
+    let mut output = std::io::stdout().lock();
     loop {
         let mut line = Vec::new();
-        let length = (&mut input).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line).map_err(failed)?;
+        let length = (&mut input).take(MAX_LINE as u64 + 1).read_until(b'\n', &mut line)?;
         if length == 0 {
-            break;
+            return Ok(());
         }
         if length > MAX_LINE {
-            return Err(Failure::misuse(format!("a line of standard input is longer than {} MiB", MAX_LINE >> 20)));
+            return Err(std::io::Error::other(format!("a line is longer than {} MiB", MAX_LINE >> 20)));
         }
         for message in player.hear(&Bytes::from(line)) {
-            output.write_all(&message).and_then(|()| output.write_all(b"\n")).map_err(failed)?;
+            output.write_all(&message)?;
+            output.write_all(b"\n")?;
         }
-        output.flush().map_err(failed)?;
+        output.flush()?;
     }
-    let left = player.unplayed();
-    if strict && !left.is_empty() {
-        for (line, request) in &left {
-            screen.line(&one_line(&format!("line {line}: {request} was not asked")));
+}
+
+/// Says which recorded requests nobody has made.
+fn all_played(left: &[(usize, String)], status: u8, screen: &Screen) -> Outcome<u8> {
+    for (line, request) in left {
+        screen.line(&one_line(&format!("line {line}: {request} was not asked")));
+    }
+    if left.is_empty() {
+        return Ok(status);
+    }
+    Err(Failure::new(FAILED, format!("{} recorded requests were not asked", left.len())))
+}
+
+/// Hears what is asked of a cassette behind a bridge.
+#[derive(Clone)]
+struct Played(Arc<Mutex<Player>>);
+
+impl Tap for Played {
+    fn frame(&self, by_client: bool, _on: &str, frame: &Bytes) {
+        if by_client {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).hear(frame);
         }
-        return Err(Failure::new(FAILED, format!("{} recorded requests were not asked", left.len())));
     }
-    Ok(0)
 }
 
 /// Sends the recorded requests to a live server, and shows the differences of its answers.

@@ -123,7 +123,10 @@ impl Events for Said {
         self.0.look(line);
     }
 
-    fn warning(&self, _message: &str) {}
+    fn warning(&self, message: &str) {
+        // Lines of its output that are no messages.
+        self.0.look(message);
+    }
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::edit::Format;
+use super::host::Host;
 use super::places::{Places, System};
 
 /// A server as a host has it.
@@ -118,6 +119,9 @@ fn target_entry(target: &str, places: &Places, notes: &mut Vec<String>) -> Resul
         }
         return Ok(Entry { name: name_of_url(rest), kind: Kind::Http { url: target.to_owned(), headers: Vec::new() } });
     }
+    if let Some(cassette) = target.strip_prefix("replay:") {
+        return recorded(cassette, places);
+    }
     if let Some((path, name)) = configuration(target) {
         return from_configuration(path, name, places);
     }
@@ -173,7 +177,8 @@ fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry,
         after = Some(name);
     }
     if !path.exists() {
-        return Err(format!("{target}: there is no such file; a command line stands after --"));
+        let quotes = if target.split_whitespace().count() > 1 { ", without quotes around it" } else { "" };
+        return Err(format!("{target}: there is no such file; a command line stands after --{quotes}"));
     }
     let shown = path.to_string_lossy().into_owned();
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
@@ -191,14 +196,12 @@ fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry,
                 if after.is_none() {
                     notes.push(format!("{target} starts no server by itself: this command looks for the one in it"));
                 }
-                let mut words = places.tricorn.clone();
-                words.extend(["run".to_owned(), after.map_or_else(|| shown.clone(), |name| format!("{shown}:{name}"))]);
-                let program = (!words.is_empty()).then(|| words.remove(0));
-                let command = program.ok_or("no path of this command is known: give a command line after --")?;
+                let served = after.map_or_else(|| shown.clone(), |name| format!("{shown}:{name}"));
+                let (command, args) = own(places, &["run", &served])?;
                 // The command looks for the interpreter when the host starts it, in an environment that is not active.
                 let active = places.named("VIRTUAL_ENV").map(|folder| folder.to_string_lossy().into_owned());
                 let env = active.map(|folder| ("VIRTUAL_ENV".to_owned(), folder)).into_iter().collect();
-                Kind::Stdio { command, args: words, env, cwd: None }
+                Kind::Stdio { command, args, env, cwd: None }
             }
         },
         "mjs" | "js" | "cjs" | "ts" | "mts" | "cts" => {
@@ -216,6 +219,27 @@ fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry,
     Ok(Entry { name: name_of_file(&path), kind })
 }
 
+/// An entry that serves a cassette.
+fn recorded(cassette: &str, places: &Places) -> Result<Entry, String> {
+    let (file, option) = match cassette.strip_suffix("?strict") {
+        Some(file) => (file, Some("--strict")),
+        None => (cassette, None),
+    };
+    let path = places.absolute(file);
+    tricorn::cassette::Cassette::read(&path).map_err(|error| error.message().to_owned())?;
+    let shown = path.to_string_lossy();
+    let words: Vec<_> = ["replay", &shown].into_iter().chain(option).collect();
+    let (command, args) = own(places, &words)?;
+    Ok(Entry { name: name_of_file(&path), kind: Kind::Stdio { command, args, env: Vec::new(), cwd: None } })
+}
+
+/// This command with these arguments, as a program and its arguments.
+fn own(places: &Places, words: &[&str]) -> Result<(String, Vec<String>), String> {
+    let (program, first) =
+        places.tricorn.split_first().ok_or("no path of this command is known: give a command line after --")?;
+    Ok((program.clone(), first.iter().cloned().chain(words.iter().map(|word| (*word).to_owned())).collect()))
+}
+
 /// True if a Python file looks like one that starts its server.
 fn serves(path: &Path) -> bool {
     let text = std::fs::read_to_string(path).unwrap_or_default();
@@ -227,7 +251,7 @@ fn python(file: &Path, places: &Places) -> Result<String, String> {
     let windows = places.system == System::Windows;
     let inside: &[&str] = if windows { &["Scripts/python.exe"] } else { &["bin/python", "bin/python3"] };
     let of = |folder: PathBuf| inside.iter().map(|name| folder.join(name)).find(|path| path.is_file());
-    let active = places.variable("VIRTUAL_ENV").map(PathBuf::from).and_then(of);
+    let active = places.environment().and_then(of);
     let nearest = || file.ancestors().skip(1).find_map(|folder| of(folder.join(".venv")));
     let names: &[&str] = if windows { &["python", "py"] } else { &["python3", "python"] };
     let own = || places.python.clone().filter(|path| path.is_file());
@@ -258,6 +282,13 @@ fn command(words: &[String], places: &Places, notes: &mut Vec<String>) -> Result
         return Err("after -- a program is expected, and its arguments".to_owned());
     };
     let name = name_of_command(program, args);
+    let first = program.split_whitespace().next().unwrap_or_default();
+    if first != program && !first.contains(['/', '\\']) && !places.absolute(program).exists() {
+        return Err(format!("no program {program:?}: leave out the quotes around the command line"));
+    }
+    if let Some(word) = args.iter().find(|word| is_pair(word)) {
+        notes.push(format!("{word:?} is one argument: leave out its quotes if it is two"));
+    }
     // A path is said relative to the current folder, which is not the one that a host starts programs in.
     let mut own = |word: &String| {
         let is_path = word.contains('/') || word.contains('\\') || word.contains('.');
@@ -278,6 +309,13 @@ fn command(words: &[String], places: &Places, notes: &mut Vec<String>) -> Result
         args.splice(0..0, ["/c".to_owned(), std::mem::replace(&mut command, "cmd".to_owned())]);
     }
     Ok(Entry { name, kind: Kind::Stdio { command, args, env: Vec::new(), cwd: None } })
+}
+
+/// True for an option and a value without `=`, `-y some-server`.
+fn is_pair(word: &str) -> bool {
+    let option = word.split_once(' ').map(|(option, _)| option.trim_start_matches('-'));
+    word.starts_with('-')
+        && option.is_some_and(|name| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric()))
 }
 
 /// A name out of letters, digits, `-` and `_`, which all hosts take.
@@ -329,6 +367,61 @@ fn name_of_command(program: &str, args: &[String]) -> String {
         _ => None,
     };
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| plain(stem))
+}
+
+impl Entry {
+    /// Writes the path of a program that the host would not find: one with windows does not know the `PATH` of shells, and
+    /// nobody else a virtual environment that is active here. Returns what has to be said of it.
+    pub(super) fn locate(&mut self, host: Host, places: &Places) -> Option<String> {
+        let Kind::Stdio { command, args, env, .. } = &mut self.kind else { return None };
+        let is_windows = places.system == System::Windows;
+        let title = host.title();
+        let by_itself = |name: &str| {
+            let note = format!("{title} looks for {name} in its own PATH: start it anew when that has changed");
+            host.has_windows().then_some(note)
+        };
+        if let [option, script, ..] = args.as_slice()
+            && is_windows
+            && command == "cmd"
+            && option == "/c"
+        {
+            return by_itself(script);
+        }
+        // With placeholders, and with a PATH of its own, it is the host's affair.
+        if command.contains(['/', '\\', '$']) || env.iter().any(|(name, _)| name.eq_ignore_ascii_case("PATH")) {
+            return None;
+        }
+        places.variable("PATH")?;
+        let Some(path) = places.program(command) else {
+            return Some(format!("{command} is not in PATH here: {title} has to find it"));
+        };
+        let path = places.absolute(&path.to_string_lossy());
+        let is_active = places.environment().is_some_and(|folder| path.starts_with(folder));
+        let folder = path.parent().map(Path::to_string_lossy).unwrap_or_default().into_owned();
+        if !is_active && (!host.has_windows() || places.is_of_system(&folder)) {
+            return None;
+        }
+        let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+        if is_windows && matches!(ending.as_str(), "cmd" | "bat") {
+            return by_itself(command);
+        }
+        let name = std::mem::replace(command, path.to_string_lossy().into_owned());
+        let why = format!("{title} does not look in the folders of your shell");
+        let mut note = format!("{name} is written as {command}: {why}");
+        if !is_windows && is_found_by_env(&path) {
+            let folders = std::iter::once(folder.as_str()).chain(places.system_folders().iter().copied());
+            env.push(("PATH".to_owned(), folders.collect::<Vec<_>>().join(":")));
+            note.push_str("; with a PATH, as it is a script");
+        }
+        Some(note)
+    }
+}
+
+/// True for a script whose interpreter is looked for in `PATH`.
+fn is_found_by_env(path: &Path) -> bool {
+    use std::io::Read as _;
+    let mut first = [0; 14];
+    std::fs::File::open(path).and_then(|mut file| file.read_exact(&mut first)).is_ok() && first == *b"#!/usr/bin/env"
 }
 
 impl Kind {

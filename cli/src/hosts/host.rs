@@ -246,6 +246,11 @@ impl Host {
         matches!(self, Self::ClaudeDesktop | Self::ClaudeCode)
     }
 
+    /// True for a host that is started by a desktop rather than by a shell, and has the `PATH` of that.
+    pub(super) fn has_windows(self) -> bool {
+        !matches!(self, Self::ClaudeCode | Self::Codex | Self::Gemini)
+    }
+
     /// Tells what is left to be done after the file was changed.
     pub(super) fn hint(self) -> Option<&'static str> {
         match self {

@@ -12,6 +12,7 @@ mod file;
 mod host;
 mod places;
 
+use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -43,7 +44,9 @@ A target is one of
   server.py, server.py:app  a file or a package, as for the other commands
   mcp.json#weather          a server of a configuration file
   cursor:weather            a server that another host has
-  … -- program argument …   a command line, after everything else
+  replay:session.jsonl      a recorded server
+  … -- program argument …   a command line, after everything else; one that begins
+                            with npx, uvx, docker and the like needs no --
 
 Examples:
   tricorn install cursor server.py
@@ -139,6 +142,53 @@ pub struct Discover {
     /// Prints JSON
     #[arg(long)]
     pub json: bool,
+}
+
+/// Programs that run others, which a command line of a server often begins with.
+const RUNNERS: [&str; 16] = [
+    "npx", "npm", "pnpm", "yarn", "bunx", "bun", "deno", "node", "uvx", "uv", "pipx", "python", "python3", "py",
+    "docker", "podman",
+];
+
+/// True for the name of a program that runs others, if it is not that of a file here.
+pub(crate) fn is_runner(word: &str) -> bool {
+    RUNNERS.contains(&word) && !Path::new(word).exists()
+}
+
+/// Puts `--` before the command line that the arguments of `install` end with, where a program that runs others stands in
+/// the place of the target.
+pub(crate) fn with_dashes(mut arguments: Vec<OsString>) -> Result<Vec<OsString>, String> {
+    // Options with a value, which is the next word if they are of this length.
+    const VALUED: [&str; 6] = ["--name", "--env", "--header", "--scope", "-e", "-H"];
+    let words: Vec<String> = arguments.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let (mut at, mut places) = (0, 0);
+    while let Some(word) = words.get(at).filter(|word| *word != "--") {
+        if word.starts_with('-') {
+            at += if VALUED.contains(&word.as_str()) { 2 } else { 1 };
+            continue;
+        }
+        // After the name of the command and the host.
+        if places == 2 {
+            break;
+        }
+        (places, at) = (places + 1, at + 1);
+    }
+    let Some((program, rest)) = words.get(at..).and_then(<[String]>::split_first) else { return Ok(arguments) };
+    if !is_runner(program) || rest.is_empty() || rest.iter().any(|word| word == "--") {
+        return Ok(arguments);
+    }
+    let is_container = matches!(program.as_str(), "docker" | "podman");
+    let is_own = |word: &&String| {
+        let name = word.split_once('=').map_or(word.as_str(), |(name, _)| name);
+        matches!(name, "--dry-run" | "--force") || (VALUED.contains(&name) && (name == "--scope" || !is_container))
+    };
+    if let Some(word) = rest.iter().find(is_own) {
+        return Err(format!(
+            "{word} stands after {program}: give it before, or -- before {program} if it is meant for that"
+        ));
+    }
+    arguments.insert(at, "--".into());
+    Ok(arguments)
 }
 
 fn variable(text: &str) -> Result<(String, String), String> {
@@ -327,8 +377,12 @@ impl Said<'_> {
             headers: &install.header,
         };
         let host = install.host;
-        let (entry, notes) = Entry::from_given(&given, places).map_err(misuse)?;
+        let (mut entry, mut notes) = Entry::from_given(&given, places).map_err(misuse)?;
         host.check_name(&entry.name).map_err(misuse)?;
+        // The file of a project is of many machines.
+        if install.scope == Scope::User {
+            notes.extend(entry.locate(host, places));
+        }
         notes.iter().for_each(|note| self.tell(&format!("note: {note}")));
         let (value, note) = host.value(&entry, places)?;
         if let Some(note) = note {

@@ -81,6 +81,27 @@ impl Places {
         self.variable(variable).map(PathBuf::from).filter(|path| path.is_absolute())
     }
 
+    /// The virtual environment that is active.
+    pub(super) fn environment(&self) -> Option<PathBuf> {
+        self.variable("VIRTUAL_ENV").map(|folder| self.absolute(&folder.to_string_lossy()))
+    }
+
+    /// Folders of programs that every program finds.
+    pub(super) fn system_folders(&self) -> &'static [&'static str] {
+        match self.system {
+            System::Linux => &["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"],
+            // Homebrew's are not among them.
+            System::Mac => &["/usr/bin", "/bin", "/usr/sbin", "/sbin"],
+            System::Windows => &[],
+        }
+    }
+
+    /// True for one of them, and what is below the system's own on Windows.
+    pub(super) fn is_of_system(&self, folder: &str) -> bool {
+        let own = self.variable("SystemRoot").filter(|_| self.system == System::Windows);
+        self.system_folders().contains(&folder) || own.is_some_and(|own| Path::new(folder).starts_with(own))
+    }
+
     /// The folder for configurations: XDG's on Linux, `Application Support` on macOS, the roaming one on Windows.
     pub(super) fn config(&self) -> PathBuf {
         match self.system {

@@ -11,10 +11,12 @@
 mod cases;
 mod cassettes;
 mod conversations;
+mod groups;
 mod http;
 mod logins;
 mod place;
 mod projects;
 mod reload;
+mod reports;
 mod running;
 mod terminal;

@@ -1,6 +1,7 @@
 //! The examination of a program over its standard streams. Each thing that a server may not survive has a process of its
 //! own.
 
+use std::future::Future;
 use std::time::Duration;
 
 use tricorn::client::Target;
@@ -28,11 +29,11 @@ pub(super) async fn examine(found: &Found, target: &Target, plan: &Plan, report:
     let took = began.elapsed();
     match main {
         Some(wire) => {
-            let (modern, rest) = (modern(target, plan, report, Some(took)), others(target, plan, report, false));
-            tokio::join!(content(wire, plan), async { modern.await.is_some() }, rest);
+            let (modern, rest) = (modern(found, target, plan, report, Some(took)), others(target, plan, report, false));
+            tokio::join!(content(wire, plan), async { matches!(modern.await, Ok(Some(_))) }, rest);
         }
         None if plan.modern => {
-            let Some(wire) = modern(target, plan, report, None).await else {
+            let Some(wire) = modern(found, target, plan, report, None).await? else {
                 return Err(not_spoken(report));
             };
             tokio::join!(content(wire, plan), others(target, plan, report, true));
@@ -46,7 +47,8 @@ fn not_spoken(report: &Report) -> Failure {
     if report.has("no-start") || report.has("dies-early") {
         return unreachable("the server has ended before its first answer");
     }
-    unreachable("the server answers neither initialize nor server/discover")
+    let hint = "does it serve HTTP? --http=URL starts it and examines what it serves there";
+    unreachable(format!("the server answers neither initialize nor server/discover; {hint}"))
 }
 
 /// Opens the first session, and learns how long a start takes. `None`: no older revision is spoken.
@@ -58,19 +60,10 @@ async fn first(found: &Found, target: &Target, plan: &Plan, report: &Report) -> 
             return Err(unreachable(why));
         }
     };
-    let said = wire.program().map(|program| program.said());
-    let elsewhere = async {
-        match &said {
-            Some(said) => said.elsewhere.serves(found).await,
-            None => std::future::pending().await,
-        }
-    };
+    let elsewhere = elsewhere(&mut wire, found);
     let opened = tokio::select! {
         opened = opening::open(&mut wire, plan.revision(NEWEST_LEGACY), BEGINS) => opened,
-        mut failure = elsewhere => {
-            failure.message.push_str("; --http starts it and examines what it serves there");
-            return Err(failure);
-        }
+        failure = elsewhere => return Err(failure),
     };
     match opened {
         Opened::Open => {
@@ -86,6 +79,17 @@ async fn first(found: &Found, target: &Target, plan: &Plan, report: &Report) -> 
         }
         Opened::Refused => Ok(None),
         Opened::Silent => Ok(None),
+    }
+}
+
+/// Waits until the program has shown that it serves HTTP.
+fn elsewhere<'a>(wire: &mut Wire, found: &'a Found) -> impl Future<Output = Failure> + use<'a> {
+    let said = wire.program().map(|program| program.said());
+    async move {
+        let Some(said) = said else { return std::future::pending().await };
+        let mut failure = said.elsewhere.serves(found).await;
+        failure.message.push_str("; --http starts it and examines what it serves there");
+        failure
     }
 }
 
@@ -116,18 +120,30 @@ async fn content(mut wire: Wire, plan: &Plan) {
 
 /// Asks as newer clients do. Gives the open wire if the server speaks their revision. `took`: the time in which it has
 /// answered initialize, if it has.
-async fn modern(target: &Target, plan: &Plan, report: &Report, took: Option<Duration>) -> Option<Wire> {
+async fn modern(
+    found: &Found,
+    target: &Target,
+    plan: &Plan,
+    report: &Report,
+    took: Option<Duration>,
+) -> Outcome<Option<Wire>> {
     if !plan.modern {
-        return None;
+        return Ok(None);
     }
     report.ran(&["probe-hangs", "probe-kills"]);
-    let mut wire = start(target, Reads::All, report).ok()?.modern();
+    let Ok(wire) = start(target, Reads::All, report) else { return Ok(None) };
+    let mut wire = wire.modern();
     let limit = PROBE.max(took.unwrap_or(PROBE) * 3);
-    match opening::probe(&mut wire, limit).await {
+    let elsewhere = elsewhere(&mut wire, found);
+    let probed = tokio::select! {
+        probed = opening::probe(&mut wire, limit) => probed,
+        failure = elsewhere, if took.is_none() => return Err(failure),
+    };
+    match probed {
         Probed::Modern => {
             began(&mut wire);
             opening::modern(&mut wire).await;
-            return Some(wire);
+            return Ok(Some(wire));
         }
         Probed::Legacy => {}
         Probed::Silent if took.is_some() => {
@@ -144,7 +160,7 @@ async fn modern(target: &Target, plan: &Plan, report: &Report, took: Option<Dura
     if let Some(mut program) = wire.into_program() {
         program.kill().await;
     }
-    None
+    Ok(None)
 }
 
 /// The other revisions, one after the other, and what may end a process.

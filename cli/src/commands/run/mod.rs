@@ -8,6 +8,7 @@ mod start;
 use tricorn::client::Target;
 
 use crate::arguments::Run;
+use crate::connection::options;
 use crate::failure::Outcome;
 use crate::launcher::Launcher;
 use crate::output::Screen;
@@ -24,12 +25,12 @@ pub(super) fn run(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<u8
     let way = run.http.clone().map_or(Way::Streams, Way::Http);
     let found = targets::find(&run.target, &run.connection, &way, launcher, screen)?;
     if run.connection.record.is_some() {
-        return serve::serve(found, run.http.as_deref(), &run.connection, 1, screen);
+        return serve::serve(found, run.http.as_deref(), options(&run.connection), 1, screen);
     }
     match (&found.reach, found.kind, &run.http) {
         (Reach::One(Target::Command { .. }), Kind::File, _) | (Reach::One(Target::Command { .. }), _, None) => {
             start::start(found, screen)
         }
-        (_, _, http) => serve::serve(found, http.as_deref(), &run.connection, serve::SESSIONS, screen),
+        (_, _, http) => serve::serve(found, http.as_deref(), options(&run.connection), serve::SESSIONS, screen),
     }
 }

@@ -1,13 +1,15 @@
 //! A server of one transport, served over the other.
 
+use serde_json::{Value, json};
 use tricorn::Server;
+use tricorn::client::ClientOptions;
 use tricorn::http::HttpOptions;
 
-use crate::arguments::Connection;
 use crate::bridge::Bridge;
-use crate::connection::{options, runtime};
+use crate::connection::runtime;
 use crate::failure::{Failure, INTERRUPTED, MISUSE, Outcome, UNREACHABLE};
 use crate::logins::with_login;
+use crate::opening::Opening;
 use crate::output::Screen;
 use crate::targets::{Found, Reach};
 
@@ -18,24 +20,21 @@ pub(crate) const SESSIONS: usize = 256;
 pub(crate) fn serve(
     found: Found,
     http: Option<&str>,
-    connection: &Connection,
+    options: ClientOptions,
     sessions: usize,
     screen: &Screen,
 ) -> Outcome<u8> {
     let address = http.map(address).transpose()?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let mut options = options(connection);
-        if let Reach::One(target) = &found.reach {
-            options = with_login(options, target, screen).await;
-        }
-        // Programs of a group start once, then, for the one client that there is.
         let waits = address.is_none() && matches!(found.reach, Reach::Many(_));
-        let bridge = match waits {
-            true => Bridge::waiting(found, options, screen),
-            false => Bridge::new(found, options, screen, sessions).await?,
-        };
         let mut ending = Ending::new();
+        let making = make(found, options, waits, sessions, screen);
+        let made = tokio::select! {
+            made = making => made?,
+            status = ending.next() => return Ok(status),
+        };
+        let Some(bridge) = made else { return Ok(0) };
         let status = tokio::select! {
             status = serve_bridge(&bridge.server, address, sessions, &mut ending, screen) => status,
             failure = bridge.failed(), if waits => Err(failure),
@@ -45,6 +44,44 @@ pub(crate) fn serve(
     });
     runtime.shutdown_background();
     outcome
+}
+
+/// Makes the bridge. `waits`: it is of a group, and waits for its one client. `None`: that has gone.
+async fn make(
+    found: Found,
+    mut options: ClientOptions,
+    waits: bool,
+    sessions: usize,
+    screen: &Screen,
+) -> Outcome<Option<Bridge>> {
+    if let Reach::One(target) = &found.reach {
+        options = with_login(options, target, screen).await;
+    }
+    if !waits {
+        return Bridge::new(found, options, screen, sessions).await.map(Some);
+    }
+    // Programs of a group start once, for the one client that there is: with what it can do, which it says first.
+    let Some((declared, opening)) = opening().await? else { return Ok(None) };
+    let mut bridge = Bridge::for_group(found, options, screen, declared).await?;
+    let missing = bridge.missing();
+    if let Some(opening) = opening {
+        opening.put_back(move |line| missing.changed(line)).map_err(|error| no_streams(&error))?;
+    }
+    Ok(Some(bridge))
+}
+
+/// The capabilities of the client on the standard streams, and what it has said so far. `None`: it has gone.
+async fn opening() -> Outcome<Option<(Value, Option<Opening>)>> {
+    if cfg!(not(unix)) {
+        return Ok(Some((json!({}), None)));
+    }
+    let read = tokio::task::spawn_blocking(Opening::read).await;
+    let read = read.map_err(std::io::Error::other).and_then(|read| read).map_err(|error| no_streams(&error))?;
+    Ok(read.map(|opening| (opening.capabilities(), Some(opening))))
+}
+
+pub(crate) fn no_streams(error: &std::io::Error) -> Failure {
+    Failure::new(UNREACHABLE, format!("the standard streams: {error}"))
 }
 
 /// Serves the front of a bridge until it ends or is told to.
