@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from world import ALONE, DOCUMENTS, LANGS, NOTHING, SHARED, TREE, World
+from world import ALONE, DOCUMENTS, LANGS, NOTHING, POSTGRES, SHARED, TREE, World
 
 Starts = Callable[..., Awaitable[World]]
 
@@ -19,8 +19,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     built = os.environ.get("TRICORN_SCALE_BUILT", str(TREE))
     group.addoption("--built", default=built, help="the tree whose programs are run (TRICORN_SCALE_BUILT)")
     meaning = "nothing: processes without a store, tests have to fail; alone: one process under the names of all; "
-    meaning += "documents: a store of the program, in Python"
-    group.addoption("--sharing", default=SHARED, choices=[SHARED, NOTHING, ALONE, DOCUMENTS], help=meaning)
+    meaning += "documents, postgres: a store of the program, in Python"
+    choices = [SHARED, NOTHING, ALONE, DOCUMENTS, POSTGRES]
+    group.addoption("--sharing", default=SHARED, choices=choices, help=meaning)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -64,7 +65,7 @@ async def world(start: Starts) -> World:
 @pytest.fixture
 def stored(world: World) -> World:
     """The same, for tests that look into the store."""
-    if world.sharing in (ALONE, DOCUMENTS):
+    if world.sharing in (ALONE, DOCUMENTS, POSTGRES):
         pytest.skip("nothing is kept in a Redis")
     return world
 

@@ -27,7 +27,7 @@ async def world(start: Starts) -> World:
 
 @pytest.fixture
 def stored(world: World) -> World:
-    if world.sharing in ("alone", "documents"):
+    if world.sharing in ("alone", "documents", "postgres"):
         pytest.skip("nothing is kept in a Redis")
     return world
 

@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import getpass
+import importlib
 import os
 import random
 import re
@@ -11,6 +12,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -31,8 +33,9 @@ ANSWERED_BY, SETTINGS = "x-answered-by", "x-settings"
 FRONT = "front"
 """The balancer, in place of the number of a process."""
 Place = int | str
-SHARED, NOTHING, ALONE, DOCUMENTS = "store", "nothing", "alone", "documents"
-"""Processes with a store; processes without one; one process under the names of all; a store of the program."""
+SHARED, NOTHING, ALONE, DOCUMENTS, POSTGRES = "store", "nothing", "alone", "documents", "postgres"
+"""Processes with a store; processes without one; one process under the names of all; a store of the program, in SQLite
+or in PostgreSQL."""
 Json = dict[str, Any]
 
 
@@ -518,6 +521,7 @@ class World:
         self.http = new_http()
         self.store: Store
         self.pair: Pair | None = None
+        self.postgres: Any = None
         self.front: Front
         self.lock: socket.socket | None = None
 
@@ -553,6 +557,8 @@ class World:
             own = {**environment, "TRICORN_STORE": url if self.sharing == SHARED else ""}
             if self.sharing == DOCUMENTS:
                 own["EVERYTHING_DOCUMENTS"] = str(self.folder / "documents.db")
+            if self.sharing == POSTGRES:
+                own["EVERYTHING_DOCUMENTS"] = await self.database()
             self.processes.append(Process(number, words, self.folder, port, own))
         if self.sharing == ALONE:
             self.processes = self.processes[:1] * count
@@ -560,6 +566,18 @@ class World:
         self.front = Front(self.built, self.folder, ports[1], self.distinct)
         await self.front.start()
         return self
+
+    async def database(self) -> str:
+        """The address of a PostgreSQL of this test's own, which is started once."""
+        if self.postgres is None:
+            sys.path.append(str(TREE / "bindings-python/tests"))
+            module = importlib.import_module("postgres")
+            try:
+                self.postgres = module.Postgres()
+                await asyncio.to_thread(self.postgres.start)
+            except module.Unfit as why:
+                raise Unfit(str(why)) from None
+        return str(self.postgres.address())
 
     @property
     def distinct(self) -> list[Process]:
@@ -589,6 +607,8 @@ class World:
         await asyncio.gather(*(one.kill() for one in programs))
         for wire in self.wires:
             await wire.cut()
+        if self.postgres:
+            await asyncio.to_thread(self.postgres.stop)
         if self.lock:
             self.lock.close()
         shutil.rmtree(self.folder, ignore_errors=True)

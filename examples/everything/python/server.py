@@ -56,9 +56,12 @@ if key := os.environ.get("EVERYTHING_REQUEST_STATE_KEY"):
     options["request_state_keys"] = [key]
 if given := os.environ.get("EVERYTHING_AUTH"):
     options["auth"] = protection(given)
-if path := os.environ.get("EVERYTHING_DOCUMENTS"):
+if place := os.environ.get("EVERYTHING_DOCUMENTS"):
     sys.path.append(str(Path(__file__).parents[3] / "bindings-python" / "tests"))
-    options["store"] = importlib.import_module("sqlite_store").SqliteStore(path)
+    if place.startswith("postgresql:"):
+        options["store"] = importlib.import_module("postgres_store").PostgresStore(place)
+    else:
+        options["store"] = importlib.import_module("sqlite_store").SqliteStore(place)
 app = Server(
     "everything",
     "1.0.0",

@@ -23,8 +23,8 @@ LD_LIBRARY_PATH=$(echo usr/lib/*-linux-*) ./bin/postgres --version
 /// Makes it be there, if it can; says why not on the way.
 pub(crate) fn postgres() {
     // Debian has it beside the path, since there may be several versions.
-    let beside = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-    if process::which("initdb").is_some() || beside.into_iter().any(|it| it.path().join("bin/postgres").is_file()) {
+    let mut beside = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    if process::which("initdb").is_some() || beside.any(|it| it.path().join("bin/postgres").is_file()) {
         return;
     }
     let dir = place::target("postgres");
