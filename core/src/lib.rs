@@ -30,6 +30,7 @@ mod call;
 pub mod cassette;
 pub mod client;
 mod driver;
+mod endpoint;
 mod error;
 #[cfg(all(test, feature = "http", feature = "auth"))]
 mod fuzz;
@@ -57,7 +58,7 @@ mod transport;
 
 /// Streamable HTTP.
 #[cfg(feature = "http")]
-pub use transport::http;
+pub use endpoint::http;
 
 pub use error::{Error, ErrorKind, Result};
 
@@ -93,10 +94,10 @@ pub mod prelude {
 
 pub use call::{Answer, BoxFuture, CacheMode, CallOptions, Context, Handler, Reply, RequestHandler, TaskOptions};
 pub use client::{Client, Events, NoEvents};
+#[cfg(feature = "runtime")]
+pub use endpoint::connect::connect;
 pub use model::TraceContext;
 pub use server::{ForModel, HandlerError, Server};
-#[cfg(feature = "runtime")]
-pub use transport::connect::connect;
 
 /// For `core/fuzz`.
 #[cfg(fuzzing)]

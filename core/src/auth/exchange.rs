@@ -5,8 +5,9 @@ use serde_json::Value;
 
 use super::client::Identity;
 use super::fetch::{Fetch, Fetched};
+use super::refusal::{Refusal, refusal_of};
 use super::registration::{Client, KnownBy};
-use super::token::{self, Method, Refusal, refusal_of};
+use super::token::{self, Method};
 
 const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
 const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";

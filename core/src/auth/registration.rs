@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use super::client::Auth;
 use super::fetch::{Fetch, Fetched, object};
+use super::refusal::refusal_of;
 use super::server_metadata::ServerMetadata;
-use super::token::refusal_of;
 use super::url::{Parts, is_safe, is_same_issuer};
 use crate::error::shown_url;
 
@@ -122,20 +122,6 @@ pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Re
     ))
 }
 
-/// Returns true if a URL may be a client's id (Client ID Metadata Documents, §3).
-pub(crate) fn is_document_url(url: &str) -> bool {
-    Parts::of(url).is_some_and(|parts| {
-        parts.is_https()
-            && !parts.path.is_empty()
-            && parts.path != "/"
-            && !parts.path.split('/').any(|segment| segment == "." || segment == "..")
-            && !url.contains('#')
-            && parts.origin().len() < url.len()
-            && !url[..parts.origin().len().min(url.len())].contains('@')
-            && url.starts_with(&parts.origin())
-    })
-}
-
 /// The method that a client which registers asks for.
 fn wanted_method(metadata: &ServerMetadata) -> &'static str {
     let Some(listed) = &metadata.token_endpoint_auth_methods_supported else { return "none" };
@@ -214,11 +200,6 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
         redirect_uri: Some(redirect_uri.to_owned()),
         ..Client::new(&wire.client_id, KnownBy::Registration)
     })
-}
-
-/// Returns true if a browser may be sent back there (OAuth 2.1 §8.4.2).
-pub(crate) fn is_redirect_uri(uri: &str) -> bool {
-    is_safe(uri) && !uri.contains('#')
 }
 
 #[cfg(test)]
@@ -328,7 +309,7 @@ mod tests {
             ("https://app.example/c#x", false),
             ("https://u:p@app.example/c", false),
         ] {
-            assert_eq!(is_document_url(url), good, "{url}");
+            assert_eq!(crate::auth::url::is_document_url(url), good, "{url}");
         }
     }
 }

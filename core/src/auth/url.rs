@@ -130,6 +130,25 @@ pub(crate) fn with_query<'a>(url: &str, pairs: impl IntoIterator<Item = (&'a str
     format!("{url}{joint}{}{fragment}", form(pairs))
 }
 
+/// Returns true if a URL may be a client's id (Client ID Metadata Documents, §3).
+pub(crate) fn is_document_url(url: &str) -> bool {
+    Parts::of(url).is_some_and(|parts| {
+        parts.is_https()
+            && !parts.path.is_empty()
+            && parts.path != "/"
+            && !parts.path.split('/').any(|segment| segment == "." || segment == "..")
+            && !url.contains('#')
+            && parts.origin().len() < url.len()
+            && !url[..parts.origin().len().min(url.len())].contains('@')
+            && url.starts_with(&parts.origin())
+    })
+}
+
+/// Returns true if a browser may be sent back there (OAuth 2.1 §8.4.2).
+pub(crate) fn is_redirect_uri(uri: &str) -> bool {
+    is_safe(uri) && !uri.contains('#')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

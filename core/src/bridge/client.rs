@@ -6,8 +6,8 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::following::{Following, follow};
-use super::middleware::timing_of;
 use super::origin::Started;
+use super::timing::timing_of;
 use super::{Bridge, HostHandler, lock};
 use crate::call::{CallOptions, Middleware};
 use crate::client::{self, Change, ClientOptions, Events, Handlers, Listening, Roots, Target};
@@ -16,7 +16,7 @@ use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
 use crate::options::type_of;
 use crate::protocol::Opening;
-use crate::protocol::revision::{Method, Revision, shape};
+use crate::protocol::revision::{Method, Revision, object};
 use crate::server;
 use crate::signal::Signal;
 
@@ -448,8 +448,8 @@ impl Client {
                 None => RawJson::trusted("null"),
                 Some(change @ (Change::Extension { .. } | Change::Task { .. })) => {
                     let mut text = String::from("{");
-                    shape::push_member(&mut text, "method", RawJson::from_value(&change.method()).get());
-                    shape::push_member(&mut text, "params", change.params().get());
+                    object::push_member(&mut text, "method", RawJson::from_value(&change.method()).get());
+                    object::push_member(&mut text, "params", change.params().get());
                     text.push('}');
                     RawJson::written(text)
                 }

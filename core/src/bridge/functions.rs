@@ -7,7 +7,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::lifespan::alone;
+use super::nowhere::alone;
 use super::{Bridge, HostHandler};
 use crate::call::{Handler, handled};
 use crate::error::{Error, ErrorKind, Result};

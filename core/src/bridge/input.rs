@@ -7,7 +7,7 @@ use super::Bridge;
 use crate::call::rounds::Input;
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
-use crate::protocol::revision::{Method, shape};
+use crate::protocol::revision::{Method, object};
 
 /// Reads what a handler asks instead of answering.
 ///
@@ -45,9 +45,9 @@ impl Bridge {
     pub fn input(&self, key: u64) -> Result<Option<RawJson>> {
         let Some(context) = self.running(key) else { return Ok(None) };
         let mut text = String::from("{");
-        shape::push_member(&mut text, "inputResponses", &Value::Object(context.responses()?).to_string());
+        object::push_member(&mut text, "inputResponses", &Value::Object(context.responses()?).to_string());
         if let Some(state) = context.own_state()? {
-            shape::push_member(&mut text, "state", state.get());
+            object::push_member(&mut text, "state", state.get());
         }
         text.push('}');
         Ok(Some(RawJson::written(text)))

@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{Bridge, Client, HostHandler, Server, lock};
 use crate::call::{BoxFuture, Context, Handler, Middleware, Next, Reply, Request, handled};
@@ -164,10 +163,4 @@ fn builtin(options: &str, bridge: &Bridge, source: u32, timing: &Timing) -> Resu
             )));
         }
     })
-}
-
-/// Returns the timings so far, as a member of the metrics.
-pub(super) fn timing_of(timing: &Timing) -> Option<serde_json::Value> {
-    let summary = timing.summary();
-    (!summary.is_empty()).then(|| json!(summary))
 }

@@ -21,6 +21,7 @@ mod http_transport;
 mod input;
 mod lifespan;
 mod middleware;
+mod nowhere;
 mod origin;
 mod principal;
 mod running;
@@ -28,6 +29,7 @@ mod server;
 mod store;
 #[cfg(all(test, feature = "runtime"))]
 mod tests;
+mod timing;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;

@@ -8,7 +8,7 @@ use super::{Answer, Bridge, Delivery, Running, lock, server};
 use crate::call::{CallOptions, Context};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::protocol::revision::shape;
+use crate::protocol::revision::object;
 use crate::protocol::{LogLevel, Origin};
 
 impl Bridge {
@@ -62,7 +62,7 @@ impl Bridge {
             text.pop();
             for (name, number) in [("through", through), ("origin", origin)] {
                 if let Some(number) = number {
-                    shape::push_member(&mut text, name, &number.to_string());
+                    object::push_member(&mut text, name, &number.to_string());
                 }
             }
             text.push('}');

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::middleware::timing_of;
 use super::origin::current;
+use super::timing::timing_of;
 use super::{Bridge, HostHandler, principal};
 use crate::call::{Context, Handler, Reply};
 use crate::error::{Error, Result, shortened};

@@ -1,14 +1,16 @@
 //! A server's store of the host's: options as JSON, in which a number names the function that is asked.
 
+#[cfg(feature = "redis")]
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+#[cfg(feature = "redis")]
+use serde_json::json;
+use serde_json::{Map, Value};
 
 use super::Bridge;
-use super::functions::Function;
 #[cfg(feature = "redis")]
-use super::functions::Nothing;
+use super::functions::{Function, Nothing};
 #[cfg(feature = "redis")]
 use crate::call::BoxFuture;
 use crate::error::{Error, Result};
@@ -54,6 +56,7 @@ pub(super) fn server_options(bridge: &Bridge, options: &str) -> Result<(String, 
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
+#[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "read only to be refused in the same words"))]
 struct Given {
     documents: u32,
     #[serde(default)]

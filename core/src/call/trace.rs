@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Context;
 use crate::jsonrpc::RawJson;
 use crate::model::TraceContext;
-use crate::protocol::revision::shape;
+use crate::protocol::revision::object;
 use crate::report;
 
 type Source = dyn Fn() -> Option<TraceContext> + Send + Sync;
@@ -35,29 +35,29 @@ impl fmt::Debug for TraceSource {
 
 /// The parameters with the trace in their `_meta`, unless that has one already.
 pub(crate) fn traced(params: Option<&RawJson>, trace: &TraceContext) -> RawJson {
-    let all = shape::members(params.map_or("{}", RawJson::get));
+    let all = object::members(params.map_or("{}", RawJson::get));
     let mut text = String::from("{");
     let mut meta = String::from("{");
     let (mut has_parent, mut has_baggage) = (false, false);
     for (key, value) in &all {
         if key != "_meta" {
-            shape::push_member(&mut text, key, value.get());
+            object::push_member(&mut text, key, value.get());
             continue;
         }
-        for (key, value) in shape::members(value.get()) {
+        for (key, value) in object::members(value.get()) {
             // A parent and its state belong together.
             has_parent |= matches!(key.as_ref(), "traceparent" | "tracestate");
             has_baggage |= key == "baggage";
-            shape::push_member(&mut meta, &key, value.get());
+            object::push_member(&mut meta, &key, value.get());
         }
     }
     for (name, value) in trace.members() {
         if !(if name == "baggage" { has_baggage } else { has_parent }) {
-            shape::push_member(&mut meta, name, RawJson::from_value(value).get());
+            object::push_member(&mut meta, name, RawJson::from_value(value).get());
         }
     }
     meta.push('}');
-    shape::push_member(&mut text, "_meta", &meta);
+    object::push_member(&mut text, "_meta", &meta);
     text.push('}');
     RawJson::written(text)
 }
@@ -68,7 +68,7 @@ pub(crate) fn trace_of(params: Option<&RawJson>, told: Option<&TraceContext>) ->
         Some(trace) => traced(params, trace),
         None => params?.clone(),
     };
-    let meta = shape::members(joined.get()).into_iter().find(|(key, _)| key == "_meta");
+    let meta = object::members(joined.get()).into_iter().find(|(key, _)| key == "_meta");
     TraceContext::of_meta(&joined.slice(meta?.1))
 }
 

@@ -9,9 +9,9 @@ use super::cache::{Cache, CacheUsage, Look};
 #[cfg(feature = "runtime")]
 use super::cache::{Search, Searched};
 use super::handlers::Handlers;
+use super::known::Known;
 use super::lengths::Lengths;
 use super::listening::Hub;
-use super::tasks::Known;
 use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, TraceSource, prepared, traced};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;

@@ -36,7 +36,7 @@ pub(super) type Variables = BTreeMap<String, String>;
 
 /// Returns true if a text is meant as the path of such a file: a URL or a command line may end in one, too.
 pub(super) fn is_path(text: &str) -> bool {
-    !super::options::is_url(text)
+    !super::target::is_url(text)
         && text.ends_with(".json")
         && (!text.contains(char::is_whitespace) || Path::new(text).is_file())
 }
@@ -146,7 +146,7 @@ pub(super) fn named(text: &str, variables: &Variables) -> Result<Option<Target>>
         return pick(servers, server, stderr, &named.variables).map(Some);
     }
     let text = named.text.as_deref().map(str::trim);
-    text.map_or(Ok(()), super::options::check_scheme)?;
+    text.map_or(Ok(()), super::target::check_scheme)?;
     if let Some(file) = named.file.as_deref().or_else(|| text.filter(|text| is_path(text))) {
         return read(Path::new(file), server, stderr, &named.variables).map(Some);
     }

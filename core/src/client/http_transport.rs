@@ -5,7 +5,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_core::Stream;
 
-use super::ClientOptions;
 use crate::call::BoxFuture;
 use crate::error::{Result, shown_url};
 
@@ -138,7 +137,7 @@ impl Stream for Whole {
 
 /// The option of it.
 #[derive(Clone, Default)]
-pub(crate) struct Carried(Option<Arc<dyn HttpTransport>>);
+pub(crate) struct Carried(pub(super) Option<Arc<dyn HttpTransport>>);
 
 impl Carried {
     #[cfg_attr(not(feature = "runtime"), expect(dead_code, reason = "only connecting asks"))]
@@ -155,15 +154,5 @@ impl Carried {
 impl fmt::Debug for Carried {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(if self.0.is_some() { "HttpTransport(..)" } else { "HttpTransport()" })
-    }
-}
-
-impl ClientOptions {
-    /// Carries the HTTP of this client, authorization included, instead of its own connections. `proxy`, `ca`, `cert` and
-    /// `key` are about those, and are refused beside it. Default: none.
-    #[must_use]
-    pub fn http_transport(mut self, transport: impl HttpTransport) -> Self {
-        self.http_transport = Carried(Some(Arc::new(transport)));
-        self
     }
 }

@@ -16,6 +16,7 @@ mod features;
 mod group;
 mod handlers;
 mod http_transport;
+mod known;
 mod lengths;
 mod listening;
 mod options;
@@ -28,9 +29,11 @@ mod roots;
 mod rounds;
 mod stderr;
 mod tap;
+mod target;
 mod tasks;
 mod trace;
 
+pub use crate::client::target::Target;
 #[cfg(feature = "redis")]
 pub use cache::RedisCache;
 pub(crate) use cache::{Cache, Place};
@@ -53,7 +56,7 @@ pub(crate) use listening::Hub;
 pub use listening::{Change, Listening};
 #[cfg(feature = "stdio")]
 pub(crate) use options::split;
-pub use options::{ClientOptions, InheritEnv, Target};
+pub use options::{ClientOptions, InheritEnv};
 #[cfg(feature = "runtime")]
 pub(crate) use results::reading_of;
 pub use results::{ListPage, ListToolsResult};

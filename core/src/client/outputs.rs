@@ -22,7 +22,7 @@ use crate::call::{CallOptions, Clock, Done};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::schema::{Effort, Schema, Wrong};
-use crate::protocol::revision::shape;
+use crate::protocol::revision::object;
 
 /// The most tools whose schemas are remembered, and the bytes of these together. Answers of further ones are not
 /// checked.
@@ -83,7 +83,7 @@ impl Ready {
 
     fn check(&self, tool: &str, result: &RawJson, effort: &Effort) -> std::result::Result<(), Unsure> {
         let Ok((source, schema)) = &self.0 else { return Ok(()) };
-        let members = shape::members(result.get());
+        let members = object::members(result.get());
         let of = |name: &str| members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.get());
         // A failure, and a result of a type that nobody here knows, was promised nothing.
         if of("isError") == Some("true") || of("resultType").is_some_and(|kind| kind != "\"complete\"") {
@@ -267,14 +267,14 @@ fn without_null(result: RawJson) -> RawJson {
     if memchr::memmem::find(result.bytes(), NAME.as_bytes()).is_none() {
         return result;
     }
-    let members = shape::members(result.get());
+    let members = object::members(result.get());
     if !members.iter().any(|(key, value)| key == NAME && value.get() == "null") {
         return result;
     }
     let mut out = String::from("{");
     for (key, value) in &members {
         if key != NAME {
-            shape::push_member(&mut out, key, value.get());
+            object::push_member(&mut out, key, value.get());
         }
     }
     out.push('}');

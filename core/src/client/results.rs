@@ -9,8 +9,7 @@ use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::meta::STALE;
 use crate::protocol::Kind;
-#[cfg(feature = "runtime")]
-use crate::protocol::revision::shape;
+use crate::protocol::revision::object;
 
 /// The longest text of what is wrong with an answer, in characters.
 const MAX_TEXT: usize = 300;
@@ -206,7 +205,7 @@ pub(crate) fn reading_of(method: &str) -> fn(RawJson) -> Result<RawJson> {
     fn pages(kind: Kind, result: RawJson) -> Result<RawJson> {
         let page = page(kind, &result)?;
         // Entries were left out if the list is empty, or has a `null`.
-        let is_odd = page.entries.is_empty() || shape::has(result.get(), "null");
+        let is_odd = page.entries.is_empty() || object::has(result.get(), "null");
         Ok(if is_odd { plain(&result, &[kind.list_member()]) } else { result })
     }
     match method {
@@ -248,14 +247,14 @@ fn without_null(list: &str) -> String {
 #[cfg(feature = "runtime")]
 fn plain(result: &RawJson, lists: &[&str]) -> RawJson {
     let mut out = String::from("{");
-    for (name, value) in shape::members(result.get()) {
+    for (name, value) in object::members(result.get()) {
         match (&*name, value.get()) {
-            (name, "null") if lists.contains(&name) => shape::push_member(&mut out, name, "[]"),
-            (name, list) if lists.contains(&name) && shape::has(list, "null") => {
-                shape::push_member(&mut out, name, &without_null(list));
+            (name, "null") if lists.contains(&name) => object::push_member(&mut out, name, "[]"),
+            (name, list) if lists.contains(&name) && object::has(list, "null") => {
+                object::push_member(&mut out, name, &without_null(list));
             }
             ("isError" | "nextCursor", "null") => {}
-            (name, value) => shape::push_member(&mut out, name, value),
+            (name, value) => object::push_member(&mut out, name, value),
         }
     }
     out.push('}');

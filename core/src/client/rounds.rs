@@ -14,7 +14,7 @@ use crate::call::{Answer, CallOptions, Done, Guard, Link, inside, trace_of};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::TraceContext;
-use crate::protocol::revision::{Method, shape};
+use crate::protocol::revision::{Method, object, shape};
 use crate::protocol::{Call, CallId, Origin, RequestContext};
 use crate::signal::Signal;
 
@@ -190,7 +190,7 @@ impl Client {
         let given = all(answers.into_iter().map(|(_, row, answer)| (row, answer)).collect()).await?;
         let mut text = String::from("{");
         for (key, answer) in keys.into_iter().zip(given) {
-            shape::push_member(&mut text, key, answer.get());
+            object::push_member(&mut text, key, answer.get());
         }
         text.push('}');
         Ok(text)
@@ -209,7 +209,7 @@ impl Client {
             RequestContext::of_own(self.revision(), row.name, connected.opening().peer.clone(), self.transport());
         facts.origin = origin.cloned();
         facts.meta = params.as_ref().and_then(|params| {
-            let meta = shape::members(params.get()).into_iter().find(|(key, _)| key == "_meta");
+            let meta = object::members(params.get()).into_iter().find(|(key, _)| key == "_meta");
             meta.map(|(_, value)| params.slice(value))
         });
         if let Some(trace) = trace.filter(|_| facts.meta.as_ref().and_then(TraceContext::of_meta).is_none()) {
@@ -262,14 +262,14 @@ async fn all(asked: Vec<(&'static Method, Answer)>) -> Result<Vec<RawJson>> {
 /// The request's parameters with what goes back to the server.
 fn retried(params: Option<&RawJson>, responses: Option<&str>, state: Option<&RawJson>) -> RawJson {
     let mut text = String::from("{");
-    for (key, value) in shape::members(params.map_or("{}", RawJson::get)) {
-        shape::push_member(&mut text, &key, value.get());
+    for (key, value) in object::members(params.map_or("{}", RawJson::get)) {
+        object::push_member(&mut text, &key, value.get());
     }
     if let Some(responses) = responses {
-        shape::push_member(&mut text, "inputResponses", responses);
+        object::push_member(&mut text, "inputResponses", responses);
     }
     if let Some(state) = state {
-        shape::push_member(&mut text, "requestState", state.get());
+        object::push_member(&mut text, "requestState", state.get());
     }
     text.push('}');
     RawJson::written(text)

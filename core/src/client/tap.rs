@@ -6,8 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
-use super::ClientOptions;
-
 /// Sees what passes between a client and its server, in the order in which it passes: for tools that show or keep it. Called
 /// from any thread, some of which have locks: it must not block, and not ask the client for anything.
 pub trait Tap: Send + Sync + 'static {
@@ -26,7 +24,7 @@ pub trait Tap: Send + Sync + 'static {
 
 /// The option of it.
 #[derive(Clone, Default)]
-pub(crate) struct Tapped(Option<Arc<dyn Tap>>);
+pub(crate) struct Tapped(pub(super) Option<Arc<dyn Tap>>);
 
 impl fmt::Debug for Tapped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -34,38 +32,12 @@ impl fmt::Debug for Tapped {
     }
 }
 
-impl ClientOptions {
-    /// Shows this everything that passes, from the first message on. Default: nothing.
-    #[must_use]
-    pub fn tap(mut self, tap: impl Tap) -> Self {
-        self.tap = Tapped(Some(Arc::new(tap)));
-        self
-    }
-
-    /// The tap of one server of a group, where it has one of its own.
-    pub(crate) fn tap_of_server(&mut self, name: &str) {
-        if let Some(own) = self.tap.0.as_ref().and_then(|tap| tap.of_server(name)) {
-            self.tap = Tapped(Some(own));
-        }
-    }
-
-    /// The tap that there is.
-    pub(crate) fn taps(&self) -> Option<Arc<dyn Tap>> {
-        self.tap.0.clone()
-    }
-
-    /// The tap of a connection whose messages all pass on one stream, `stdio`; `None`: the transport names its streams.
-    pub(crate) fn tapping(&self, on: Option<&'static str>) -> Option<Tapping> {
-        self.tap.0.clone().map(|tap| Tapping { tap, on, last: AtomicU64::new(0) })
-    }
-}
-
 /// The tap of one connection.
 pub(crate) struct Tapping {
-    tap: Arc<dyn Tap>,
-    on: Option<&'static str>,
+    pub(super) tap: Arc<dyn Tap>,
+    pub(super) on: Option<&'static str>,
     /// Exchanges so far.
-    last: AtomicU64,
+    pub(super) last: AtomicU64,
 }
 
 impl Tapping {

@@ -6,10 +6,10 @@ use http::header::{ACCEPT, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 
 use super::{SLOWEST, Target, mutate, run, shown, sort};
+use crate::endpoint::http::client::encoding::encode;
+use crate::endpoint::http::server::forwarded::Proxies;
+use crate::endpoint::http::server::headers::{Accepts, is_json, mirrors, mirrors_arguments};
 use crate::jsonrpc::RawJson;
-use crate::transport::http::client::headers::encode;
-use crate::transport::http::forwarded::Proxies;
-use crate::transport::http::headers::{Accepts, is_json, mirrors, mirrors_arguments};
 
 const WORDS: &[&str] = &[
     "accept: ",

@@ -9,6 +9,7 @@ use serde_json::Value;
 use sse_stream::{Sse, SseByteStream};
 
 use super::{SLOWEST, Target, alone, mutate, run, shown, sort};
+use crate::endpoint::http::client::stream::{Cursor, take};
 use crate::jsonrpc::{
     self, DecodeError, Decoded, Limits, Message, Outline, RawJson, code, decode_leniently, heavier_than,
     is_deeper_than, nesting,
@@ -16,8 +17,7 @@ use crate::jsonrpc::{
 use crate::protocol::{self, Head};
 use crate::server::paging::{key, sealed, unsealed};
 use crate::store::{EventId, Stream};
-use crate::transport::http::client::stream::{Cursor, take};
-use crate::transport::http::sse::{comment, event};
+use crate::transport::sse::{comment, event};
 
 const MESSAGES: &[&str] = &[
     "\"jsonrpc\":\"2.0\"",

@@ -1,7 +1,7 @@
 //! The protocol's types that this crate acts on, in their neutral (newest) form, and builders for what users write.
 //!
 //! **Invariant**: plain data; knows no revision. Members that an older revision lacks are taken out at the edge
-//! (`protocol/revision/shape.rs`).
+//! (`protocol/revision/shape/mod.rs`).
 
 mod cache;
 mod capabilities;

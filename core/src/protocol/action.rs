@@ -1,21 +1,24 @@
 //! Inputs and outputs of a connection.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+
 use super::PeerFacts;
 use super::context::RequestContext;
-use super::exchange::Head;
+use super::head::Head;
+use super::ids::{CallId, Route};
 use super::kind::Kind;
 use super::origin::Origin;
-use super::pending::{CallId, Route};
+use super::payload::Payload;
 use super::revision::{Method, Revision};
 use crate::error::{Error, Result};
 use crate::idiom::{named, unit};
 use crate::jsonrpc::{DecodeError, Id, Message, RawJson};
 use crate::model::{CacheHints, Capabilities, SubscriptionFilter};
 use crate::options::seconds;
-use bytes::Bytes;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 /// Side of the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -308,37 +311,6 @@ impl Invocation {
             origin: None,
         }
     }
-}
-
-/// Content of a handler's answer. Its text is written once, for the request's revision.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Payload {
-    /// A whole result object in neutral form.
-    Object(RawJson),
-    /// A tool's plain text.
-    Text(String),
-    /// A tool's plain value.
-    Value {
-        /// The value.
-        value: RawJson,
-        /// True if it is `structuredContent`, too.
-        structured: Structured,
-    },
-    /// A tool's failure, for the model.
-    Failed(String),
-}
-
-/// Way in which a tool's plain value becomes `structuredContent`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Structured {
-    /// Not at all.
-    No,
-    /// As it is; in revisions that know only objects there, anything else as the member `result` of one.
-    Plain,
-    /// In revisions that know only objects there, always as the member `result` of one, as the output schema says.
-    Wrapped,
 }
 
 /// A request of the peer that is to be run.

@@ -7,16 +7,22 @@ mod connection;
 mod context;
 mod envelope;
 mod exchange;
+mod head;
+mod ids;
 mod kind;
 mod lazy_map;
 mod origin;
+mod payload;
 mod pending;
 pub mod revision;
 
+pub(crate) use crate::protocol::head::Head;
+pub use crate::protocol::ids::{CallId, Route};
+pub use crate::protocol::payload::{Payload, Structured};
 pub(crate) use action::Counted;
 pub use action::{
     Action, Announcement, Call, Facts, Input, Invocation, KeepAlive, Listen, NotificationCause, Opening, Outbound,
-    Payload, Role, Sent, Structured,
+    Role, Sent,
 };
 pub use connection::Connection;
 #[cfg(feature = "redis")]
@@ -26,9 +32,8 @@ pub(crate) use context::HeaderList;
 pub(crate) use context::States;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
 pub(crate) use envelope::decode;
-pub(crate) use exchange::{Arrival, Head};
+pub(crate) use exchange::Arrival;
 pub use kind::Kind;
 pub(crate) use lazy_map::LazyMap;
 pub(crate) use origin::{Cause, Origin};
 pub(crate) use pending::Pace;
-pub use pending::{CallId, Route};

@@ -3,27 +3,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::action::Invocation;
+use super::ids::{CallId, Route};
 use super::lazy_map::LazyMap;
 use super::origin::Origin;
-use super::revision::Method;
-use super::revision::Revision;
+use super::revision::{Method, Revision};
 use crate::jsonrpc::{Id, RawJson};
-
-/// Names one call within a connection, in either direction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallId(pub(crate) u64);
-
-impl CallId {
-    /// A name for a request of one's own: any number that no other of the connection's waiting requests has.
-    #[must_use]
-    pub fn new(number: u64) -> Self {
-        Self(number)
-    }
-}
-
-/// Names the exchange that a message of the peer came in with, where a connection has several: one POST and its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Route(pub(crate) u64);
 
 /// A request of the peer that is being worked on.
 #[derive(Debug)]

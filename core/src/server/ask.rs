@@ -220,7 +220,7 @@ impl Context {
                 let text = Value::Object(result.content).to_string();
                 serde_json::from_str(&text)
                     .map(Some)
-                    .map_err(|_| Error::new(ErrorKind::PeerMisbehaved, super::handler::unfit::<T>("answer", &text)))
+                    .map_err(|_| Error::new(ErrorKind::PeerMisbehaved, super::typed::unfit::<T>("answer", &text)))
             }
             ElicitAction::Decline | ElicitAction::Cancel => Ok(None),
         }

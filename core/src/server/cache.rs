@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
-use super::Kind;
+use super::listed::Kind;
 use crate::error::{Error, Result, shortened};
 use crate::model::{CacheHints, CacheScope};
 use crate::options::unknown_in_words;
@@ -147,6 +147,11 @@ pub(super) fn of_source(list: CacheHints, whole: bool, page: &Map<String, Value>
     let said = page.get("cacheScope").and_then(Value::as_str).and_then(CacheScope::parse);
     let scope = said.filter(|scope| *scope == CacheScope::Private || whole);
     CacheHints { ttl, scope }.or(list)
+}
+
+/// Restricts the cache hints of an entry that needs scopes: it is not for a cache that all share.
+pub(super) fn restricted(hints: CacheHints, scopes: &[String]) -> CacheHints {
+    if scopes.is_empty() { hints } else { hints.scope(CacheScope::Private) }
 }
 
 #[cfg(test)]

@@ -6,49 +6,16 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::listed::{Common, Entry, Kind};
-use super::permits::may_use;
 use super::registry::{Changes, Registry};
 use super::resources::Completions;
-use super::router::{Router, fail, start};
-use crate::call::{Failures, Handler, Link, Shaper};
+use crate::call::{Failures, Handler, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
-use crate::protocol::revision::{Revision, shape};
-use crate::protocol::{Call, Payload};
+use crate::protocol::Payload;
+use crate::protocol::revision::Revision;
 
 /// The most values of one answer (specification, completion: "Maximum 100 items per response").
 const MAX_VALUES: usize = 100;
-
-impl Router {
-    pub(super) fn complete(&self, link: &Arc<dyn Link>, call: Call) {
-        let asked = match Asked::read(call.params.as_ref()) {
-            Ok(asked) => asked,
-            Err(error) => return fail(link, &call, error),
-        };
-        let found = self.look(link, &call, |registry, changes| {
-            if may_use(registry, changes, asked.kind, &asked.name, &call.context.transport) {
-                return find(registry, changes, &asked);
-            }
-            let name = shortened(&asked.name, 100);
-            let message = format!("{} {name:?} needs scopes that the request does not have", asked.kind.word());
-            Err(Error::rpc(code::INVALID_REQUEST, message))
-        });
-        match found {
-            Ok(Found::Handler(handler)) => {
-                let shaper = Arc::new(Completed { common: self.common.clone() });
-                let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
-                let rules = call.context.revision.rules();
-                let params = shape::completion(rules, &params).unwrap_or(params);
-                start(link, call, handler, Some(shaper), params);
-            }
-            Ok(Found::Values(values)) => {
-                let result = result(values.into_iter().map(Into::into).collect(), None, None);
-                link.clone().complete(call.id, Ok(Payload::Object(RawJson::from_value(&result))));
-            }
-            Err(error) => fail(link, &call, error),
-        }
-    }
-}
 
 /// Argument or variable to be completed.
 #[derive(Debug)]
@@ -168,13 +135,13 @@ pub(super) fn find(registry: &Registry, changes: Option<&Changes>, asked: &Asked
     }
 }
 
-fn handler(completions: &Completions, asked: &Asked) -> Option<Arc<dyn Handler>> {
+pub(super) fn handler(completions: &Completions, asked: &Asked) -> Option<Arc<dyn Handler>> {
     completions.iter().find(|(name, _)| *name == asked.argument).map(|(_, handler)| handler.clone())
 }
 
 /// Returns the values of an argument's schema: its `enum` and `const`, `true` and `false`; those that begin with the
 /// text so far.
-fn values(schema: Option<&Value>, asked: &Asked) -> Vec<String> {
+pub(super) fn values(schema: Option<&Value>, asked: &Asked) -> Vec<String> {
     let mut all = Vec::new();
     if let Some(schema) = schema
         && let Some(property) = schema.get("properties").and_then(|p| p.get(&asked.argument))

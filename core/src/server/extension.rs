@@ -5,15 +5,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::{Map, Value, json};
 
+use super::IntoHandler;
 use super::listed::Common;
-use super::{IntoHandler, Router, Server};
 use crate::call::{Failures, Handler, Link, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::schema::Schema;
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, check_extension};
-use crate::protocol::revision::{Method, Revision, modern::missing_extension, shape};
-use crate::protocol::{Announcement, Call, Input, Payload};
+use crate::protocol::revision::modern::missing_extension;
+use crate::protocol::revision::{Method, Revision, object};
+use crate::protocol::{Announcement, Call, Payload};
 
 /// An extension of the protocol that a server offers: its name, the settings that it is declared with, and the requests
 /// and notifications that belong to it. Both sides have to declare it; a client that does not never hears of it.
@@ -110,7 +111,7 @@ impl Extensions {
         self.read(|known| known.rows.clone())
     }
 
-    fn add(&self, extension: Extension, common: &Arc<Common>) -> Result<()> {
+    pub(super) fn add(&self, extension: Extension, common: &Arc<Common>) -> Result<()> {
         let Extension { id, settings, methods, notifications } = extension;
         let wrong = |why: String| Error::misuse(format!("extension {:?}: {why}", shortened(&id, 100)));
         check_extension(&id, &settings).map_err(wrong)?;
@@ -166,8 +167,8 @@ impl Extensions {
     pub(super) fn serve(&self, link: &Arc<dyn Link>, call: &Call) -> bool {
         let Some(served) = self.read(|known| known.methods.get(call.method.name).cloned()) else { return false };
         match served.parameters(call.params.as_ref()) {
-            Ok(params) => super::router::start(link, call.clone(), served.handler.clone(), Some(served), params),
-            Err(error) => super::router::fail(link, call, error),
+            Ok(params) => super::dispatch::start(link, call.clone(), served.handler.clone(), Some(served), params),
+            Err(error) => super::dispatch::fail(link, call, error),
         }
         true
     }
@@ -198,7 +199,7 @@ impl Extensions {
         })
     }
 
-    fn announcement(&self, method: &str, params: RawJson, key: Option<&str>) -> Result<Announcement> {
+    pub(super) fn announcement(&self, method: &str, params: RawJson, key: Option<&str>) -> Result<Announcement> {
         let Some((extension, member)) = self.read(|known| known.notifications.get(method).cloned()) else {
             let all = self.read(|known| known.notifications.keys().cloned().collect::<Vec<_>>().join("\", \""));
             let known = if all.is_empty() { "there are none".into() } else { format!("they are \"{all}\"") };
@@ -227,11 +228,11 @@ impl Served {
     fn parameters(&self, params: Option<&RawJson>) -> Result<RawJson> {
         let params = match params {
             None => RawJson::empty_object(),
-            Some(params) if !shape::has(params.get(), "\"_meta\"") => params.clone(),
+            Some(params) if !object::has(params.get(), "\"_meta\"") => params.clone(),
             Some(params) => {
                 let mut text = String::from("{");
-                for (name, value) in shape::members(params.get()).iter().filter(|(name, _)| name != "_meta") {
-                    shape::push_member(&mut text, name, value.get());
+                for (name, value) in object::members(params.get()).iter().filter(|(name, _)| name != "_meta") {
+                    object::push_member(&mut text, name, value.get());
                 }
                 text.push('}');
                 RawJson::written(text)
@@ -254,10 +255,10 @@ impl Served {
         const TYPE: &str = "resultType";
         // The client would send the request again, or come for a task that is none.
         const RESERVED: [&str; 2] = ["\"input_required\"", "\"task\""];
-        if !shape::has(result.get(), TYPE) {
+        if !object::has(result.get(), TYPE) {
             return Ok(());
         }
-        let members = shape::members(result.get());
+        let members = object::members(result.get());
         let mut all = members.iter().filter(|(key, _)| key == TYPE).map(|(_, value)| value.get());
         let Some(wrong) = all.find(|kind| !kind.starts_with('"') || RESERVED.contains(kind)) else {
             return Ok(());
@@ -296,54 +297,5 @@ impl Shaper for Served {
 
     fn failures(&self) -> &Failures {
         &self.common.failures
-    }
-}
-
-impl Server {
-    /// Offers an extension of the protocol. Off unless it is added; clients have to declare it as well
-    /// ([`ClientOptions::extension`](crate::client::ClientOptions::extension)).
-    ///
-    /// ```
-    /// # use tricorn::Server;
-    /// # use tricorn::server::{Extension, HandlerError};
-    /// # use serde_json::{Value, json};
-    /// let search = Extension::new("com.example/search")
-    ///     .settings(json!({"languages": ["en"]}))
-    ///     .method("com.example/search", async |params: Value| {
-    ///         Ok::<_, HandlerError>(json!({"found": [params["query"]]}))
-    ///     });
-    /// Server::new("library").extension(search);
-    /// ```
-    #[must_use]
-    pub fn extension(mut self, extension: Extension) -> Self {
-        if let Err(error) = self.add_extension(extension) {
-            self.mistake.get_or_insert(error);
-        }
-        self
-    }
-
-    /// As [`extension`](Self::extension), at any time; connections that are open do not learn of it.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for a name, a method or a member of the filter that is wrong or taken.
-    pub fn add_extension(&self, extension: Extension) -> Result<()> {
-        let router: &Router = &self.shared.router;
-        router.extensions.add(extension, &router.common)?;
-        self.changed();
-        Ok(())
-    }
-
-    /// Sends a notification of an extension to all clients that asked for it: those with `true` in its member of their
-    /// filter, and those with `key` in that. Clients of older revisions, which cannot ask, hear of it when they declare the
-    /// extension.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) when no extension has this notification, and for parameters that are no
-    /// object.
-    pub fn notify(&self, method: &str, params: Option<RawJson>, key: Option<&str>) -> Result<()> {
-        let params = params.unwrap_or_else(RawJson::empty_object);
-        let announcement = self.shared.router.extensions.announcement(method, params, key)?;
-        self.shared.links.tell(|| Input::Announce(Box::new(announcement.clone())));
-        Ok(())
     }
 }

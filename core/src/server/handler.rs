@@ -2,16 +2,17 @@ use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::Value;
 
 use super::question::InputRequired;
-use crate::call::{Context, Handler, HiddenError, Reply, RequestHandler};
-use crate::error::{Error, ErrorKind, shortened};
+use super::typed::unfit;
+use crate::call::{self, BoxFuture, Context, Handler, HiddenError, Ran, Reply, RequestHandler};
+use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::problem;
 use crate::model::{
     CallToolResult, CompleteResult, Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents,
 };
@@ -364,22 +365,7 @@ where
             Ok(future) => future,
             Err(panic) => return panicked(&*panic, reply),
         };
-        super::router::run(cx, Box::pin(future), reply);
-    }
-}
-
-/// Returns serde's objection to a text that fits its schema, with the name of the member, as the schema's problems have
-/// it.
-pub(crate) fn unfit<T: DeserializeOwned>(noun: &str, text: &str) -> String {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
-        return format!("{}: no fit", problem::whole(noun));
-    };
-    let (path, why) = (error.path().to_string(), error.inner().to_string());
-    let why = why.split(" at line ").next().unwrap_or_default();
-    match path.as_str() {
-        "." | "" => format!("{}: {why}", problem::whole(noun)),
-        path => format!("{noun} \"{}\": {why}", shortened(path, 100)),
+        self::run(cx, Box::pin(future), reply);
     }
 }
 
@@ -417,6 +403,16 @@ pub(crate) fn finished<T: IntoAnswer>(outcome: Result<T, HandlerError>, reply: R
         Ok(value) => value.answer(reply),
         Err(error) => error.reply(reply),
     }
+}
+
+/// Runs a handler's future.
+pub(crate) fn run<T: IntoAnswer>(cx: Context, future: BoxFuture<Result<T, HandlerError>>, reply: Reply) {
+    call::run(cx, future, |ran| match ran {
+        Ran::Done(outcome) => finished(outcome, reply),
+        Ran::Panicked(panic) => panicked(&*panic, reply),
+        // The connection has forgotten the request; dropping the reply sends nothing.
+        Ran::Cancelled => drop(reply),
+    });
 }
 
 #[cfg(test)]

@@ -20,7 +20,7 @@ pub(crate) struct Common {
     /// Number of clients that listen.
     pub(crate) listeners: Arc<AtomicUsize>,
     /// Facts of the tools that are not registered.
-    pub(super) told: super::tools::Told,
+    pub(super) told: super::told::Told,
     /// Jobs that block.
     #[cfg(feature = "files")]
     pub(crate) jobs: Arc<super::jobs::Jobs>,

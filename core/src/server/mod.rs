@@ -6,6 +6,8 @@ mod ask;
 mod builder;
 mod cache;
 mod completion;
+mod dispatch;
+mod entries;
 mod extension;
 #[cfg(feature = "files")]
 pub mod files;
@@ -15,25 +17,25 @@ mod handler;
 mod jobs;
 #[cfg(feature = "runtime")]
 mod lifespan;
+mod links;
 mod listed;
-mod listening;
-mod offer;
 mod options;
 pub(crate) mod paging;
+mod parameters;
 mod permits;
 mod prompts;
 mod question;
 mod registry;
 mod resources;
 mod router;
-#[cfg(feature = "files")]
-mod serving_files;
 mod session;
-mod telling;
+mod told;
 mod tools;
 mod typed;
 mod usage;
 
+#[cfg(feature = "runtime")]
+pub(crate) use crate::server::builder::usage::Open;
 pub use ask::{CreateMessageRequestParams, CreateMessageResult, ElicitAction, ElicitResult, ListRootsResult, Root};
 #[cfg(feature = "http")]
 pub(crate) use builder::Drains;
@@ -49,15 +51,13 @@ pub(crate) use jobs::Jobs;
 #[cfg(feature = "runtime")]
 pub(crate) use lifespan::{Lifespan, NOT_STARTED, Shared as SharedState};
 pub use listed::Kind;
-pub use offer::Parameters;
 pub use options::{Secrets, ServerOptions};
+pub use parameters::Parameters;
 pub use question::{InputRequired, Question};
 pub(crate) use router::Router;
 pub use session::Session;
 #[cfg(feature = "runtime")]
 pub(crate) use usage::Meter;
-#[cfg(feature = "runtime")]
-pub(crate) use usage::Open;
 pub use usage::{Usage, memory_kept};
 
 #[cfg(feature = "auth")]

@@ -3,15 +3,11 @@
 //! The transport asks first, before anything runs, because it can answer with a challenge; the router asks again about
 //! the entry that it found, because middleware may have changed the request.
 
-use super::Router;
-use super::completion;
 use super::listed::{Entry, Kind, Listed};
 use super::registry::{Changes, Registry};
-use crate::call::SessionSlot;
 use crate::error::{Error, Result};
-use crate::jsonrpc::{RawJson, code};
-use crate::model::{CacheHints, CacheScope, meta};
-use crate::protocol::{Head, Transport};
+use crate::jsonrpc::code;
+use crate::protocol::Transport;
 
 /// Returns true if a request that came in so may use what needs these scopes. Where no access tokens are known over
 /// HTTP, nobody has any; on other transports there are none.
@@ -35,11 +31,6 @@ pub(super) fn permit_use(subject: &dyn Fn() -> String, scopes: &[String], transp
         return Ok(());
     }
     Err(Error::rpc(code::INVALID_REQUEST, format!("{} needs the scopes {:?}", subject(), scopes.join(" "))))
-}
-
-/// Restricts the cache hints of an entry that needs scopes: it is not for a cache that all share.
-pub(super) fn restricted(hints: CacheHints, scopes: &[String]) -> CacheHints {
-    if scopes.is_empty() { hints } else { hints.scope(CacheScope::Private) }
 }
 
 /// Returns the needs of a URI that is below a directory: of several directories, those of the innermost; and those of
@@ -75,7 +66,7 @@ fn of_directories(_: &Registry, _: Option<&Changes>, _: &str) -> Option<Vec<Stri
 }
 
 /// Returns the needs of a name; for a resource's URI, they may be those of a template or a directory.
-fn needs_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &str) -> Vec<String> {
+pub(super) fn needs_of(registry: &Registry, changes: Option<&Changes>, kind: Kind, name: &str) -> Vec<String> {
     let scopes = |listed: &Listed| listed.scopes.clone();
     let found = match kind {
         Kind::Tool => registry.find(|r| &r.tools, name, changes).map(|entry| scopes(entry.listed())),
@@ -107,27 +98,4 @@ pub(super) fn may_use(
     transport: &Transport,
 ) -> bool {
     may(&needs_of(registry, changes, kind, name), transport)
-}
-
-impl Router {
-    /// The scopes that a request needs besides those of the server, as its session sees what there is.
-    #[cfg(feature = "http")]
-    pub(crate) fn scopes_needed(
-        &self,
-        session: Option<&SessionSlot>,
-        method: &str,
-        params: Option<&RawJson>,
-    ) -> Vec<String> {
-        let head = || Head::read(params).unwrap_or_default();
-        let text = |raw: Option<RawJson>| raw.as_ref().and_then(meta::text).map(std::borrow::Cow::into_owned);
-        let named = match method {
-            "tools/call" => text(head().name).map(|name| (Kind::Tool, name)),
-            "prompts/get" => text(head().name).map(|name| (Kind::Prompt, name)),
-            "resources/read" | "resources/subscribe" => text(head().uri).map(|uri| (Kind::Resource, uri)),
-            "completion/complete" => completion::Asked::read(params).ok().map(|asked| (asked.kind, asked.name)),
-            _ => None,
-        };
-        let Some((kind, name)) = named else { return Vec::new() };
-        self.see(session, |registry, changes| needs_of(registry, changes, kind, &name))
-    }
 }

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use super::listed::{Common, Entry, Kind, Listed};
-use super::offer::Parameters;
+use super::parameters::Parameters;
 use super::resources::Completions;
 use super::typed::typed;
 use crate::call::{Failures, Handler, Shaper};

@@ -2,10 +2,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use super::cache::{CacheOptions, of_source};
+use super::cache::{CacheOptions, of_source, restricted};
 use super::listed::{Common, Entry, Kind, Listed};
-use super::offer::Parameters;
-use super::permits::restricted;
+use super::parameters::Parameters;
 use super::typed::typed;
 use crate::call::{Failures, Handler, Shaper};
 use crate::error::{Error, Result};
@@ -13,7 +12,7 @@ use crate::jsonrpc::{RawJson, code};
 use crate::model::schema::Schema;
 use crate::model::{CacheHints, Resource, ResourceTemplate, UriTemplate};
 use crate::protocol::Payload;
-use crate::protocol::revision::{Revision, shape};
+use crate::protocol::revision::{Revision, object, shape};
 
 /// A registered resource.
 pub(crate) struct ResourceEntry {
@@ -232,15 +231,15 @@ impl Read {
         if !revision.rules().result_type {
             return object;
         }
-        let members = shape::members(object.get());
+        let members = object::members(object.get());
         let has = |name: &str| members.iter().any(|(key, _)| key == name);
         let (millis, scope) = self.hints.members();
         let mut out = object.get()[..object.get().len() - 1].to_owned();
         if !has("ttlMs") {
-            shape::push_member(&mut out, "ttlMs", &millis.to_string());
+            object::push_member(&mut out, "ttlMs", &millis.to_string());
         }
         if !has("cacheScope") {
-            shape::push_member(&mut out, "cacheScope", &format!("\"{}\"", scope.as_str()));
+            object::push_member(&mut out, "cacheScope", &format!("\"{}\"", scope.as_str()));
         }
         out.push('}');
         RawJson::written(out)
@@ -340,10 +339,10 @@ impl Shaper for ListedBySource {
         }
         out.push(']');
         if let Some(Value::String(next)) = next {
-            shape::push_member(&mut out, "nextCursor", RawJson::from_value(&format!("{SOURCE}{next}")).get());
+            object::push_member(&mut out, "nextCursor", RawJson::from_value(&format!("{SOURCE}{next}")).get());
         }
         for (key, value) in rest.iter().filter(|(key, _)| *key != "ttlMs" && *key != "cacheScope") {
-            shape::push_member(&mut out, key, RawJson::from_value(value).get());
+            object::push_member(&mut out, key, RawJson::from_value(value).get());
         }
         if revision.rules().result_type {
             out.push_str(&of_source(self.hints, self.whole, &rest).written());

@@ -1,81 +1,17 @@
 //! One legacy client's view of a server.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, PoisonError, RwLock};
 
+use super::entries::{prompt_entry, resource_entry, template_entry, tool_entry};
 use super::listed::{Common, Kind};
-use super::offer::{Parameters, prompt_entry, resource_entry, template_entry, tool_entry};
-use super::registry::{Changes, Overlay};
+use super::parameters::Parameters;
+use super::registry::Changes;
+use super::router::session::Overlay;
 use crate::call::{Context, Handler, Link};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
 use crate::protocol::Input;
 use crate::protocol::revision::Era;
-
-/// The connections that are told of changes.
-#[derive(Default)]
-pub(crate) struct Links(Mutex<Vec<Weak<dyn Link>>>, AtomicUsize);
-
-impl Links {
-    fn all(&self) -> Vec<Arc<dyn Link>> {
-        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let all: Vec<_> = links.iter().filter_map(Weak::upgrade).collect();
-        // Those that are gone still hold memory.
-        if all.len() < links.len() {
-            links.retain(|known| known.strong_count() > 0);
-            links.shrink_to(all.len() * 2);
-        }
-        all
-    }
-
-    /// Tells all of them.
-    pub(crate) fn tell(&self, what: impl Fn() -> Input) {
-        for link in self.all() {
-            link.input(what());
-        }
-    }
-
-    /// One of them is gone. Those that are gone make room when they are half of all.
-    #[cfg(feature = "http")]
-    pub(crate) fn left(&self) {
-        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.1.fetch_add(1, Ordering::Relaxed) * 2 >= links.len() {
-            self.1.store(0, Ordering::Relaxed);
-            links.retain(|known| known.strong_count() > 0);
-            let kept = links.len() * 2;
-            links.shrink_to(kept);
-        }
-    }
-
-    pub(crate) fn add(&self, link: &Arc<dyn Link>) {
-        let mut links = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if links.len() == links.capacity() {
-            // Those that are gone make room before more is taken.
-            links.retain(|known| known.strong_count() > 0);
-            let spare = links.len();
-            links.reserve(spare);
-        }
-        links.push(Arc::downgrade(link));
-    }
-}
-
-impl super::builder::Shared {
-    /// A connection is served from now on.
-    pub(crate) fn join(&self, link: &Arc<dyn Link>) {
-        let overlay = Overlay::new(self.router.clone());
-        let _ = link.session().set(Arc::new(overlay));
-        self.links.add(link);
-    }
-}
-
-impl super::Router {
-    /// Tells those that wait for it that a connection has ended, and its session.
-    pub(crate) fn ended(link: &dyn Link) {
-        if let Some(overlay) = link.session().get().and_then(|slot| slot.downcast_ref::<Overlay>()) {
-            overlay.ended.set();
-        }
-    }
-}
 
 /// View of one client, which may differ from that of others: for as long as its session lives, and only in revisions
 /// that have sessions.

@@ -1,22 +1,18 @@
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::Router;
 use super::listed::{Common, Entry, Kind, Listed};
-use super::router::{fail, start};
-use crate::call::{Context, Detachable, Failures, Handler, HiddenError, Link, Reply, Shaper, may_be_task};
+use super::told::check_task;
+use crate::call::{Context, Failures, Handler, HiddenError, Reply, Shaper};
 use crate::error::{Error, Result, shortened};
-use crate::jsonrpc::{RawJson, code};
+use crate::jsonrpc::RawJson;
 use crate::model::mirror::{Mirror, mirrors};
 use crate::model::schema::Schema;
-use crate::model::{TASKS_EXTENSION, TaskSupport, Tool};
-use crate::protocol::revision::modern::missing_extension;
+use crate::model::{TaskSupport, Tool};
 use crate::protocol::revision::shape::{self, Fit};
-use crate::protocol::revision::{Revision, Rules};
-use crate::protocol::{Call, Payload, Structured};
+use crate::protocol::revision::{Revision, Rules, object};
+use crate::protocol::{Payload, Structured};
 use crate::report;
 
 /// Returns true if a name is of the characters that the specification names (2025-11-25, *Tools*, "Tool Names").
@@ -159,124 +155,6 @@ impl ToolEntry {
     }
 }
 
-impl Router {
-    pub(super) fn run_tool(
-        &self,
-        link: &Arc<dyn Link>,
-        mut call: Call,
-        handler: Arc<dyn Handler>,
-        shaper: Arc<dyn Shaper>,
-        params: RawJson,
-        support: TaskSupport,
-    ) {
-        if let Some(tasks) = call.task.as_ref().and_then(|_| self.tasks()) {
-            return tasks.start(link, call, handler, Some(shaper), params);
-        }
-        let tasks = self.tasks().filter(|_| call.context.revision.rules().tasks_extension);
-        match tasks.map(|tasks| (tasks, may_be_task(&call.context))) {
-            Some((tasks, true)) => match Detachable::new(&tasks, link, &mut call, support != TaskSupport::Forbidden) {
-                Ok(own) => start(&(own as Arc<dyn Link>), call, handler, Some(shaper), params),
-                Err(error) => fail(link, &call, error),
-            },
-            Some((_, false)) if support == TaskSupport::Required => {
-                fail(link, &call, missing_extension(TASKS_EXTENSION));
-            }
-            _ => start(link, call, handler, Some(shaper), params),
-        }
-    }
-}
-
-fn check_task(
-    subject: &dyn Fn() -> String,
-    support: TaskSupport,
-    as_task: bool,
-    has_tasks: impl FnOnce() -> bool,
-) -> Result<()> {
-    let how = match (as_task, support) {
-        (true, TaskSupport::Forbidden) => "cannot be called as a task",
-        (false, TaskSupport::Required) if has_tasks() => "can only be called as a task: send \"task\"",
-        _ => return Ok(()),
-    };
-    let message = format!("{} {how} (execution.taskSupport)", subject());
-    Err(Error::rpc(code::METHOD_NOT_FOUND, message))
-}
-
-/// The most tools of a source of which something is known.
-const MAX_TOLD: usize = 10_000;
-/// The most arguments of one of them that headers mirror: a request has no room for more.
-const MAX_MIRRORS: usize = 256;
-
-/// Last facts of a tool by its source.
-#[derive(Default)]
-struct Said {
-    support: TaskSupport,
-    mirrors: Arc<[Mirror]>,
-}
-
-/// Facts of a source's tools that are needed before one is called, as it has listed them. A tool without any takes no
-/// place.
-#[derive(Default)]
-pub(crate) struct Told {
-    said: Mutex<HashMap<String, Said>>,
-    /// True if headers mirror, or mirrored, arguments of any tool, the source's or not: most servers have none to look for.
-    any_mirrors: AtomicBool,
-}
-
-impl Told {
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Said>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A tool comes that has these.
-    fn has_mirrors(&self, mirrors: &[Mirror]) {
-        if !mirrors.is_empty() {
-            self.any_mirrors.store(true, Ordering::Release);
-        }
-    }
-
-    #[cfg(feature = "http")]
-    pub(super) fn any_mirrors(&self) -> bool {
-        self.any_mirrors.load(Ordering::Acquire)
-    }
-
-    /// The source lists this.
-    pub(super) fn learn(&self, definition: &Map<String, Value>) {
-        let Some(name) = definition.get("name").and_then(Value::as_str) else { return };
-        let support = TaskSupport::of(definition).unwrap_or_default();
-        // Clients leave out a tool with a wrong mark, so nobody mirrors anything of it.
-        let mirrors = definition.get("inputSchema").and_then(|schema| mirrors(schema).ok()).unwrap_or_default();
-        let mirrors: Arc<[Mirror]> = mirrors.into_iter().take(MAX_MIRRORS).collect();
-        self.has_mirrors(&mirrors);
-        let mut known = self.lock();
-        if support == TaskSupport::Forbidden && mirrors.is_empty() {
-            known.remove(name);
-        } else if known.len() < MAX_TOLD || known.contains_key(name) {
-            known.insert(name.to_owned(), Said { support, mirrors });
-        }
-    }
-
-    /// The arguments of this tool that headers mirror.
-    #[cfg(feature = "http")]
-    pub(super) fn mirrors(&self, name: &str) -> Arc<[Mirror]> {
-        self.lock().get(name).map(|said| said.mirrors.clone()).unwrap_or_default()
-    }
-
-    /// There is another source.
-    pub(super) fn forget(&self) {
-        *self.lock() = HashMap::new();
-    }
-
-    /// As [`ToolEntry::check_task`], for a tool of the source.
-    ///
-    /// # Errors
-    /// As there.
-    pub(super) fn check(&self, name: &str, as_task: bool, has_tasks: impl FnOnce() -> bool) -> Result<TaskSupport> {
-        let support = self.lock().get(name).map(|said| said.support).unwrap_or_default();
-        check_task(&|| format!("tool {:?}", shortened(name, 100)), support, as_task, has_tasks)?;
-        Ok(support)
-    }
-}
-
 impl Shaper for ToolEntry {
     fn shape(&self, payload: Payload, revision: Revision) -> Result<Payload> {
         Ok(self.checked(payload, revision))
@@ -298,7 +176,7 @@ impl Shaper for ToolEntry {
 /// Returns true if a whole result says that its tool failed.
 fn is_failed(payload: &Payload) -> bool {
     let Payload::Object(result) = payload else { return false };
-    shape::members(result.get()).iter().any(|(key, value)| key == "isError" && value.get() == "true")
+    object::members(result.get()).iter().any(|(key, value)| key == "isError" && value.get() == "true")
 }
 
 /// Checks that a whole result has structured content, and that it fits; `judged`: of successful results the host does that.
@@ -308,7 +186,7 @@ fn check_structured<'a>(
     source: impl FnOnce() -> &'a Value,
     result: &RawJson,
 ) -> Result<(), String> {
-    let members = shape::members(result.get());
+    let members = object::members(result.get());
     let is = |key: &str, value: &str| members.iter().any(|(k, v)| k == key && v.get() == value);
     match members.iter().find(|(k, _)| k == "structuredContent") {
         Some(_) if judged && !is("isError", "true") => Ok(()),

@@ -1,10 +1,13 @@
 //! Text arguments as the values that their schema says.
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use crate::error::shortened;
 use crate::jsonrpc::RawJson;
+use crate::model::problem;
 use crate::model::schema::target;
-use crate::protocol::revision::shape;
+use crate::protocol::revision::object;
 
 /// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
 /// a number, `true`, an array or an object becomes one where text is not wanted. A value that does not fit stays text,
@@ -15,7 +18,7 @@ pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
         let rest = || schema.get("additionalProperties").filter(|rest| rest.is_object());
         let property = schema.get("properties").and_then(|properties| properties.get(name)).or_else(rest);
         let text = property.map_or_else(|| value.to_string(), |property| typed_text(schema, property, value));
-        shape::push_member(&mut out, name, &text);
+        object::push_member(&mut out, name, &text);
     }
     out.push('}');
     RawJson::written(out)
@@ -77,6 +80,21 @@ fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
         Some(Value::String(name)) => name == "string",
         Some(Value::Array(names)) => names.iter().any(|name| name == "string"),
         _ => true,
+    }
+}
+
+/// Returns serde's objection to a text that fits its schema, with the name of the member, as the schema's problems have
+/// it.
+pub(crate) fn unfit<T: DeserializeOwned>(noun: &str, text: &str) -> String {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+        return format!("{}: no fit", problem::whole(noun));
+    };
+    let (path, why) = (error.path().to_string(), error.inner().to_string());
+    let why = why.split(" at line ").next().unwrap_or_default();
+    match path.as_str() {
+        "." | "" => format!("{}: {why}", problem::whole(noun)),
+        path => format!("{noun} \"{}\": {why}", shortened(path, 100)),
     }
 }
 

@@ -1,31 +1,12 @@
-//! Moves frames between a peer and the outside: standard streams, child processes, memory, HTTP.
+//! Frames of JSON-RPC on their way: lines of standard streams and pipes, events of a stream of HTTP.
 //!
-//! **Invariant**: knows JSON-RPC frames only; what they mean is the connection's business.
+//! **Invariant**: knows frames only; who they belong to is the endpoints' business, and their meaning the connection's.
 
 #[cfg(feature = "stdio")]
-mod child;
-#[cfg(feature = "runtime")]
-pub(crate) mod connect;
-#[cfg(feature = "runtime")]
-mod group;
-#[cfg(feature = "stdio")]
-mod hearing;
-#[cfg(feature = "http")]
-pub mod http;
-#[cfg(feature = "stdio")]
-mod lines;
-pub(crate) mod memory;
+pub(crate) mod lines;
 #[cfg(feature = "stdio")]
 pub(crate) mod own;
 #[cfg(feature = "stdio")]
-mod program;
-#[cfg(feature = "runtime")]
-mod record;
-#[cfg(feature = "runtime")]
-mod replay;
-#[cfg(feature = "runtime")]
-mod run;
-#[cfg(feature = "stdio")]
-mod sink;
-#[cfg(feature = "stdio")]
-pub(crate) mod stdio;
+pub(crate) mod sink;
+#[cfg(feature = "http")]
+pub(crate) mod sse;

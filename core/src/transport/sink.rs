@@ -13,7 +13,7 @@ use crate::signal::Signal;
 use crate::streams::Out;
 
 /// With more bytes than this waiting for a peer that does not read, nothing is read from it either.
-pub(super) const MAX_BACKLOG: usize = 4 << 20;
+pub(crate) const MAX_BACKLOG: usize = 4 << 20;
 
 /// A peer that takes nothing for so long while that much waits is given up.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -26,7 +26,7 @@ const LARGE: usize = 32 << 10;
 
 /// Number of bytes that wait for a peer that does not read. Outlives the sink, and does not keep its pipe open.
 #[derive(Default)]
-pub(super) struct Backlog {
+pub(crate) struct Backlog {
     bytes: AtomicUsize,
     /// Nothing more will be written.
     over: AtomicBool,
@@ -39,12 +39,12 @@ pub(super) struct Backlog {
 
 impl Backlog {
     /// Returns true if nothing more should be read from the peer.
-    pub(super) fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.bytes.load(Ordering::Acquire) > MAX_BACKLOG && !self.over.load(Ordering::Acquire)
     }
 
     /// Waits until half of what may wait is written, or nothing more will be.
-    pub(super) async fn room(&self) {
+    pub(crate) async fn room(&self) {
         loop {
             let mut drained = pin!(self.drained.notified());
             drained.as_mut().enable();
@@ -56,7 +56,7 @@ impl Backlog {
     }
 
     /// Waits until the peer is given up.
-    pub(super) async fn stalled(&self) {
+    pub(crate) async fn stalled(&self) {
         self.stalled.wait().await;
     }
 
@@ -72,12 +72,12 @@ impl Backlog {
     }
 
     /// Waits until nothing more will be written.
-    pub(super) async fn ended(&self) {
+    pub(crate) async fn ended(&self) {
         self.ended.wait().await;
     }
 
     /// Returns the error after which nothing more can be written, when this side does not want that.
-    pub(super) fn failure(&self) -> Option<std::io::ErrorKind> {
+    pub(crate) fn failure(&self) -> Option<std::io::ErrorKind> {
         self.failure.get().copied()
     }
 
@@ -145,12 +145,12 @@ impl LineSink {
 
     /// Returns true if the reader has taken nothing of what was written. Where the system does not tell of a pipe's
     /// writing end, it is thought to have.
-    pub(super) fn is_untouched(&self) -> bool {
+    pub(crate) fn is_untouched(&self) -> bool {
         let written = self.shared.written.load(Ordering::Relaxed);
         written == 0 || self.shared.out.holds(written)
     }
 
-    pub(super) fn backlog(&self) -> Arc<Backlog> {
+    pub(crate) fn backlog(&self) -> Arc<Backlog> {
         self.shared.backlog.clone()
     }
 

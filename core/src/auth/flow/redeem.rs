@@ -6,9 +6,10 @@ use crate::auth::client::Grant;
 use crate::auth::dpop::{ALGORITHM, Proofs};
 use crate::auth::fetch::{Fetch, Fetched};
 use crate::auth::jose::{Algorithm, SigningKey};
+use crate::auth::refusal::Refusal;
 use crate::auth::registration::{Client, KnownBy};
 use crate::auth::session::Session;
-use crate::auth::token::{self, Method, Refusal, Token, TokenType};
+use crate::auth::token::{self, Method, Token, TokenType};
 use crate::auth::url::is_same_issuer;
 use crate::error::{Error, ErrorKind, Result, shown_url};
 

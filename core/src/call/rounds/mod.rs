@@ -22,6 +22,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use crate::protocol::revision::object;
+
 pub(crate) use by_hand::{ByHand, Input, ask_by_requests, known_by};
 pub(crate) use pages::pages;
 pub(crate) use principal::{MUST_NOT_ASK, Principal};
@@ -33,7 +35,7 @@ use super::{Context, Link, traced};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::{Capabilities, TraceContext};
-use crate::protocol::revision::{Method, Rules, ask, modern, shape};
+use crate::protocol::revision::{Method, Rules, ask, modern};
 use crate::protocol::{Payload, RequestContext};
 use crate::signal::Signal;
 
@@ -158,7 +160,7 @@ impl Rounds {
     /// −32602 for a state that is not this server's, or answers that are none; as [`principal::principal`].
     fn of(sealer: Arc<Sealer>, context: &Context, params: &RawJson) -> Result<Self> {
         let request = context.request();
-        let members = shape::members(params.get());
+        let members = object::members(params.get());
         let asked =
             members.iter().filter(|(key, _)| !matches!(key.as_ref(), "_meta" | "inputResponses" | "requestState"));
         let long: Vec<_> = asked.flat_map(|(_, value)| seal::long_integers(value.get())).collect();

@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{Task, TaskMetadata, TaskStatus, TraceContext};
 use crate::protocol::Origin;
-use crate::protocol::revision::{Revision, ask, shape};
+use crate::protocol::revision::{Revision, ask, object};
 use crate::signal::Signal;
 
 /// Between two looks at a task whose result is waited for anyway: they only show that the peer is alive.
@@ -145,12 +145,12 @@ pub(crate) fn created(method: &str, result: &RawJson) -> Result<Option<Task>> {
 /// The parameters of a request that is to become a task.
 pub(crate) fn augmented(params: Option<&RawJson>, metadata: TaskMetadata) -> RawJson {
     let mut text = String::from("{");
-    for (key, value) in shape::members(params.map_or("{}", RawJson::get)) {
+    for (key, value) in object::members(params.map_or("{}", RawJson::get)) {
         if key != "task" {
-            shape::push_member(&mut text, &key, value.get());
+            object::push_member(&mut text, &key, value.get());
         }
     }
-    shape::push_member(&mut text, "task", RawJson::from_value(&metadata).get());
+    object::push_member(&mut text, "task", RawJson::from_value(&metadata).get());
     text.push('}');
     RawJson::written(text)
 }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use super::digest;
 use crate::jsonrpc::RawJson;
 use crate::model::{CacheScope, meta};
-use crate::protocol::revision::shape;
+use crate::protocol::revision::object;
 
 /// The longest that anything is fresh, whatever its server says: a year.
 const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
@@ -58,11 +58,11 @@ pub(super) fn canonical(params: Option<&RawJson>) -> Option<String> {
         return None;
     }
     let mut sorted = BTreeMap::new();
-    for (key, value) in shape::members(given) {
+    for (key, value) in object::members(given) {
         match key.as_ref() {
             "inputResponses" | "requestState" => return None,
             "_meta" => {
-                let inner = shape::members(value.get());
+                let inner = object::members(value.get());
                 let own = inner.into_iter().filter(|(key, _)| !INDIFFERENT.contains(&key.as_ref()));
                 let own: BTreeMap<String, Value> =
                     own.filter_map(|(key, value)| Some((key.into_owned(), read(value)?))).collect();
@@ -108,18 +108,18 @@ pub(super) fn stale(result: &RawJson, age: Duration) -> RawJson {
     let mut marks = String::from("{");
     let age = u64::try_from(age.as_millis()).unwrap_or(u64::MAX);
     out.push('{');
-    for (key, value) in shape::members(result.get()) {
+    for (key, value) in object::members(result.get()) {
         if key == "_meta" {
-            for (key, value) in shape::members(value.get()).into_iter().filter(|(key, _)| key != meta::STALE) {
-                shape::push_member(&mut marks, &key, value.get());
+            for (key, value) in object::members(value.get()).into_iter().filter(|(key, _)| key != meta::STALE) {
+                object::push_member(&mut marks, &key, value.get());
             }
         } else {
-            shape::push_member(&mut out, &key, value.get());
+            object::push_member(&mut out, &key, value.get());
         }
     }
-    shape::push_member(&mut marks, meta::STALE, &format!("{{\"ageMs\":{age}}}"));
+    object::push_member(&mut marks, meta::STALE, &format!("{{\"ageMs\":{age}}}"));
     marks.push('}');
-    shape::push_member(&mut out, "_meta", &marks);
+    object::push_member(&mut out, "_meta", &marks);
     out.push('}');
     RawJson::written(out)
 }

@@ -3,33 +3,17 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
+use super::joined::Joined;
 use super::listing::Snapshot;
-use super::members::Joined;
+use super::route::Route;
 use super::{ClientGroup, MAX_SERVERS, all, lock};
 use crate::call::CallOptions;
-use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::model::{CallToolResult, CompleteResult, ReadResourceResult, UriTemplate};
 use crate::protocol::{Kind, LogLevel};
 
 /// The most templates that are read to find the server of one URI: those that may fit by their beginning.
 const MAX_TEMPLATES_TRIED: usize = 1000;
-
-/// Place of a thing that a group lists.
-pub(crate) struct Route {
-    pub(crate) client: Client,
-    /// The server's name in the group.
-    pub(crate) server: String,
-    /// The thing's own name, or URI.
-    pub(crate) name: String,
-}
-
-impl Route {
-    pub(super) fn of(found: Option<(&(String, Joined), &str)>) -> Option<Self> {
-        let ((server, joined), name) = found?;
-        Some(Self { client: joined.client.clone(), server: server.clone(), name: name.to_owned() })
-    }
-}
 
 impl ClientGroup {
     /// Calls a tool by its public name. A tool that fails is a result with `is_error`, not an error.

@@ -1,16 +1,15 @@
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::calls::Route;
-use super::members::Joined;
+use super::joined::{Definitions, Joined};
 use super::names::{Named, named};
+use super::route::Route;
 use super::{ClientGroup, MAX_SERVERS, all, lock};
 use crate::call::{CacheMode, CallOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::jsonrpc::code;
 use crate::protocol::Kind;
 
 /// Something that a server of a group lists.
@@ -33,77 +32,6 @@ pub struct GroupListing {
     pub entries: Vec<GroupEntry>,
     /// Errors of the servers whose lists are missing.
     pub failures: BTreeMap<String, Error>,
-}
-
-type Definitions = Arc<[Map<String, Value>]>;
-
-/// Lists of one connection's server, by kind.
-#[derive(Default)]
-pub(super) struct Lists([List; Kind::ALL.len()]);
-
-#[derive(Default)]
-struct List {
-    /// Number of changes that the server has announced.
-    changes: u64,
-    /// The last list, and the number of changes until then.
-    known: Option<(u64, Result<Definitions>)>,
-}
-
-impl Lists {
-    fn of(&mut self, kind: Kind) -> &mut List {
-        &mut self.0[kind as usize]
-    }
-
-    pub(super) fn changed(&mut self, kind: Kind) {
-        self.of(kind).changes += 1;
-    }
-
-    pub(super) fn begin(&mut self, kind: Kind) -> u64 {
-        self.of(kind).changes
-    }
-
-    /// Keeps what was listed after so many changes, and gives it back.
-    pub(super) fn keep(
-        &mut self,
-        kind: Kind,
-        changes: u64,
-        outcome: Result<Vec<Map<String, Value>>>,
-    ) -> Result<Definitions> {
-        let listed = match outcome {
-            Ok(entries) => Ok(entries.into()),
-            // Servers with resources need not have templates.
-            Err(error) if error.code() == Some(code::METHOD_NOT_FOUND) || error.kind() == ErrorKind::Unsupported => {
-                Ok(Definitions::default())
-            }
-            Err(error) => Err(error),
-        };
-        self.of(kind).known = Some((changes, listed.clone()));
-        listed
-    }
-
-    fn is_current(&mut self, kind: Kind) -> bool {
-        let list = self.of(kind);
-        list.known.as_ref().is_some_and(|(changes, _)| *changes == list.changes)
-    }
-
-    fn known(&mut self, kind: Kind) -> Option<Definitions> {
-        self.of(kind).known.as_ref()?.1.as_ref().ok().cloned()
-    }
-}
-
-/// Last lists of a server, by kind and over all of its connections: so that the names of others do not depend on
-/// whether it answers.
-#[derive(Default)]
-pub(super) struct Last(Mutex<[Definitions; Kind::ALL.len()]>);
-
-impl Last {
-    pub(super) fn keep(&self, kind: Kind, listed: Definitions) {
-        lock(&self.0)[kind as usize] = listed;
-    }
-
-    fn of(&self, kind: Kind) -> Definitions {
-        lock(&self.0)[kind as usize].clone()
-    }
 }
 
 /// Owners of the public names when they were listed, by kind: the servers' names.

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
-use super::listing::{Last, Lists};
+use super::joined::{Joined, Last, Lists, Watch};
 use super::servers::Way;
 use super::{MAX_SERVERS, Shared, lock};
 use crate::call::CallOptions;
@@ -32,20 +32,6 @@ enum State {
     Connecting(u64),
     Connected(Joined),
     Failed(Error),
-}
-
-/// One connection of a server.
-#[derive(Clone)]
-pub(super) struct Joined {
-    pub(super) client: Client,
-    pub(super) watch: Arc<Watch>,
-}
-
-/// State of one connection, as its notifications tell it.
-pub(super) struct Watch {
-    ended: OnceLock<Error>,
-    pub(super) lists: Mutex<Lists>,
-    last: Arc<Last>,
 }
 
 impl Member {
@@ -270,16 +256,5 @@ impl Events for Watching {
         // Nothing of an ended connection is kept but the reason, and what counts for names.
         *lock(&self.watch.lists) = Lists::default();
         self.heard.closed(reason);
-    }
-}
-
-impl Joined {
-    /// Lists what this server has of a kind and keeps it.
-    pub(super) async fn list(&self, kind: Kind, options: &CallOptions) -> Result<()> {
-        let changes = lock(&self.watch.lists).begin(kind);
-        let outcome = self.client.pages(kind, options).all().await;
-        let listed = lock(&self.watch.lists).keep(kind, changes, outcome)?;
-        self.watch.last.keep(kind, listed);
-        Ok(())
     }
 }

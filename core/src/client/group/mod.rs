@@ -1,9 +1,11 @@
 //! Many servers as one: connected at once, listed together, each thing under a name of its own.
 
 mod calls;
+mod joined;
 mod listing;
 mod members;
 mod names;
+mod route;
 mod servers;
 
 use std::collections::BTreeMap;
@@ -13,6 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
+use listing::Owners;
 use serde_json::{Map, Value};
 
 use super::{Client, ClientOptions, Handlers};
@@ -20,8 +23,6 @@ use crate::error::{Error, Result};
 use crate::idiom;
 use crate::options::{seconds, setters};
 use crate::protocol::LogLevel;
-
-use listing::Owners;
 pub use listing::{GroupEntry, GroupListing};
 use members::Members;
 pub use servers::{Connect, Servers};

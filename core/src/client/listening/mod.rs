@@ -16,6 +16,8 @@ use futures_core::Stream;
 use serde::Deserialize;
 use serde_json::json;
 
+use crate::protocol::revision::object;
+
 pub use self::change::Change;
 #[cfg(feature = "runtime")]
 use self::change::{LISTS_CHANGED, UPDATED};
@@ -25,13 +27,13 @@ use self::turns::{Turn, Turns};
 use super::Client;
 use super::cache::Cache;
 use super::events::Events;
-use super::tasks::Known;
+use super::known::Known;
 use crate::call::{Answer, CallOptions, Done, Guard};
 use crate::error::{Error, ErrorKind, Result, shortened};
 use crate::jsonrpc::RawJson;
 use crate::model::meta::SUBSCRIPTION_ID;
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, TraceContext};
-use crate::protocol::revision::{Era, shape};
+use crate::protocol::revision::Era;
 use crate::protocol::{NotificationCause, Opening};
 use crate::report;
 use crate::signal::Signal;
@@ -419,18 +421,18 @@ impl Client {
 /// The parameters of a notification as older revisions have them.
 fn without_subscription(params: &RawJson) -> RawJson {
     let mut text = String::from("{");
-    for (key, value) in shape::members(params.get()) {
+    for (key, value) in object::members(params.get()) {
         if key != "_meta" {
-            shape::push_member(&mut text, &key, value.get());
+            object::push_member(&mut text, &key, value.get());
             continue;
         }
         let mut meta = String::from("{");
-        for (key, value) in shape::members(value.get()).iter().filter(|(key, _)| key != SUBSCRIPTION_ID) {
-            shape::push_member(&mut meta, key, value.get());
+        for (key, value) in object::members(value.get()).iter().filter(|(key, _)| key != SUBSCRIPTION_ID) {
+            object::push_member(&mut meta, key, value.get());
         }
         meta.push('}');
         if meta != "{}" {
-            shape::push_member(&mut text, &key, &meta);
+            object::push_member(&mut text, &key, &meta);
         }
     }
     text.push('}');

@@ -316,14 +316,14 @@ impl Connection {
     pub(super) fn discovery(&self) -> RawJson {
         let modern: Vec<_> = self.facts.revisions.iter().rev().filter(|r| r.era() == Era::Modern).collect();
         let mut out = String::from("{");
-        shape::push_member(&mut out, "supportedVersions", RawJson::from_value(&modern).get());
-        shape::push_member(
+        object::push_member(&mut out, "supportedVersions", RawJson::from_value(&modern).get());
+        object::push_member(
             &mut out,
             "capabilities",
             &shape::capabilities(Revision::NEWEST.rules(), self.facts.capabilities.raw()),
         );
         if let Some(instructions) = &self.facts.instructions {
-            shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
+            object::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
         }
         out.push_str(&self.facts.discovery.written());
         out.push('}');

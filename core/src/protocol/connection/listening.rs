@@ -60,9 +60,9 @@ impl Listener {
     /// A notification of this stream. It belongs to no request that is still to be answered, and must not be lost.
     fn notification<'a>(&self, method: &str, members: impl IntoIterator<Item = (&'a str, &'a str)>) -> Action {
         let mut params = String::from("{");
-        shape::push_member(&mut params, "_meta", &self.meta());
+        object::push_member(&mut params, "_meta", &self.meta());
         for (name, value) in members {
-            shape::push_member(&mut params, name, value);
+            object::push_member(&mut params, name, value);
         }
         params.push('}');
         let frame = jsonrpc::encode_notification(method, Some(&RawJson::written(params)));
@@ -80,8 +80,8 @@ impl Listener {
 
     /// A notification with these parameters; what they have of `_meta` is kept.
     fn told(&self, method: &str, params: &RawJson) -> Action {
-        if !shape::has(params.get(), "\"_meta\"") {
-            let members = shape::members(params.get());
+        if !object::has(params.get(), "\"_meta\"") {
+            let members = object::members(params.get());
             return self.notification(method, members.iter().map(|(name, value)| (name.as_ref(), value.get())));
         }
         let params = shape::with_meta(Some(params), &RawJson::written(self.meta()));
@@ -394,7 +394,7 @@ impl Connection {
             subscription: Id,
         }
         let id = match (&self.phase, &params) {
-            (Phase::Modern(_), Some(params)) if shape::has(params.get(), SUBSCRIPTION_ID) => {
+            (Phase::Modern(_), Some(params)) if object::has(params.get(), SUBSCRIPTION_ID) => {
                 params.to::<Params>().ok().map(|params| params.meta.subscription)
             }
             _ => None,

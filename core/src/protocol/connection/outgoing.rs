@@ -368,9 +368,9 @@ impl Connection {
         let id = Id::Number(id);
         if !(self.transport.cancel_by_closing && matches!(self.phase, Phase::Modern(_))) {
             let mut params = String::from("{");
-            shape::push_member(&mut params, "requestId", &serde_json::to_string(&id).unwrap_or_default());
+            object::push_member(&mut params, "requestId", &serde_json::to_string(&id).unwrap_or_default());
             if let Some(reason) = reason {
-                shape::push_member(&mut params, "reason", &serde_json::to_string(reason).unwrap_or_default());
+                object::push_member(&mut params, "reason", &serde_json::to_string(reason).unwrap_or_default());
             }
             params.push('}');
             self.notify("notifications/cancelled", &RawJson::written(params), None, out);

@@ -9,6 +9,7 @@ use super::{Era, Revision};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::Capabilities;
+use crate::protocol::revision::object;
 use crate::protocol::{Facts, PeerFacts};
 
 #[derive(Deserialize)]
@@ -57,12 +58,12 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
     let rules = revision.rules();
     let info = super::shape::implementation(rules, &facts.info);
     let mut out = String::from("{");
-    super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
+    object::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
     let capabilities = super::shape::capabilities(rules, facts.capabilities.raw());
-    super::shape::push_member(&mut out, "capabilities", &capabilities);
-    super::shape::push_member(&mut out, "serverInfo", &info);
+    object::push_member(&mut out, "capabilities", &capabilities);
+    object::push_member(&mut out, "serverInfo", &info);
     if let Some(instructions) = &facts.instructions {
-        super::shape::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
+        object::push_member(&mut out, "instructions", RawJson::from_value(instructions).get());
     }
     out.push('}');
     let peer = PeerFacts {
@@ -75,11 +76,11 @@ pub(crate) fn answer(facts: &Facts, params: Option<&RawJson>) -> Result<(Revisio
 /// The parameters of our own `initialize`.
 pub(crate) fn question(facts: &Facts, revision: Revision) -> RawJson {
     let mut out = String::from("{");
-    super::shape::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
+    object::push_member(&mut out, "protocolVersion", &format!("\"{revision}\""));
     let capabilities = super::shape::capabilities(revision.rules(), facts.capabilities.raw());
-    super::shape::push_member(&mut out, "capabilities", &capabilities);
+    object::push_member(&mut out, "capabilities", &capabilities);
     let info = super::shape::implementation(revision.rules(), &facts.info);
-    super::shape::push_member(&mut out, "clientInfo", &info);
+    object::push_member(&mut out, "clientInfo", &info);
     out.push('}');
     RawJson::written(out)
 }
@@ -87,16 +88,16 @@ pub(crate) fn question(facts: &Facts, revision: Revision) -> RawJson {
 /// A page of a list without an empty cursor, which some servers write on the last page. A revision without handshakes says
 /// that it is one like any other.
 pub(crate) fn page(result: RawJson) -> RawJson {
-    if !super::shape::has(result.get(), "nextCursor") {
+    if !object::has(result.get(), "nextCursor") {
         return result;
     }
     let mut out = String::from("{");
     let mut is_odd = false;
-    for (name, value) in super::shape::members(result.get()) {
+    for (name, value) in object::members(result.get()) {
         if &*name == "nextCursor" && value.get() == "\"\"" {
             is_odd = true;
         } else {
-            super::shape::push_member(&mut out, &name, value.get());
+            object::push_member(&mut out, &name, value.get());
         }
     }
     if !is_odd {

@@ -8,6 +8,7 @@ use crate::jsonrpc::RawJson;
 use crate::model::TASKS_EXTENSION;
 #[cfg(feature = "http")]
 use crate::protocol::Head;
+use crate::protocol::revision::object;
 
 /// Sides that may send a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -305,7 +306,7 @@ impl Method {
             "uri" => uri,
             "name" => name,
             other => {
-                let members = super::shape::members(params?.get());
+                let members = object::members(params?.get());
                 members
                     .into_iter()
                     .find(|(member, _)| member == other)

@@ -7,6 +7,7 @@ pub(crate) mod legacy;
 mod method;
 pub(crate) mod modern;
 pub(crate) mod negotiate;
+pub(crate) mod object;
 mod rules;
 pub(crate) mod shape;
 mod spoken;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::shape::{ESCAPE, META};
+use super::object::{ESCAPE, META};
 use super::{Era, Revision};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
 use crate::model::{Capabilities, meta};
+use crate::protocol::revision::object;
 use crate::protocol::{Head, LogLevel, PeerFacts};
 
 /// A modern HTTP header is missing, malformed or says something else than the body.
@@ -165,7 +166,7 @@ pub(crate) fn without_envelope(params: RawJson) -> RawJson {
 /// Returns true if `_meta` of these parameters has a member that is one of the protocol's. Mostly the text alone says
 /// that it has not.
 fn has_in_meta(params: &RawJson, is_one: impl Fn(&str) -> bool) -> bool {
-    use super::shape::{has, members};
+    use super::object::{has, members};
     let is_there = || {
         let all = members(params.get());
         let meta = all.iter().find(|(key, _)| key == "_meta");
@@ -206,15 +207,14 @@ fn merge_meta(params: Option<&RawJson>, without: &[&str], add: impl FnOnce(&mut 
         out.push_str(rest);
         return RawJson::written(out);
     }
-    let members = super::shape::members(text);
-    let ours =
-        super::shape::members(&format!("{{{own}}}")).into_iter().map(|(k, _)| k.into_owned()).collect::<Vec<_>>();
+    let members = object::members(text);
+    let ours = object::members(&format!("{{{own}}}")).into_iter().map(|(k, _)| k.into_owned()).collect::<Vec<_>>();
     for (key, value) in &members {
         if key == "_meta" {
-            for (key, value) in super::shape::members(value.get()) {
+            for (key, value) in object::members(value.get()) {
                 let goes = key == meta::PROGRESS_TOKEN || without.contains(&key.as_ref());
                 if !goes && !ours.iter().any(|k| *k == *key) {
-                    super::shape::push_member(&mut out, &key, value.get());
+                    object::push_member(&mut out, &key, value.get());
                 }
             }
         }
@@ -222,7 +222,7 @@ fn merge_meta(params: Option<&RawJson>, without: &[&str], add: impl FnOnce(&mut 
     out.push('}');
     for (key, value) in &members {
         if key != "_meta" {
-            super::shape::push_member(&mut out, key, value.get());
+            object::push_member(&mut out, key, value.get());
         }
     }
     out.push('}');

@@ -11,6 +11,7 @@ use super::{Era, Revision, modern};
 use crate::error::{Error, ErrorKind, shortened};
 use crate::jsonrpc::{Id, RawJson, code};
 use crate::model::{Capabilities, meta};
+use crate::protocol::revision::object;
 use crate::protocol::{Facts, PeerFacts};
 
 /// The most versions that a server may name.
@@ -219,9 +220,9 @@ impl Negotiation {
         let Ok(offered) = offered.collect::<std::result::Result<Vec<String>, _>>() else {
             return self.fall_back(facts, "no DiscoverResult");
         };
-        let in_meta = read.meta.and_then(|m| {
-            super::shape::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v)
-        });
+        let in_meta = read
+            .meta
+            .and_then(|m| object::members(m.get()).into_iter().find(|(k, _)| k == meta::SERVER_INFO).map(|(_, v)| v));
         let info = in_meta.or(read.server_info).map(|raw| result.slice(raw));
         let capabilities =
             read.capabilities.map_or_else(Capabilities::default, |raw| Capabilities::new(result.slice(raw)));

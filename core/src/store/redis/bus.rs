@@ -12,6 +12,7 @@ use redis::{Pipeline, RedisResult};
 use super::health::Work;
 use super::link::Link;
 use super::nodes::Number;
+use super::scripts::bus::PUBLISH;
 use super::{Redis, Trouble};
 use crate::store::Change;
 
@@ -30,18 +31,6 @@ const BLOCK: Duration = Duration::from_secs(5);
 const REMEMBERED: u64 = 60_000;
 /// Changes of this process of which is known that its clients were told.
 const TOLD: usize = 32 * AT_ONCE;
-
-/// Writes changes, unless they or later ones of their process are there: one that was not answered is asked again, and the
-/// store may do both, in any order.
-pub(super) const PUBLISH: &str = "if tonumber(redis.call('GET', KEYS[2]) or '0') >= tonumber(ARGV[1]) then return 0 end
-local i = 5
-while ARGV[i] do
-  redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'n', ARGV[i], ARGV[i + 1], ARGV[i + 2], 'by', ARGV[i + 3])
-  i = i + 4
-end
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2])
-return 1";
 
 /// The place before all entries.
 const BEGINNING: &str = "0-0";

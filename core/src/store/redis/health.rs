@@ -79,7 +79,7 @@ impl From<RedisError> for Trouble {
                 _ => Self::new(Ill::Garbled, error.to_string()),
             },
             (ErrorKind::UnexpectedReturnType, _) => {
-                let own = error.detail().filter(|_| error.category() == super::documents::OWN);
+                let own = error.detail().filter(|_| error.category() == self::OWN);
                 Self::new(Ill::Garbled, own.map_or_else(|| error.to_string(), str::to_owned))
             }
             (ErrorKind::Parse, _) => down("what answers is no Redis or Valkey: check the store's URL"),
@@ -187,6 +187,9 @@ impl Health {
         }
     }
 }
+
+/// Begins errors that are about one question.
+pub(super) const OWN: &str = "a DocumentStore";
 
 #[cfg(test)]
 mod tests {

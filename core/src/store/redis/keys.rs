@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::health::{Ill, Work};
+use super::scripts::keys::{READ, SWAP};
 use super::{Redis, Trouble};
 use crate::error::{Error, Result};
 use crate::store::ring::Ring;
@@ -21,18 +22,6 @@ const MAX_BYTES: usize = 64 * 1024;
 /// Attempts to write what somebody else writes at the same time.
 const ATTEMPTS: usize = 5;
 const NONCE: usize = 24;
-
-/// Gives the time in milliseconds and what is kept, which lives on.
-pub(super) const READ: &str = "local t = redis.call('TIME')
-local kept = redis.call('GET', KEYS[1])
-if kept then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
-return {t[1] * 1000 + math.floor(t[2] / 1000), kept or ''}";
-
-/// Writes, if what is kept is still what the writer knows. Gives what is kept then.
-pub(super) const SWAP: &str = "local kept = redis.call('GET', KEYS[1]) or ''
-if kept ~= ARGV[1] then return kept end
-redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3])
-return ARGV[2]";
 
 /// The secret that seals what is kept, each under its key.
 pub(crate) struct Sealed(XChaCha20Poly1305);

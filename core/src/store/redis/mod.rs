@@ -10,6 +10,7 @@ mod keys;
 pub(crate) mod limits;
 mod link;
 pub(crate) mod nodes;
+mod scripts;
 pub(crate) mod sessions;
 #[cfg(test)]
 pub(crate) mod simulated;

@@ -9,6 +9,7 @@ use redis::Pipeline;
 use tokio::time::Instant;
 
 use super::health::Work;
+use super::scripts::nodes::{IS_PAIR, LEAVE, SEND, TAKE};
 use super::{Redis, Trouble};
 
 const VERSION: u8 = 1;
@@ -29,39 +30,8 @@ const LEAST: usize = 16;
 /// Time after the last message for which an inbox lives, in milliseconds.
 pub(super) const INBOX_LIVES: u64 = 60_000;
 
-/// Takes the number if nobody else has it. 2: nobody had it.
-pub(super) const TAKE: &str = "local owner = redis.call('GET', KEYS[1])
-if owner and owner ~= ARGV[1] then return 0 end
--- A full store lets a key live on, and takes none.
-if owner then return redis.call('PEXPIRE', KEYS[1], ARGV[2]) end
-redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
-return 2";
-
-/// Gives it back.
-pub(super) const LEAVE: &str =
-    "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1], KEYS[2]) end
-return 0";
-
 /// Bytes for processes that do not seem to be there, in all, in about a minute.
 const ABSENT: usize = 8 << 20;
-
-/// Puts a message into the inbox of a process. 0: it is not there, and has to be, or enough waits for such ones. 2: there is
-/// no room.
-pub(super) const SEND: &str = "if redis.call('EXISTS', KEYS[1]) == 0 then
-  if ARGV[6] == '1' then return 0 end
-  local size = #ARGV[4] + 1024
-  local sent = redis.call('INCRBY', KEYS[3], size)
-  if sent == size then redis.call('PEXPIRE', KEYS[3], ARGV[2]) end
-  if sent > tonumber(ARGV[7]) then return 0 end
-end
-if redis.call('XLEN', KEYS[2]) >= tonumber(ARGV[1]) then return 2 end
-redis.call('XADD', KEYS[2], '*', 'session', ARGV[3], ARGV[5], ARGV[4])
-redis.call('PEXPIRE', KEYS[2], ARGV[2])
-return 1";
-
-/// Asks first whether the stream of a client of HTTP+SSE is another process's, and this owner's. 3: it is not.
-pub(super) const IS_PAIR: &str = "if redis.call('HGET', KEYS[4], 'o') ~= ARGV[8] then return 3 end
-";
 
 /// Numbers that are tried before it is done again later: one may be free.
 const ATTEMPTS: usize = 64;

@@ -12,11 +12,11 @@ use std::time::Duration;
 #[cfg(unix)]
 pub(crate) use unix::Taken;
 #[cfg(unix)]
-pub(super) use unix::take;
+pub(crate) use unix::take;
 #[cfg(windows)]
 pub(crate) use windows::Taken;
 #[cfg(windows)]
-pub(super) use windows::take;
+pub(crate) use windows::take;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::report;
@@ -34,10 +34,10 @@ static IN_USE: AtomicBool = AtomicBool::new(false);
 static KEPT: Mutex<Option<Taken>> = Mutex::new(None);
 
 /// A server speaks on them.
-pub(super) struct InUse;
+pub(crate) struct InUse;
 
 impl InUse {
-    pub(super) fn begin() -> Result<Self> {
+    pub(crate) fn begin() -> Result<Self> {
         match IN_USE.swap(true, Ordering::AcqRel) {
             true => Err(Error::misuse("the standard streams are in use: a server speaks on them already")),
             false => Ok(Self),
@@ -52,7 +52,7 @@ impl Drop for InUse {
 }
 
 /// Leaves it to [`give_back`]: what a host has in its buffers still goes to standard error.
-pub(super) fn keep(taken: Taken) -> Option<Taken> {
+pub(crate) fn keep(taken: Taken) -> Option<Taken> {
     KEPT.lock().unwrap_or_else(PoisonError::into_inner).replace(taken)
 }
 

@@ -32,7 +32,7 @@ struct Stream {
 }
 
 /// Takes them for the protocol: what to read from, what to write to.
-pub(in crate::transport) fn take(_: &InUse) -> Result<(File, File, Taken)> {
+pub(crate) fn take(_: &InUse) -> Result<(File, File, Taken)> {
     give_back();
     occupy();
     let (input, output) = (check(stdin(), "input")?, check(stdout(), "output")?);

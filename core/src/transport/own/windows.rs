@@ -23,7 +23,7 @@ struct Printed {
 }
 
 /// Takes them for the protocol: what to read from, what to write to.
-pub(in crate::transport) fn take(_: &InUse) -> Result<(File, File, Taken)> {
+pub(crate) fn take(_: &InUse) -> Result<(File, File, Taken)> {
     give_back();
     let own_input = Place::Input.duplicate().ok_or_else(|| closed("input"))?;
     let own_output = Place::Output.duplicate().ok_or_else(|| closed("output"))?;

@@ -2,8 +2,9 @@
 
 use serde_json::{Value, json};
 
-use super::{Rules, has, members, push_member, push_structured};
+use super::{Rules, push_structured};
 use crate::jsonrpc::RawJson;
+use crate::protocol::revision::object::{has, members, push_member};
 
 /// Takes out of `Annotations` what `rules` do not know.
 pub(super) fn strip_annotations(rules: &Rules, annotations: Option<&mut Value>) {

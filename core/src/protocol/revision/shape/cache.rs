@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
-use super::{has, push_member};
+use crate::protocol::revision::object::{has, push_member};
 
 /// Returns true if these members may be in a result, somewhere.
 pub(super) fn is_in(text: &str) -> bool {

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use super::super::Era;
-use super::{Rules, has, members, push_member};
+use super::Rules;
 use crate::jsonrpc::RawJson;
 use crate::model::TASKS_EXTENSION;
+use crate::protocol::revision::object::{has, members, push_member};
 
 /// Declared capabilities as `rules` know them.
 pub(crate) fn capabilities<'a>(rules: &Rules, declared: &'a RawJson) -> Cow<'a, str> {

@@ -20,13 +20,12 @@ use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
+use super::health::OWN;
 use crate::error::Error;
 use crate::store::{Document, DocumentStore, DocumentWrite};
 pub use check::check_document_store;
 use model::{Entry, Kept, Model, Said};
 
-/// Begins errors that are about one question.
-pub(super) const OWN: &str = "a DocumentStore";
 /// Documents that are read at once.
 const AT_ONCE: usize = 64;
 /// Time between two looks at a store that does not tell when something changes.

@@ -7,8 +7,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use redis::Value;
 use serde::{Deserialize, Serialize};
 
-use super::super::{bus, keys, limits, nodes, sessions, tasks};
-
 type Text = String;
 /// The id of an entry of a stream.
 type Place = (u64, u64);
@@ -188,9 +186,9 @@ impl Model {
 
     fn script(&mut self, script: &str, keys: &[&str], arguments: &[&str]) -> Option<Value> {
         Some(match script {
-            sessions::LOOK => self.look(keys[0], arguments),
-            sessions::TELL => self.tell(keys, arguments),
-            sessions::TOUCH => {
+            crate::store::redis::scripts::sessions::LOOK => self.look(keys[0], arguments),
+            crate::store::redis::scripts::sessions::TELL => self.tell(keys, arguments),
+            crate::store::redis::scripts::sessions::TOUCH => {
                 for key in keys {
                     if self.shown_field(key, "v").as_deref() != Some("0") {
                         self.lives(key, number(arguments[0]));
@@ -198,8 +196,8 @@ impl Model {
                 }
                 int(1)
             }
-            sessions::END => self.end(keys, arguments),
-            sessions::UNUSED => {
+            crate::store::redis::scripts::sessions::END => self.end(keys, arguments),
+            crate::store::redis::scripts::sessions::UNUSED => {
                 let left = self.left(keys[0]);
                 // A document may have been used since it was written.
                 let part = if self.known.is_some() { number(arguments[1]) / super::PART } else { 0 };
@@ -208,16 +206,16 @@ impl Model {
                         < i128::from(number(arguments[0])) + i128::from(part);
                 Value::Int(i64::from(!is_used))
             }
-            sessions::PASS => Value::Int(self.pass(keys, arguments)),
-            sessions::TAKE_UP => {
+            crate::store::redis::scripts::sessions::PASS => Value::Int(self.pass(keys, arguments)),
+            crate::store::redis::scripts::sessions::TAKE_UP => {
                 if !self.is_session(keys[0]) {
                     return Some(Value::Array(Vec::new()));
                 }
                 self.set(keys[0], "u", arguments[0]);
                 Value::Array(self.take_list(keys[1]).iter().map(bulk).collect())
             }
-            sessions::OPEN => self.open(keys, arguments),
-            sessions::CLOSE => {
+            crate::store::redis::scripts::sessions::OPEN => self.open(keys, arguments),
+            crate::store::redis::scripts::sessions::CLOSE => {
                 if self.shown_field(keys[0], "g").as_deref() == Some(arguments[0]) {
                     self.remove(keys[0], "n");
                     if let Some(at) = arguments.get(4) {
@@ -228,7 +226,7 @@ impl Model {
                 }
                 Value::Int(1)
             }
-            nodes::TAKE => match self.text(keys[0]) {
+            crate::store::redis::scripts::nodes::TAKE => match self.text(keys[0]) {
                 Some(owner) if owner != arguments[0] => Value::Int(0),
                 Some(_) => int(self.lives(keys[0], number(arguments[1]))),
                 None => {
@@ -236,18 +234,20 @@ impl Model {
                     Value::Int(2)
                 }
             },
-            nodes::LEAVE => {
+            crate::store::redis::scripts::nodes::LEAVE => {
                 let is_own = self.text(keys[0]).is_some_and(|owner| owner == arguments[0]);
                 int(if is_own { self.delete(keys) } else { 0 })
             }
-            nodes::SEND => self.post(keys, arguments),
-            pair if pair.strip_prefix(nodes::IS_PAIR) == Some(nodes::SEND) => {
+            crate::store::redis::scripts::nodes::SEND => self.post(keys, arguments),
+            pair if pair.strip_prefix(crate::store::redis::scripts::nodes::IS_PAIR)
+                == Some(crate::store::redis::scripts::nodes::SEND) =>
+            {
                 if self.shown_field(keys[3], "o").as_deref() != Some(arguments[7]) {
                     return Some(Value::Int(3));
                 }
                 self.post(keys, arguments)
             }
-            bus::PUBLISH => {
+            crate::store::redis::scripts::bus::PUBLISH => {
                 let known = self.text(keys[1]).map_or(0, |known| number(&known));
                 if known >= number(arguments[0]) {
                     return Some(Value::Int(0));
@@ -260,12 +260,12 @@ impl Model {
                 self.put(keys[1], Kept::Text(arguments[0].into()), Some(number(arguments[1])));
                 Value::Int(1)
             }
-            keys::READ => {
+            crate::store::redis::scripts::keys::READ => {
                 let kept = self.text(keys[0]).unwrap_or_default();
                 self.lives(keys[0], number(arguments[0]));
                 Value::Array(vec![Value::Int(i64::try_from(self.now).unwrap_or(0)), bulk(kept)])
             }
-            keys::SWAP => {
+            crate::store::redis::scripts::keys::SWAP => {
                 let kept = self.text(keys[0]).unwrap_or_default();
                 if kept != arguments[0] {
                     return Some(bulk(kept));
@@ -273,7 +273,7 @@ impl Model {
                 self.put(keys[0], Kept::Text(arguments[1].into()), Some(number(arguments[2])));
                 bulk(arguments[1])
             }
-            tasks::FORGET => {
+            crate::store::redis::scripts::tasks::FORGET => {
                 if self.shown_field(keys[0], "p").as_deref() != Some(arguments[0]) {
                     return Some(Value::Int(0));
                 }
@@ -282,24 +282,24 @@ impl Model {
                 }
                 int(self.delete(&keys[..1]))
             }
-            limits::RATE => self.rate(keys[0], arguments),
-            limits::ENTER => self.enter(keys, arguments),
-            limits::LEAVE => {
+            crate::store::redis::scripts::limits::RATE => self.rate(keys[0], arguments),
+            crate::store::redis::scripts::limits::ENTER => self.enter(keys, arguments),
+            crate::store::redis::scripts::limits::LEAVE => {
                 keys.iter().for_each(|key| self.unrank(key, arguments[0]));
                 Value::Int(1)
             }
-            limits::RENEW => {
+            crate::store::redis::scripts::limits::RENEW => {
                 let until = self.now + number(arguments[0]);
                 arguments[1..].iter().for_each(|request| self.rank(keys[0], until, request));
                 self.lives(keys[0], number(arguments[0]));
                 Value::Int(1)
             }
-            script => match script.strip_prefix(tasks::COMMON)? {
-                tasks::PUT => self.put_task(keys, arguments)?,
-                tasks::LOOK => self.look_at_task(keys[0], arguments),
-                tasks::CANCEL => self.cancel_task(keys[0], arguments),
-                tasks::ANSWER => self.answer_task(keys[0], arguments),
-                tasks::LIST => self.list_tasks(keys[0], arguments)?,
+            script => match script.strip_prefix(crate::store::redis::scripts::tasks::COMMON)? {
+                crate::store::redis::scripts::tasks::PUT => self.put_task(keys, arguments)?,
+                crate::store::redis::scripts::tasks::LOOK => self.look_at_task(keys[0], arguments),
+                crate::store::redis::scripts::tasks::CANCEL => self.cancel_task(keys[0], arguments),
+                crate::store::redis::scripts::tasks::ANSWER => self.answer_task(keys[0], arguments),
+                crate::store::redis::scripts::tasks::LIST => self.list_tasks(keys[0], arguments)?,
                 _ => return None,
             },
         })

@@ -11,10 +11,10 @@ use std::time::{Duration, SystemTime};
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult, Value};
 use tokio::sync::{Notify, mpsc, oneshot};
 
+use super::scripts::bus::PUBLISH;
 use crate::error::{Error, ErrorKind as Kind};
 use crate::simulated::{chance, random, unix};
 use crate::store::documents::Boxed;
-use crate::store::redis::bus::PUBLISH;
 use crate::store::redis::documents::memory::Memory;
 use crate::store::redis::documents::model::{Model, Said};
 use crate::store::redis::documents::{entries_of, until_of, words};

@@ -1,0 +1,319 @@
+use std::net::Ipv6Addr;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::forwarded::Proxies;
+use super::lanes::Resumption;
+use crate::endpoint::http::unix;
+use crate::error::{Error, Result};
+use crate::idiom::{named, number, unit};
+use crate::options::setters;
+use crate::store::Room;
+
+/// Options of a server over Streamable HTTP. The same names in every language.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct HttpOptions {
+    /// Name or address to listen on, or `unix:/run/mcp.sock`: a Unix-domain socket at this path, which has no port and whose
+    /// clients count as `127.0.0.1`. Permissions of the file (the umask) and of its folder say who may connect; any
+    /// `Host` is answered unless `allowed_hosts` names some. Default `127.0.0.1`: this machine only.
+    pub host: String,
+    /// Port to listen on; 0 is any free one. Default 8000.
+    pub port: u16,
+    /// The endpoint's path where a port is listened on. Default `/mcp`.
+    pub path: String,
+    /// The certificate that a server on a port shows, with those between it and its authority, as PEM
+    /// or as the path of a file with that, which is read again when it changes. Clients speak https then. Default: none.
+    pub cert: Option<String>,
+    /// The private key of `cert`, in the same way. Default: it is in `cert`.
+    pub key: Option<String>,
+    /// True if a server on a port writes each request to standard error when its answer is over, in the
+    /// Common Log Format with the milliseconds that it took; without queries, headers and bodies. Default no.
+    pub access_log: bool,
+    /// The `Host` values that are answered: `name` (any port), `name:port`, or `*` for all. Default: the loopback names
+    /// and `host`, with the port listened on.
+    pub allowed_hosts: Vec<String>,
+    /// The `Origin` values that are answered, as `https://app.example.com`, or `*` for all. Requests without one come
+    /// from no browser and are always answered. Default: the origins at the allowed hosts.
+    pub allowed_origins: Vec<String>,
+    /// The most legacy sessions at once; an idle one of whoever has the most makes room, else one of the newcomer's own.
+    /// One principal has seven eighths of them at most. Default 10,000.
+    pub max_sessions: usize,
+    /// Seconds without a request or open stream after which a legacy session ends, unless it has tasks that can still be
+    /// asked for. Default 1800.
+    pub session_idle_timeout: f64,
+    /// Seconds that requests have to be answered after SIGTERM or [`Server::drain`](crate::server::Server::drain), where a port
+    /// or socket is listened on: new connections are refused, streams that wait for news end, and the rest is cancelled
+    /// after that. 0: everything ends at once. Default 5.
+    pub drain_timeout: f64,
+    /// Seconds of silence on an event stream after which a comment is sent. Default 15.
+    pub keep_alive_interval: f64,
+    /// The most events that a legacy session keeps for a client that loses a stream, the oldest dropped; 0 for no
+    /// resumption. Default 256.
+    pub max_events: usize,
+    /// The most bytes of them. Default 1 MiB; an event that is larger is not kept.
+    pub max_event_bytes: usize,
+    /// Seconds after which a client is to ask for a stream that ended early. Default 1.
+    pub sse_retry: f64,
+    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can
+    /// answer each request: no `Mcp-Session-Id`, and a fresh context with every request. Features that need a session
+    /// are not offered, and fail with an error that says so: questions to the client, subscriptions, log levels, tasks.
+    /// Default no.
+    pub stateless: bool,
+    /// True if clients of the oldest transport, HTTP+SSE, are served, too. Default no.
+    pub sse: bool,
+    /// Path at which they open their stream, where a port is listened on. Default `/sse`.
+    pub sse_path: String,
+    /// Path at which they post, as told at the beginning of the stream. Default `/messages` where a port is listened
+    /// on; mounted it is the stream's own URL with a query, which needs no knowledge of where that is.
+    pub sse_message_path: String,
+    /// The most sockets at once, and the most stateless requests worked on at once. When there are more sockets, the one
+    /// that can best be done without of whoever has the most of them makes room. Default 4096, or as many as the process
+    /// may open.
+    pub max_connections: usize,
+    /// The proxies that say where a request comes from (`X-Forwarded-For`, `Forwarded`), which is what sockets, streams and
+    /// sessions are counted by: addresses, or networks as `10.0.0.0/8`. Each has to add the address to what it was sent, or
+    /// replace it. Default: none, so that all clients behind a proxy count as one.
+    pub trusted_proxies: Vec<String>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".into(),
+            port: 8000,
+            path: "/mcp".into(),
+            cert: None,
+            key: None,
+            access_log: false,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            max_sessions: 10_000,
+            session_idle_timeout: 1800.0,
+            drain_timeout: 5.0,
+            keep_alive_interval: 15.0,
+            max_events: 256,
+            max_event_bytes: 1 << 20,
+            sse_retry: 1.0,
+            stateless: false,
+            sse: false,
+            sse_path: "/sse".into(),
+            sse_message_path: String::new(),
+            max_connections: 4096,
+            trusted_proxies: Vec::new(),
+        }
+    }
+}
+
+impl HttpOptions {
+    /// Every option at its default.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    setters! {
+        host: text;
+        port: u16;
+        path: text;
+        cert: some text;
+        key: some text;
+        access_log: bool;
+        max_sessions: usize;
+        session_idle_timeout: f64;
+        drain_timeout: f64;
+        keep_alive_interval: f64;
+        max_events: usize;
+        max_event_bytes: usize;
+        sse_retry: f64;
+        stateless: bool;
+        max_connections: usize;
+    }
+
+    /// Sets [`sse`](Self#structfield.sse).
+    #[must_use]
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
+    pub fn sse(mut self, value: bool) -> Self {
+        self.sse = value;
+        self
+    }
+
+    /// Sets [`sse_path`](Self#structfield.sse_path).
+    #[must_use]
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
+    pub fn sse_path(mut self, value: impl Into<String>) -> Self {
+        self.sse_path = value.into();
+        self
+    }
+
+    /// Sets [`sse_message_path`](Self#structfield.sse_message_path).
+    #[must_use]
+    #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
+    pub fn sse_message_path(mut self, value: impl Into<String>) -> Self {
+        self.sse_message_path = value.into();
+        self
+    }
+
+    /// Sets [`allowed_hosts`](Self#structfield.allowed_hosts).
+    #[must_use]
+    pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets [`allowed_origins`](Self#structfield.allowed_origins).
+    #[must_use]
+    pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.allowed_origins = origins.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Sets [`trusted_proxies`](Self#structfield.trusted_proxies).
+    #[must_use]
+    pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.trusted_proxies = proxies.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Reads the options from JSON.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.
+    pub fn parse(text: &str) -> Result<Self> {
+        let options: Self = crate::options::read("HTTP options", text)?;
+        options.check()?;
+        Ok(options)
+    }
+
+    pub(super) fn check(&self) -> Result<()> {
+        let socket = unix::named(&self.host);
+        if cfg!(not(unix)) && socket.is_some() {
+            return Err(Error::misuse("HTTP option \"host\": there are no Unix sockets on this platform"));
+        }
+        if socket.is_some_and(|path| path.as_os_str().is_empty()) {
+            return Err(Error::misuse("HTTP option \"host\": expected the path of a socket, as unix:/run/mcp.sock"));
+        }
+        if socket.is_some() && self.cert.is_some() {
+            return Err(Error::misuse("HTTP option \"cert\": a Unix socket has no TLS, leave it out"));
+        }
+        let host = self.host.trim_matches(['[', ']']);
+        let address = host.split('%').next().unwrap_or_default();
+        let is_one = !host.contains('/') && (!host.contains(':') || address.parse::<Ipv6Addr>().is_ok());
+        if socket.is_none() && (host.is_empty() || !is_one) {
+            return Err(Error::misuse(format!(
+                "HTTP option \"host\": expected a name or an address without a port, such as \"0.0.0.0\", got {host:?} (the \
+                 port is an option of its own: \"port\")",
+            )));
+        }
+        for (name, path) in
+            [("path", &self.path), ("sse_path", &self.sse_path), ("sse_message_path", &self.sse_message_path)]
+        {
+            let optional = name == "sse_message_path" && path.is_empty();
+            let fits = path.starts_with('/') && path.bytes().all(|b| b.is_ascii_graphic() && !b"?#".contains(&b));
+            if !fits && !optional {
+                let expected = "expected a path with a leading / and without a query";
+                return Err(wrong(name, &format!("{expected}, got {path:?}")));
+            }
+        }
+        for (name, value) in [("max_sessions", self.max_sessions), ("max_connections", self.max_connections)] {
+            if value == 0 {
+                return Err(wrong(name, "expected at least 1, got 0"));
+            }
+        }
+        for origin in self.allowed_origins.iter().filter(|o| *o != "*") {
+            if !origin.contains("://") || origin.ends_with('/') {
+                let expected = "expected scheme://host or scheme://host:port without a slash at the end";
+                return Err(wrong("allowed_origins", &format!("{expected}, got {origin:?}")));
+            }
+        }
+        if let Some(host) = self.allowed_hosts.iter().find(|h| h.is_empty() || h.contains('/')) {
+            return Err(wrong("allowed_hosts", &format!("expected name or name:port, got {host:?}")));
+        }
+        if self.key.is_some() && self.cert.is_none() {
+            let why = "expected \"cert\" besides, the certificate that it belongs to";
+            return Err(Error::misuse(format!("HTTP option \"key\": {why}")));
+        }
+        if self.stateless && self.sse {
+            let why = "HTTP+SSE is a session: it cannot be served with \"stateless\"";
+            return Err(Error::misuse(format!("HTTP option \"sse\": {why}")));
+        }
+        Proxies::parse(&self.trusted_proxies)?;
+        let named = [("allowed_hosts", &self.allowed_hosts), ("allowed_origins", &self.allowed_origins)];
+        for (option, names) in named {
+            if let Some(pattern) = names.iter().find(|name| name.contains('*') && *name != "*") {
+                let why = format!("{pattern:?} is a pattern: name each one, or \"*\" for all of them");
+                return Err(wrong(option, &why));
+            }
+        }
+        self.idle_timeout()?;
+        self.keep_alive()?;
+        self.resumption()?;
+        self.drain()?;
+        Ok(())
+    }
+
+    pub(super) fn idle_timeout(&self) -> Result<Duration> {
+        seconds("session_idle_timeout", self.session_idle_timeout)
+    }
+
+    pub(super) fn keep_alive(&self) -> Result<Duration> {
+        seconds("keep_alive_interval", self.keep_alive_interval)
+    }
+
+    pub(super) fn drain(&self) -> Result<Duration> {
+        let given = Some(self.drain_timeout).filter(|given| !given.is_nan());
+        given.and_then(|given| Duration::try_from_secs_f64(given.min(FOR_EVER)).ok()).ok_or_else(|| {
+            let (option, unit, value) = (named("drain_timeout"), unit(), number(self.drain_timeout));
+            Error::misuse(format!("HTTP option {option:?}: expected {unit} of at least 0, got {value}"))
+        })
+    }
+
+    /// Returns the limits of the events that a session keeps, if it keeps any.
+    pub(super) fn resumption(&self) -> Result<Option<Resumption>> {
+        let retry = seconds("sse_retry", self.sse_retry)?;
+        let room = Room { events: self.max_events, bytes: self.max_event_bytes };
+        Ok((room.events > 0 && room.bytes > 0).then_some(Resumption { room, retry }))
+    }
+}
+
+fn wrong(name: &str, why: &str) -> Error {
+    Error::misuse(format!("HTTP option {:?}: {why}", named(name)))
+}
+
+/// A century, which still fits every clock.
+const FOR_EVER: f64 = 3_155_760_000.0;
+
+fn seconds(name: &str, value: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(value.min(FOR_EVER)).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
+        Error::misuse(format!("HTTP option {:?}: expected {} above 0, got {}", named(name), unit(), number(value)))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let refuse = |text: &str| HttpOptions::parse(text).expect_err("wrong").message().to_owned();
+        assert!(refuse(r#"{"prot": 1}"#).contains("\"port\""));
+        assert!(refuse(r#"{"port": 70000}"#).contains("\"port\""));
+        assert!(refuse(r#"{"host": "unix:/a.sock", "cert": "c.pem"}"#).contains("\"cert\": a Unix socket"));
+        assert!(refuse(r#"{"host": "unix:"}"#).contains("path of a socket"));
+        assert!(refuse(r#"{"path": "mcp"}"#).contains("\"path\""));
+        assert!(refuse(r#"{"sse_message_path": "/a?b"}"#).contains("\"sse_message_path\""));
+        assert!(refuse(r#"{"stateless": true, "sse": true}"#).contains("\"stateless\""));
+        assert!(refuse(r#"{"trusted_proxies": ["proxy"]}"#).contains("\"trusted_proxies\""));
+        assert!(refuse(r#"{"max_sessions": 0}"#).contains("\"max_sessions\""));
+        assert!(refuse(r#"{"session_idle_timeout": -1}"#).contains("\"session_idle_timeout\""));
+        assert!(refuse(r#"{"keep_alive_interval": 0}"#).contains("\"keep_alive_interval\""));
+        assert!(refuse(r#"{"drain_timeout": -1}"#).contains("\"drain_timeout\": expected seconds of at least 0"));
+        assert!(HttpOptions::parse(r#"{"drain_timeout": 0}"#).is_ok());
+        assert!(refuse(r#"{"sse_retry": 0}"#).contains("\"sse_retry\""));
+        assert!(refuse(r#"{"allowed_origins": ["example.com"]}"#).contains("scheme://"));
+        assert!(refuse(r#"{"allowed_hosts": ["http://example.com"]}"#).contains("\"allowed_hosts\""));
+        assert_eq!(HttpOptions::parse("").expect("defaults"), HttpOptions::default());
+    }
+}

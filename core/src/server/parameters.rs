@@ -1,0 +1,39 @@
+//! Variables of resource templates and arguments of prompts.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::IntoHandler;
+use crate::call::Handler;
+
+/// Properties of a resource template or a prompt that its definition does not have.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct Parameters {
+    /// JSON Schema (an object's) of the variables or arguments. They come as text; what the schema wants otherwise is
+    /// read as JSON, and all of it is checked before the handler runs. Default: text.
+    pub schema: Option<Value>,
+    /// Completion handlers, by the names of the variables or arguments. A handler gets the parameters of
+    /// `completion/complete`, and answers with an array of strings or `{"values", "total"?, "hasMore"?}`. An `enum` of
+    /// the schema completes itself.
+    pub completions: Vec<(String, Arc<dyn Handler>)>,
+    /// True if the handler checks the variables or arguments itself, as one does that was made of a type by a library which
+    /// knows more than its JSON Schema says. They are still made of text as `schema` says. Default: false.
+    pub judged: bool,
+}
+
+impl Parameters {
+    /// With this schema.
+    #[must_use]
+    pub fn of(schema: Option<Value>) -> Self {
+        Self { schema, ..Self::default() }
+    }
+
+    /// Completes the one called `name`.
+    #[must_use]
+    pub fn complete<M, F: IntoHandler<M>>(mut self, name: &str, function: F) -> Self {
+        self.completions.push((name.to_owned(), function.into_handler()));
+        self
+    }
+}
