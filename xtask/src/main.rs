@@ -100,7 +100,7 @@ enum Task {
         write: bool,
     },
     /// Check the rules of the tree that no compiler checks.
-    Tidy,
+    Tidy(tidy::Options),
     /// Measure our servers and clients beside a bare floor.
     Bench(bench::Options),
     /// Give all packages a version and the changelog a date, commit, and tag. Publishes nothing.
@@ -156,7 +156,7 @@ fn run(task: Task) -> anyhow::Result<bool> {
         Task::Test(options) => test::main(&options),
         Task::Guides => guides::write().map(|_| true),
         Task::Surface { write } => surface::main(write),
-        Task::Tidy => tidy::main(),
+        Task::Tidy(options) => tidy::main(&options),
         Task::Bench(options) => bench::main(&options),
         Task::Release(options) => release::main(&options),
         Task::Workflows(options) => workflows::main(&options),

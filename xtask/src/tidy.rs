@@ -1,7 +1,9 @@
 //! `cargo xtask tidy`: the rules of the tree that no compiler checks. The lists are in `xtask/tidy.toml`.
 
+mod circles;
 mod deprecated;
 mod faults;
+mod figures;
 mod layers;
 mod source;
 mod style;
@@ -19,6 +21,8 @@ use std::collections::BTreeMap;
 struct Rules {
     layers: BTreeMap<String, Vec<String>>,
     stems: Stems,
+    #[serde(default)]
+    circles: Circles,
     generated: Generated,
     /// The families of `tests/faults.yaml`, and the last number of each.
     faults: BTreeMap<String, usize>,
@@ -29,6 +33,16 @@ struct Rules {
 struct Stems {
     rust: Vec<String>,
     host: Vec<String>,
+}
+
+/// Imports between files.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Circles {
+    /// Rooms of the packages, from the ground up; those of one list do not know each other.
+    rooms: Vec<Vec<String>>,
+    /// Files that still import each other.
+    known: Vec<std::collections::BTreeSet<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -57,8 +71,10 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 18] = [
     ("core layers import only what is below them", layers::imports),
+    ("files do not import each other in circles", circles::none),
+    ("rooms of the packages import only what is below them", circles::rooms),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
     ("the core never touches standard output", layers::stdout),
@@ -80,9 +96,20 @@ const RULES: [Rule; 16] = [
     }),
 ];
 
+/// Output of the task.
+#[derive(clap::Args)]
+pub(crate) struct Options {
+    /// Print the lines of the core and of the packages, too
+    #[arg(long)]
+    figures: bool,
+}
+
 /// Checks that the tree is tidy, and prints the findings.
-pub(crate) fn main() -> Result<bool> {
+pub(crate) fn main(options: &Options) -> Result<bool> {
     let (counts, findings) = run()?;
+    if options.figures {
+        figures::table(&tree()?).iter().for_each(report::line);
+    }
     findings.iter().for_each(report::line);
     report::line(format!("{} passed, {} failed", counts.passed, counts.failed));
     Ok(counts.failed == 0)
@@ -90,9 +117,7 @@ pub(crate) fn main() -> Result<bool> {
 
 /// Each rule counts as one test.
 pub(crate) fn run() -> Result<(Counts, Vec<String>)> {
-    let text = std::fs::read_to_string(place::root().join("xtask/tidy.toml"))?;
-    let rules: Rules = toml::from_str(&text).context("xtask/tidy.toml")?;
-    let tree = Tree { rules, files: files()? };
+    let tree = tree()?;
     let mut counts = Counts::default();
     let mut findings = Vec::new();
     for (name, rule) in RULES {
@@ -101,6 +126,12 @@ pub(crate) fn run() -> Result<(Counts, Vec<String>)> {
         findings.extend(found.into_iter().map(|f| format!("tidy: {f}  ({name})")));
     }
     Ok((counts, findings))
+}
+
+fn tree() -> Result<Tree> {
+    let text = std::fs::read_to_string(place::root().join("xtask/tidy.toml"))?;
+    let rules: Rules = toml::from_str(&text).context("xtask/tidy.toml")?;
+    Ok(Tree { rules, files: files()? })
 }
 
 /// Returns the files that git has or would add; without git everything that is no product.

@@ -119,7 +119,7 @@ fn around(lines: &[&str], at: usize, extension: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Generated, Rules, Stems};
+    use super::super::{Circles, Generated, Rules, Stems};
     use super::*;
 
     const NOTE: &str = "MCP 2026-07-28 deprecates roots: do without";
@@ -132,7 +132,16 @@ mod tests {
         all.extend(files);
         let files = all.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into() }).collect();
         let (stems, generated) = (Stems { rust: Vec::new(), host: Vec::new() }, Generated { paths: Vec::new() });
-        marks(&Tree { rules: Rules { layers: BTreeMap::new(), stems, generated, faults: BTreeMap::new() }, files })
+        marks(&Tree {
+            rules: Rules {
+                layers: BTreeMap::new(),
+                stems,
+                circles: Circles::default(),
+                generated,
+                faults: BTreeMap::new(),
+            },
+            files,
+        })
     }
 
     #[test]

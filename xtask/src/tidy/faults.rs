@@ -63,7 +63,7 @@ fn absent(tree: &Tree, test: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::super::{Generated, Rules, Stems};
+    use super::super::{Circles, Generated, Rules, Stems};
     use super::*;
 
     fn said(list: &str) -> Vec<String> {
@@ -71,6 +71,7 @@ mod tests {
         let rules = Rules {
             layers: BTreeMap::new(),
             stems: Stems { rust: Vec::new(), host: Vec::new() },
+            circles: Circles::default(),
             generated: Generated { paths: Vec::new() },
             faults: BTreeMap::from([("AB".to_owned(), 2)]),
         };

@@ -203,7 +203,7 @@ pub(super) fn reasons(tree: &Tree) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::super::source::Source;
-    use super::super::{Generated, Rules, Stems};
+    use super::super::{Circles, Generated, Rules, Stems};
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> Tree {
@@ -222,6 +222,7 @@ mod tests {
             rules: Rules {
                 layers: layers.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
                 stems: Stems { rust: Vec::new(), host: Vec::new() },
+                circles: Circles::default(),
                 generated: Generated { paths: Vec::new() },
                 faults: BTreeMap::new(),
             },
