@@ -93,7 +93,7 @@ enum Task {
     },
     /// Write the examples into the guides that show them.
     Guides,
-    /// Compare the public surface of Python and Node with its snapshots in tests/surface.
+    /// Compare the public surface of each language with its snapshot in tests/surface.
     Surface {
         /// Write the snapshots anew
         #[arg(long)]

@@ -87,7 +87,7 @@ fn command(lang: &str, words: &[std::path::PathBuf]) -> Step {
 
 fn rust_compiled() -> Vec<Step> {
     let check = |name: &str, args: &[&str], minutes| step(name, tool::cargo(args), minutes, Reader::Status);
-    let mut docs = tool::cargo(&["doc", "--release", "--no-deps", "--package", "tricorn"]);
+    let mut docs = tool::cargo(&surface::DOCUMENTATION);
     docs.env("RUSTDOCFLAGS", "-D warnings");
     let mut tests = cargo_tests();
     tests.arg("--no-run");
@@ -99,6 +99,10 @@ fn rust_compiled() -> Vec<Step> {
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust tests compiled", tests, 30, Reader::Status),
         step("rust documentation", docs, 10, Reader::Status),
+        match surface::rust(false) {
+            Ok(command) => step("rust surface", command, 2, Reader::Status),
+            Err(why) => skip("rust surface", why.to_string()),
+        },
         check("rust without features", &BARE, 10),
     ]
 }
@@ -316,6 +320,14 @@ fn swift() -> Vec<Step> {
         },
         // One after the other: a test that computes would starve those that wait for answers within a time.
         step("swift test", with_store(&swift(&["swift", "test", "--no-parallel"])), 20, Reader::Swift),
+        match surface::swift_graph() {
+            Ok(command) => step("swift symbol graph", command, 5, Reader::Status),
+            Err(why) => skip("swift symbol graph", why.to_string()),
+        },
+        match surface::swift(false) {
+            Ok(command) => step("swift surface", command, 2, Reader::Status),
+            Err(why) => skip("swift surface", why.to_string()),
+        },
     ]
 }
 
