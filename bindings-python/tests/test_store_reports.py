@@ -578,6 +578,36 @@ async def test_a_limit_of_400_kb_is_named() -> None:
     assert isinstance(error.__cause__, ValueError)
 
 
+class Refusing(Plain):
+    """As `OfItems`, and says that it refuses this one."""
+
+    refused = 0
+
+    def commit(self, expected: Expected, writes: list[DocumentWrite]) -> Any:
+        if any(one.document and len(one.document.text) > 400_000 for one in writes):
+            self.refused += 1
+            raise MisuseError("Item size has exceeded the maximum allowed size")
+        return super().commit(expected, writes)
+
+
+async def test_a_document_that_is_refused_stops_nobody_else(capfd: pytest.CaptureFixture[str]) -> None:
+    store, heard, found = Refusing(), Heard(), list[int]()
+    app, other = named("one", store, on_error=heard), named("another", store)
+    for server in (app, other):
+        server.add_resource("a://{name}", lambda name: name)
+    async with serving(app) as one, serving(other) as another:
+        greedy = await opened(one)
+        for at in range(120):
+            params = {"uri": f"a://{at}{'u' * 6000}"}
+            subscribe = {"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": params}
+            await post(one, subscribe, greedy)
+            found.append((await post((one, another)[at % 2], INITIALIZE))[0])
+    assert store.refused
+    assert set(found) == {200}
+    assert {type(error) for error in heard} == {MisuseError}
+    assert 1 <= capfd.readouterr().err.count("one question failed: Item size has exceeded") <= 2
+
+
 async def test_keys_that_differ_in_case_alone(address: str, tmp_path: Path) -> None:
     said = "was taken for another"
     do(
@@ -629,7 +659,7 @@ class Seen(Plain):
         return super().commit(expected, writes)
 
 
-@pytest.mark.parametrize("name", ["shop", "Läden, 日本 / \\ \n", "n" * 400])
+@pytest.mark.parametrize("name", ["shop", "Läden, 日本 / \\ \n", "n" * 400, "n" * 600, "ü" * 300])
 async def test_keys_are_short_and_visible_whatever_the_names_are(name: str) -> None:
     store, heard = Seen(), Heard()
     app = Server(name, store=store, on_error=heard)

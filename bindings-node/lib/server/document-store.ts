@@ -56,7 +56,9 @@ type Versions = Readonly<Record<string, string | null>>;
  *
  * An operation that takes longer than 2 seconds counts as failed. Requests that need the store are refused (503) while
  * it fails, and the rest goes on: a line on stderr says so once, and {@link ServerOptions.onError}, where it is given,
- * hears what was thrown each time, under the name `store`. `checkDocumentStore` of `tricorn/testing` tries all rules.
+ * hears what was thrown each time, under the name `store`. A {@link MisuseError} of `get` or `commit` refuses that one
+ * question, such as one with a text that is too long for the database, and the others go on. `checkDocumentStore` of
+ * `tricorn/testing` tries all rules.
  */
 export interface DocumentStore {
   /**

@@ -2,6 +2,8 @@
 //! and the waiting futures live in the host. Every event becomes a [`Delivery`] in one queue with one wake-up per
 //! batch; what the host decides is a plain call.
 //!
+//! It is for the packages of this repository, and changes with any version: no promise is made about it.
+//!
 //! **Invariant**: knows no language. A binding adds types and nothing else.
 
 #[cfg(feature = "auth")]

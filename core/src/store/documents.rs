@@ -21,12 +21,18 @@ pub(crate) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 /// DELETE FROM documents WHERE key = …;
 /// ```
 ///
+/// Advisory locks of the keys, taken in order before the versions are read, keep the rules, too, and a long commit gets
+/// through beside many short ones: `pg_advisory_xact_lock` of PostgreSQL, as `docs/guides/many-machines.md` shows.
+///
 /// A key is visible ASCII of at most 512 bytes, and letters of either case are different. A version is visible ASCII of at
 /// most 32 bytes, used once. A text is JSON in UTF-8 without control characters, of some hundred bytes mostly, and of at
 /// most 16 MiB.
 ///
 /// Called from any thread and several times at once, never under a lock; must not block. What a request needs of the store,
-/// a read, a write and their repetitions, has 2 s in all; the future is dropped then, and that counts as failed. While the store fails, what needs none goes on, and the rest is refused.
+/// a read, a write and their repetitions, has 2 s in all; the future is dropped then, and that counts as failed. While the
+/// store fails, what needs none goes on, and the rest is refused. An error of kind [`Misuse`](crate::ErrorKind::Misuse)
+/// from [`get`](Self::get) or [`commit`](Self::commit) refuses that one question, such as one with a text that is too long
+/// for the database: it fails, is named once on standard error, and the store is asked the next as before.
 /// [`check_document_store`](crate::server::check_document_store) tries all rules.
 pub trait DocumentStore: Send + Sync + 'static {
     /// Returns the documents under these keys as they are at one time, in the order of the keys, at most 64: `None` for a

@@ -1,5 +1,6 @@
 //! Health of a store: the breaker, and the line that says once that something is wrong.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,10 @@ use crate::report;
 const FIRST: Duration = Duration::from_millis(100);
 /// The longest such time.
 const LONGEST: Duration = Duration::from_secs(3);
+/// Reasons of refusals that are remembered.
+const REFUSALS: usize = 16;
+/// Characters of each.
+const REASON: usize = 500;
 
 /// Kind of an illness.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,11 +35,13 @@ pub(super) enum Ill {
 pub(crate) struct Trouble {
     pub(super) ill: Ill,
     pub(super) why: String,
+    /// A program's store has refused this question, and may answer the next.
+    is_refusal: bool,
 }
 
 impl Trouble {
     pub(super) fn new(ill: Ill, why: impl Into<String>) -> Self {
-        Self { ill, why: why.into() }
+        Self { ill, why: why.into(), is_refusal: false }
     }
 
     pub(super) fn garbled(why: impl Into<String>) -> Self {
@@ -79,8 +86,16 @@ impl From<RedisError> for Trouble {
                 _ => Self::new(Ill::Garbled, error.to_string()),
             },
             (ErrorKind::UnexpectedReturnType, _) => {
-                let own = error.detail().filter(|_| error.category() == self::OWN);
-                Self::new(Ill::Garbled, own.map_or_else(|| error.to_string(), str::to_owned))
+                let text = error.to_string();
+                // The description is a part of the text alone.
+                let begins = |with| text.strip_prefix(with).is_some_and(|rest| rest.starts_with(" - "));
+                match error.detail() {
+                    Some(why) if begins(REFUSED) => {
+                        Self { is_refusal: true, ..Self::garbled(format!("one question failed: {why}")) }
+                    }
+                    Some(why) if begins(OWN) => Self::garbled(why),
+                    _ => Self::garbled(text),
+                }
             }
             (ErrorKind::Parse, _) => down("what answers is no Redis or Valkey: check the store's URL"),
             // An extension's code, such as WRONGTYPE.
@@ -114,6 +129,27 @@ struct State {
     is_down: bool,
     /// The last line about each work that cannot be done, though it answers.
     said: [Option<Ill>; 7],
+    /// The last reasons of refusals that were said, oldest first, and the time of the last line.
+    refusals: VecDeque<String>,
+    refused: Option<Instant>,
+}
+
+impl State {
+    /// Says whether a refusal with this reason is to be said: each is once, and a reason may have a number in it that is
+    /// always another.
+    fn is_new(&mut self, why: &str) -> bool {
+        let (now, why) = (Instant::now(), why.chars().take(REASON).collect::<String>());
+        let is_soon = self.refused.is_some_and(|last| now.saturating_duration_since(last) < LONGEST);
+        if is_soon || self.refusals.iter().any(|said| *said == why) {
+            return false;
+        }
+        if self.refusals.len() == REFUSALS {
+            self.refusals.pop_front();
+        }
+        self.refusals.push_back(why);
+        self.refused = Some(now);
+        true
+    }
 }
 
 impl Health {
@@ -169,6 +205,13 @@ impl Health {
 
     /// A work was done, or could not be though the store answered.
     pub(super) fn done(&self, address: &Address, work: Work, trouble: Option<&Trouble>) {
+        if let Some(trouble) = trouble.filter(|trouble| trouble.is_refusal) {
+            let is_new = self.lock().is_new(&trouble.why);
+            if is_new {
+                report::say(format_args!("the store {address}: {}; others are asked as before", trouble.why));
+            }
+            return;
+        }
         let ill = match trouble {
             Some(trouble) if trouble.ill == Ill::Down => return,
             Some(trouble) => Some(trouble.ill),
@@ -190,6 +233,8 @@ impl Health {
 
 /// Begins errors that are about one question.
 pub(super) const OWN: &str = "a DocumentStore";
+/// Begins errors of a program's store that refuses one question.
+pub(super) const REFUSED: &str = "a DocumentStore refused";
 
 #[cfg(test)]
 mod tests {
@@ -211,5 +256,30 @@ mod tests {
         assert!(health.enter().is_ok() && health.enter().is_ok());
         health.answered(&address, Some(&Trouble::new(Ill::Full, "full")));
         assert!(health.enter().is_ok(), "one that is full can be read");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_refusal_is_said_once_for_each_reason_and_not_all_the_time() {
+        let refusal =
+            |why: &str| Trouble::from(RedisError::from((ErrorKind::UnexpectedReturnType, REFUSED, why.into())));
+        assert_eq!((refusal("long").ill, &*refusal("long").why), (Ill::Garbled, "one question failed: long"));
+        let (health, address) = (Health::default(), Address::parse("redis://h").expect("a URL"));
+        let said = |why: &str| {
+            let (trouble, before) = (refusal(why), health.lock().refused);
+            health.answered(&address, Some(&trouble));
+            health.done(&address, Work::Sessions, Some(&trouble));
+            health.done(&address, Work::Sessions, None);
+            assert!(health.enter().is_ok() && health.lock().said == [None; 7]);
+            health.lock().refused != before
+        };
+        assert!(said("long"));
+        assert!(!said("long") && !said("odd"), "too soon");
+        tokio::time::advance(LONGEST).await;
+        assert!(!said("long") && said("odd"));
+        for at in 0..REFUSALS {
+            tokio::time::advance(LONGEST).await;
+            assert!(said(&format!("{at}")));
+        }
+        assert_eq!(health.lock().refusals.len(), REFUSALS);
     }
 }

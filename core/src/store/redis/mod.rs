@@ -42,6 +42,22 @@ pub(crate) const DEADLINE: Duration = Duration::from_millis(250);
 /// Characters that stay in the name of a server that is a part of keys; braces would move the key's slot.
 const KEPT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.');
 
+/// The longest name of a server in keys, in bytes.
+const MAX_NAME: usize = 128;
+/// Bytes of the beginning of a longer one, before its hash.
+const BEGINNING: usize = 95;
+
+/// The name of a server as keys have it. A long one is its beginning and a hash: `~` is in no other.
+fn in_keys(server: &str) -> String {
+    let mut name = utf8_percent_encode(server, KEPT).to_string();
+    if name.len() > MAX_NAME {
+        let whole = (BEGINNING - 2..BEGINNING).find(|at| name.as_bytes()[*at] == b'%').unwrap_or(BEGINNING);
+        name.truncate(whole);
+        name = format!("{name}~{}", sessions::hashed(server));
+    }
+    name
+}
+
 /// A store at an address, for one server.
 pub(crate) struct Redis {
     address: Address,
@@ -63,7 +79,7 @@ impl Redis {
     pub(crate) fn new(options: &StoreOptions, server: &str) -> Result<Self> {
         let address =
             Address::of(options).map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
-        let prefix = format!("{}:{{{}}}", options.prefix, utf8_percent_encode(server, KEPT));
+        let prefix = format!("{}:{{{}}}", options.prefix, in_keys(server));
         let secret = options.secret.as_deref().map(Sealed::new);
         let (link, health, published) = (Arc::default(), Health::default(), bus::Published::default());
         Ok(Self { address, prefix, link, health, published, secret })

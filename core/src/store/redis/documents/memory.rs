@@ -1,6 +1,7 @@
 //! A store of documents in memory, for tests.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -16,6 +17,7 @@ pub(crate) struct Memory {
     documents: Mutex<BTreeMap<String, (Document, SystemTime)>>,
     changed: Notify,
     pub(crate) fault: Fault,
+    commits: AtomicUsize,
 }
 
 /// A rule that a store breaks.
@@ -43,6 +45,10 @@ pub(crate) enum Fault {
     Hoarding,
     /// It cuts what is long.
     Short,
+    /// It cuts keys that are long.
+    Narrow,
+    /// It takes two of three commits for ones that somebody else hindered, which is no fault.
+    Hesitant,
 }
 
 impl Memory {
@@ -51,7 +57,11 @@ impl Memory {
     }
 
     fn named(&self, key: &str) -> String {
-        if self.fault == Fault::Caseless { key.to_lowercase() } else { key.to_owned() }
+        match self.fault {
+            Fault::Caseless => key.to_lowercase(),
+            Fault::Narrow => key[..key.len().min(500)].to_owned(),
+            _ => key.to_owned(),
+        }
     }
 
     fn version(&self, key: &str) -> Option<String> {
@@ -104,6 +114,9 @@ impl DocumentStore for std::sync::Arc<Memory> {
     fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> Boxed<Result<bool>> {
         let this = self.clone();
         Box::pin(async move {
+            if this.fault == Fault::Hesitant && !this.commits.fetch_add(1, Ordering::Relaxed).is_multiple_of(3) {
+                return Ok(false);
+            }
             let is_written = |key: &String| writes.iter().any(|write| write.key == *key);
             let is_so = |(key, version): &(String, Option<String>)| match this.fault {
                 Fault::Blind => true,
@@ -154,5 +167,26 @@ impl DocumentStore for Failing {
 
     fn commit(&self, _: Vec<(String, Option<String>)>, _: Vec<DocumentWrite>) -> Boxed<Result<bool>> {
         Box::pin(async { Err(Error::new(ErrorKind::Transport, "the table is locked")) })
+    }
+}
+
+/// One that refuses long texts, as DynamoDB does.
+pub(crate) struct OfItems(pub(crate) std::sync::Arc<Memory>);
+
+impl OfItems {
+    pub(crate) const MOST: usize = 400_000;
+}
+
+impl DocumentStore for OfItems {
+    fn get(&self, keys: Vec<String>) -> Boxed<Result<Vec<Option<Document>>>> {
+        self.0.get(keys)
+    }
+
+    fn commit(&self, expected: Vec<(String, Option<String>)>, writes: Vec<DocumentWrite>) -> Boxed<Result<bool>> {
+        let is_long = |write: &DocumentWrite| write.document.as_ref().is_some_and(|it| it.text.len() > Self::MOST);
+        if writes.iter().any(is_long) {
+            return Box::pin(async { Err(Error::misuse("an item has 400,000 bytes at most")) });
+        }
+        self.0.commit(expected, writes)
     }
 }

@@ -20,8 +20,8 @@ use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::health::OWN;
-use crate::error::Error;
+use super::health::{OWN, REFUSED};
+use crate::error::{Error, ErrorKind as Kind};
 use crate::store::{Document, DocumentStore, DocumentWrite};
 pub use check::check_document_store;
 use model::{Entry, Kept, Model, Said};
@@ -90,15 +90,23 @@ fn failed(error: &Error) -> RedisError {
     std::io::Error::other(format!("it failed: {}", error.message())).into()
 }
 
+/// An error of `get` or `commit`, which may be a refusal of that question alone.
+fn refused_or_failed(error: &Error) -> RedisError {
+    match error.kind() {
+        Kind::Misuse => (ErrorKind::UnexpectedReturnType, REFUSED, error.message().to_owned()).into(),
+        _ => failed(error),
+    }
+}
+
 /// A fault of one question, after which others may be asked.
 fn wrong(why: &'static str) -> RedisError {
     (ErrorKind::UnexpectedReturnType, OWN, why.to_owned()).into()
 }
 
-/// Calls a function of the program. One that panics has failed.
-async fn guarded<T>(call: impl Future<Output = crate::Result<T>>) -> RedisResult<T> {
+/// Calls a function of the program. One that panics has failed; `said` is told of an error.
+async fn guarded<T>(call: impl Future<Output = crate::Result<T>>, said: fn(&Error) -> RedisError) -> RedisResult<T> {
     match AssertUnwindSafe(call).catch_unwind().await {
-        Ok(outcome) => outcome.map_err(|error| failed(&error)),
+        Ok(outcome) => outcome.map_err(|error| said(&error)),
         Err(_) => Err(std::io::Error::other("it panicked").into()),
     }
 }
@@ -138,7 +146,7 @@ impl Documents {
                 let ahead = match self.store.now() {
                     Some(now) => {
                         let asked = unix();
-                        let now = since_1970(guarded(now).await?);
+                        let now = since_1970(guarded(now, failed).await?);
                         let ahead = now - i128::midpoint(asked, unix());
                         if ahead.abs() > AWAY {
                             return Err(wrong("\"now\" is more than a day from this machine's time"));
@@ -158,7 +166,7 @@ impl Documents {
     async fn read(&self, keys: &[String]) -> RedisResult<Vec<Read>> {
         let mut all = Vec::with_capacity(keys.len());
         for some in keys.chunks(AT_ONCE) {
-            let found = guarded(self.store.get(some.to_vec())).await?;
+            let found = guarded(self.store.get(some.to_vec()), refused_or_failed).await?;
             if found.len() != some.len() {
                 return Err(wrong(
                     "\"get\" has to return as many documents as there are keys, with nothing for those without",
@@ -249,7 +257,7 @@ impl Documents {
             return Ok(Some((values, waits)));
         }
         let expected = seen.iter().map(|(key, read)| (key.clone(), read.version.clone())).collect();
-        let is_done = guarded(self.store.commit(expected, writes)).await?;
+        let is_done = guarded(self.store.commit(expected, writes), refused_or_failed).await?;
         Ok(is_done.then_some((values, waits)))
     }
 
@@ -259,7 +267,7 @@ impl Documents {
             None => tokio::time::sleep(POLL.min(left)).await,
             Some(wait) => {
                 let begun = Instant::now();
-                if let Ok(outcome) = tokio::time::timeout(left, guarded(wait)).await {
+                if let Ok(outcome) = tokio::time::timeout(left, guarded(wait, failed)).await {
                     outcome?;
                     // One that does not wait would be asked all the time.
                     tokio::time::sleep(LEAST.saturating_sub(begun.elapsed()).min(left)).await;
