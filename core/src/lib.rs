@@ -23,6 +23,7 @@ pub mod apps;
 #[cfg(feature = "auth")]
 pub mod auth;
 #[cfg(feature = "runtime")]
+#[doc(hidden)]
 pub mod bridge;
 #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "what is kept beyond a message is HTTP's"))]
 mod budget;

@@ -1,5 +1,6 @@
 //! Options that come as JSON from other languages: unknown names are refused, with the nearest known one.
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::de::{DeserializeOwned, Visitor};
@@ -9,6 +10,7 @@ use serde_path_to_error::Segment;
 
 use crate::error::{Error, Result, shortened};
 use crate::idiom::{self, named};
+use crate::jsonrpc::RawJson;
 
 /// Reads options; those that exist are the members of `T`.
 ///
@@ -205,6 +207,29 @@ pub(crate) fn type_of(value: &Value) -> &'static str {
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
+}
+
+/// Checks that this is a JSON object.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) with the name of its place.
+pub(crate) fn check_object(what: impl fmt::Display, given: &RawJson) -> Result<()> {
+    if given.is_object() {
+        return Ok(());
+    }
+    let got = type_of(&given.to().unwrap_or_default());
+    Err(Error::misuse(format!("{what}: expected an object, such as {{\"name\": \"value\"}}, got {got}")))
+}
+
+/// Checks that each of these is one scope.
+///
+/// # Errors
+/// [`Misuse`](crate::ErrorKind::Misuse) with the name of their place and the scope that is none.
+pub(crate) fn check_scopes(what: &str, scopes: &[String]) -> Result<()> {
+    let Some(scope) = scopes.iter().find(|scope| scope.split_whitespace().ne([scope.as_str()])) else { return Ok(()) };
+    let fix = if scope.trim().is_empty() { "; leave it out" } else { ": split it" };
+    let got = shortened(scope, 60);
+    Err(Error::misuse(format!("{what}: expected one scope in each string, got {got:?}{fix}")))
 }
 
 /// The names of a struct's members, as serde asks for them.

@@ -362,6 +362,10 @@ fn server_auth(options: &Map<String, Value>) -> Made<server::Auth> {
             "jwks_uri" => auth.jwks_uri(read::<String>(value)?),
             "required_scopes" => auth.required_scopes(read::<Vec<String>>(value)?),
             "scopes_supported" => auth.scopes_supported(read::<Vec<String>>(value)?),
+            "scope_implies" => {
+                let implied = read::<BTreeMap<String, Vec<String>>>(value)?;
+                implied.into_iter().fold(auth, |auth, (scope, narrower)| auth.scope_implies(scope, narrower))
+            }
             _ => return unknown(name),
         };
     }
@@ -445,7 +449,7 @@ fn middleware(row: &Row) -> Made<Server> {
     let server = Server::new("demo");
     Ok(match row.call.as_str() {
         "rate_limit" => server.middleware(RateLimit::per_second(read(only("per_second")?)?)?),
-        "concurrency_limit" => server.middleware(ConcurrencyLimit::new(read(only("max")?)?)),
+        "concurrency_limit" => server.middleware(ConcurrencyLimit::new(read(only("max")?)?)?),
         other => return unknown(other),
     })
 }
@@ -474,7 +478,7 @@ fn principal(options: &Map<String, Value>) -> Made {
             _ => return unknown(name),
         };
     }
-    Ok(())
+    Ok(principal.check()?)
 }
 
 async fn trace(options: &Map<String, Value>) -> Made {

@@ -417,6 +417,7 @@ extension MisuseRow {
         auth.jwksURI = try given.text("jwks_uri")
         auth.requiredScopes = try given.texts("required_scopes") ?? []
         auth.scopesSupported = try given.texts("scopes_supported") ?? []
+        auth.scopeImplies = try given.choices("scope_implies")
         auth.clockSkew = try given.time("clock_skew")
         auth.timeout = try given.time("timeout")
         try given.end()

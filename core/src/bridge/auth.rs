@@ -100,6 +100,11 @@ pub(super) fn client_options<T>(
 }
 
 fn client(bridge: &Bridge, mut members: Map<String, Value>) -> Result<Auth> {
+    let is_port = |port: &Value| port.as_u64().is_some_and(|port| port <= u64::from(u16::MAX));
+    if let Some(port) = members.get("redirect_port").filter(|port| port.is_number() && !is_port(port)) {
+        let name = crate::idiom::named("redirect_port");
+        return Err(Error::misuse(format!("auth: {name}: expected a port, 0 to 65535, got {port}")));
+    }
     let functions: Map<String, Value> = FUNCTIONS.into_iter().filter_map(|name| members.remove_entry(name)).collect();
     let functions: Functions = crate::options::read("option \"auth\"", &Value::Object(functions).to_string())?;
     let mut auth: Auth = crate::options::read("option \"auth\"", &Value::Object(members).to_string())?;

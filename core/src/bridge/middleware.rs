@@ -148,10 +148,7 @@ fn builtin(options: &str, bridge: &Bridge, source: u32, timing: &Timing) -> Resu
         }
         "concurrency_limit" => {
             let most = options.max.ok_or_else(|| missing("max", "at least 1 request at once"))?;
-            if most == 0 {
-                return Err(Error::misuse("middleware: option \"max\": expected a number of at least 1, got 0"));
-            }
-            let mut limit = ConcurrencyLimit::new(most);
+            let mut limit = ConcurrencyLimit::new(most)?;
             if let Some(waiting) = options.max_waiting {
                 limit = limit.max_waiting(waiting);
             }

@@ -9,7 +9,7 @@ use super::origin::current;
 use super::timing::timing_of;
 use super::{Bridge, HostHandler, principal};
 use crate::call::{Context, Handler, Reply};
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::middleware::Timing;
 use crate::model::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
@@ -217,11 +217,6 @@ fn name_in(kind: Kind, definition: &str) -> String {
 
 fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, what: &str, options: &str) -> Result<Added> {
     let options: AddOptions = crate::options::read(what, options)?;
-    if let Some(scope) = options.scopes.iter().find(|scope| scope.split_whitespace().ne([scope.as_str()])) {
-        let fix = if scope.trim().is_empty() { "; leave it out" } else { ": split it" };
-        let why = format!("expected one scope in each string, got {:?}{fix}", shortened(scope, 60));
-        return Err(Error::misuse(format!("{what}: option \"scopes\": {why}")));
-    }
     let mut parameters = Parameters::of(options.parameters);
     for (name, handler) in options.completions {
         parameters.completions.push((name, host(handler)));

@@ -15,6 +15,7 @@ use super::unasked::unasked;
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::Principal;
+use crate::options::check_object;
 use crate::protocol::revision::{Era, Method, modern};
 use crate::protocol::{CallId, Input, LogLevel, Payload, RequestContext, Role, States};
 use crate::report;
@@ -272,7 +273,7 @@ impl Context {
 
     /// As [`ask`](Self::ask), with a function that hears of the outcome.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
-        let checked = prepared(params, options).and_then(|params| {
+        let checked = prepared(method, params, options).and_then(|params| {
             let request = &self.0.request;
             options.task.map_or(Ok(()), |_| tasks::check(request.revision, &request.peer.capabilities, method))?;
             #[cfg(feature = "runtime")]
@@ -385,8 +386,9 @@ impl Context {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) for what is no notification of this side in this revision, or not a handler's
-    /// to send.
+    /// to send, and for parameters that are no object.
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
+        params.as_ref().map_or(Ok(()), |params| check_object(format_args!("{method}: parameters"), params))?;
         let revision = self.0.request.revision;
         if revision.era() == Era::Modern
             && self.0.link.role() == Role::Server

@@ -11,7 +11,9 @@ use crate::error::{Error, Result};
 use crate::idiom;
 use crate::jsonrpc::RawJson;
 use crate::model::{TaskMetadata, TraceContext};
+use crate::options::check_object;
 use crate::protocol::Origin;
+use crate::protocol::revision::object;
 use crate::protocol::revision::shape::with_meta;
 
 /// Keeps a request alive; dropped before the answer it cancels the request at the peer.
@@ -249,16 +251,32 @@ impl std::fmt::Debug for CallOptions {
     }
 }
 
-/// The parameters as they go out under these options.
+/// The parameters of a request as they go out under these options.
 ///
 /// # Errors
-/// [`Misuse`](crate::ErrorKind::Misuse) when the options' `meta` is no object.
-pub(crate) fn prepared(params: Option<RawJson>, options: &CallOptions) -> Result<Option<RawJson>> {
-    match &options.meta {
-        None => Ok(params),
-        Some(meta) if meta.is_object() => Ok(Some(with_meta(params.as_ref(), meta))),
-        Some(meta) => Err(Error::misuse(format!("request option \"meta\": expected an object, got {meta}"))),
+/// [`Misuse`](crate::ErrorKind::Misuse) when they or the options' `meta` are no object, or the arguments of a tool are
+/// none.
+pub(crate) fn prepared(method: &str, params: Option<RawJson>, options: &CallOptions) -> Result<Option<RawJson>> {
+    let is_call = method == "tools/call";
+    let called = if is_call { idiom::named("call_tool") } else { method.into() };
+    if let Some(params) = &params {
+        check_object(format_args!("{method}: parameters"), params)?;
+        let members = if is_call { object::members(params.get()) } else { Vec::new() };
+        for (name, value) in members {
+            match &*name {
+                // Servers take both for none: a bridge passes on what a client wrote.
+                "arguments" if matches!(value.get(), "null" | "[]") => {}
+                "arguments" => {
+                    check_object(format_args!("{called}: arguments"), &params.slice(value))?;
+                }
+                "_meta" => check_object(format_args!("{called}: meta"), &params.slice(value))?,
+                _ => {}
+            }
+        }
     }
+    let Some(meta) = &options.meta else { return Ok(params) };
+    check_object(format_args!("{called}: meta"), meta)?;
+    Ok(Some(with_meta(params.as_ref(), meta)))
 }
 
 #[derive(Default)]

@@ -118,8 +118,8 @@ impl CacheOptions {
     pub(super) fn check(&self) -> Result<()> {
         for (name, value) in [("max_entries", self.max_entries), ("max_bytes", self.max_bytes)] {
             if value == 0 {
-                let why = "expected at least 1, got 0; false keeps nothing";
-                return Err(Error::misuse(format!("client option \"cache\": {:?}: {why}", named(name))));
+                let why = "expected an integer of at least 1, got 0";
+                return Err(Error::misuse(format!("client options: option \"cache\": {:?}: {why}", named(name))));
             }
         }
         if self.shared && !matches!(self.place, Where::Own) {

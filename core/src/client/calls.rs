@@ -16,6 +16,7 @@ use crate::call::{Answer, CallOptions, Chain, Done, Guard, Link, Request, TraceS
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CallToolResult, Capabilities};
+use crate::options::check_object;
 use crate::protocol::revision::{Era, Method, Revision};
 use crate::protocol::{Input, Opening, RequestContext};
 #[cfg(feature = "runtime")]
@@ -122,7 +123,7 @@ impl Client {
     /// # Errors
     /// [`Rpc`](ErrorKind::Rpc) for the server's error, [`Timeout`](ErrorKind::Timeout), [`Closed`](ErrorKind::Closed),
     /// [`Transport`](ErrorKind::Transport); [`Unsupported`](ErrorKind::Unsupported) when the negotiated revision has
-    /// no such method.
+    /// no such method; [`Misuse`](ErrorKind::Misuse) for parameters that are no object.
     pub fn request(&self, method: &str, params: Option<RawJson>, options: &CallOptions) -> Answer {
         Answer::of(|done| self.start(method, params, options, done))
     }
@@ -130,7 +131,7 @@ impl Client {
     /// Sends any request; `done` is called once, from any thread. Dropping what is returned cancels.
     pub(crate) fn start(&self, method: &str, params: Option<RawJson>, options: &CallOptions, done: Done) -> Guard {
         let done = self.learning(method, Box::new(move |outcome| done(outcome.map_err(Error::received))));
-        let params = match prepared(params, options) {
+        let params = match prepared(method, params, options) {
             Ok(params) => params,
             Err(error) => {
                 done(Err(error));
@@ -308,9 +309,11 @@ impl Client {
     /// roots whenever it needs them.
     ///
     /// # Errors
-    /// [`Misuse`](ErrorKind::Misuse) for a method that a client does not notify, and for changes of roots that were not
-    /// declared.
+    /// [`Misuse`](ErrorKind::Misuse) for a method that a client does not notify, for changes of roots that were not
+    /// declared, and for parameters that are no object.
     pub fn notify(&self, method: &str, params: Option<RawJson>) -> Result<()> {
+        let params = params.unwrap_or_else(RawJson::empty_object);
+        check_object(format_args!("{method}: parameters"), &params)?;
         let revision = self.revision();
         // The connection drops it where it is not.
         let is_dropped = |m: &Method| m.name == ROOTS_CHANGED && revision.era() == Era::Modern;
@@ -322,7 +325,6 @@ impl Client {
             let message = format!("{method:?} was not sent: the client does not declare the capability {capability:?}");
             return Err(Error::misuse(message));
         }
-        let params = params.unwrap_or_else(RawJson::empty_object);
         self.connected.link.clone().input(Input::Notify { method: row.name, params, related: None });
         Ok(())
     }

@@ -72,7 +72,7 @@ fn is_program(name: &str) -> bool {
 /// The server of this name, or the only one. Its standard error goes to `stderr` if its entry does not say.
 pub(super) fn read(path: &Path, server: Option<&str>, stderr: Option<&str>, variables: &Variables) -> Result<Target> {
     let config = load(path)?;
-    let servers = servers(&config).ok_or_else(|| no_servers(path))?;
+    let servers = servers(&config).ok_or_else(|| bad(path, &no_servers(&config)))?;
     pick(servers, server, stderr, variables).map_err(|e| bad(path, e.message()))
 }
 
@@ -82,7 +82,8 @@ pub(super) fn read_all(
     stderr: Option<&str>,
     variables: &Variables,
 ) -> Result<Vec<(String, Result<Target>)>> {
-    all(&load(path)?, stderr, variables).ok_or_else(|| no_servers(path))
+    let config = load(path)?;
+    all(&config, stderr, variables).ok_or_else(|| bad(path, &no_servers(&config)))
 }
 
 /// As [`read_all`], of what such a file holds; `None` when it holds no servers.
@@ -103,8 +104,12 @@ fn bad(path: &Path, why: &str) -> Error {
     Error::misuse(format!("{}: {why}", path.display()))
 }
 
-fn no_servers(path: &Path) -> Error {
-    bad(path, "no object \"mcpServers\", \"servers\" or \"context_servers\" in it")
+/// Says why there are none.
+fn no_servers(config: &Map<String, Value>) -> String {
+    match config.get("mcpServers") {
+        Some(odd) => format!("target \"mcpServers\": expected an object, got {}", crate::options::type_of(odd)),
+        None => "no object \"mcpServers\", \"servers\" or \"context_servers\" in it".to_owned(),
+    }
 }
 
 fn load(path: &Path) -> Result<Map<String, Value>> {
@@ -144,6 +149,9 @@ pub(super) fn named(text: &str, variables: &Variables) -> Result<Option<Target>>
     let (server, stderr) = (named.server.as_deref(), named.stderr.as_deref());
     if let Some(servers) = servers(&members) {
         return pick(servers, server, stderr, &named.variables).map(Some);
+    }
+    if members.contains_key("mcpServers") {
+        return Err(Error::misuse(no_servers(&members)));
     }
     let text = named.text.as_deref().map(str::trim);
     text.map_or(Ok(()), super::target::check_scheme)?;

@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 
 use super::is_safe_icon;
 use crate::error::shortened;
+use crate::options::type_of;
 
 /// Checks the members that resources, templates, prompts and tools share; `annotated`: `annotations` are the schema's
 /// `Annotations`, and not a tool's.
@@ -26,6 +27,57 @@ pub(crate) fn check_definition(members: &Map<String, Value>, annotated: bool) ->
 
 fn shown(value: &Value) -> String {
     shortened(&value.to_string(), 60).into_owned()
+}
+
+/// Some keywords of JSON Schema, one of which every schema has that says something. Others begin in a way of their own.
+const KEYWORDS: [&str; 27] = [
+    "$anchor",
+    "$comment",
+    "$defs",
+    "$dynamicRef",
+    "$id",
+    "$ref",
+    "$schema",
+    "additionalProperties",
+    "allOf",
+    "anyOf",
+    "const",
+    "default",
+    "definitions",
+    "description",
+    "enum",
+    "examples",
+    "format",
+    "if",
+    "items",
+    "not",
+    "oneOf",
+    "patternProperties",
+    "prefixItems",
+    "properties",
+    "required",
+    "title",
+    "type",
+];
+
+/// Checks that this is an object with keywords in it, and not schemas by name.
+///
+/// # Errors
+/// The type that it is of, or what to give instead.
+pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
+    let Value::Object(members) = schema else {
+        return Err(format!("expected a JSON Schema, got {}", type_of(schema)));
+    };
+    let is_keyword = |name: &String| {
+        KEYWORDS.contains(&name.as_str()) || ["max", "min", "x-"].iter().any(|start| name.starts_with(start))
+    };
+    match members.keys().next().map(|name| shortened(name, 60)) {
+        Some(first) if !members.keys().any(is_keyword) => {
+            let give = format!("{{\"type\": \"object\", \"properties\": {{{first:?}: …}}}}");
+            Err(format!("{first:?} is no keyword of JSON Schema: give {give}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn check_annotations(annotations: &Value) -> Result<(), String> {

@@ -25,7 +25,7 @@ mod uri_template;
 
 pub use cache::{CacheHints, CacheScope};
 pub use capabilities::Capabilities;
-pub(crate) use checks::{check_definition, check_extension, check_icons};
+pub(crate) use checks::{check_definition, check_extension, check_icons, check_schema};
 pub use content::{Annotations, CallToolResult, Content};
 pub use definitions::{
     CompleteResult, Completion, GetPromptResult, Prompt, PromptMessage, ReadResourceResult, Resource, ResourceContents,

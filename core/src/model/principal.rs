@@ -4,6 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value, json};
 
+use crate::error::{Error, Result};
+use crate::options::check_scopes;
+
 /// Sender of a request, as its access token says: found out by the server's authorization before anything runs, and on
 /// the request's context as [`Context::principal`](crate::Context::principal).
 ///
@@ -90,6 +93,21 @@ impl Principal {
     #[must_use]
     pub fn has_scope(&self, scope: &str) -> bool {
         self.scopes.iter().chain(&self.implied).any(|own| own == scope)
+    }
+
+    /// Checks its names and scopes. A server refuses the token whose principal does not pass.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a subject or an issuer that is empty, as it would be of many, and for what
+    /// is not one scope in each string.
+    pub fn check(&self) -> Result<()> {
+        for (name, text) in [("subject", Some(&self.subject)), ("issuer", self.issuer.as_ref())] {
+            if text.is_some_and(String::is_empty) {
+                let why = "expected a string that is not empty: it tells one principal from another";
+                return Err(Error::misuse(format!("Principal: {name}: {why}")));
+            }
+        }
+        check_scopes("Principal: scopes", &self.scopes)
     }
 
     /// Sets the scopes that the granted ones imply, besides themselves.

@@ -192,6 +192,29 @@ impl SubscriptionFilter {
         member == RESOURCES.0 || member == TASK_IDS || LISTS.iter().any(|(own, ..)| *own == member)
     }
 
+    /// Checks the members of extensions.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the one that is the protocol's, or neither a boolean nor keys.
+    pub(crate) fn check_others(&self) -> Result<()> {
+        for (member, value) in &self.others {
+            let is_key = |key: &Value| key.is_string();
+            let why = match value {
+                _ if Self::is_own(member) => {
+                    " is the protocol's: say tools, prompts, resources, uris or tasks".to_owned()
+                }
+                Value::Bool(_) => continue,
+                Value::Array(keys) if keys.iter().all(is_key) => continue,
+                _ => {
+                    let got = value.to_string();
+                    format!(": expected true or a list of keys, which are text, got {}", shortened(&got, 60))
+                }
+            };
+            return Err(Error::misuse(format!("listen: extensions: {member:?}{why}")));
+        }
+        Ok(())
+    }
+
     /// Returns true if it asks for what belongs to this member, about this key.
     pub(crate) fn wants_other(&self, member: &str, key: Option<&str>) -> bool {
         match self.others.get(member) {

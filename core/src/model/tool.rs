@@ -3,7 +3,7 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::TaskSupport;
+use crate::model::{TaskSupport, check_schema};
 
 /// Hints about a tool's behaviour: the schema's `ToolAnnotations`. Clients must not trust them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -100,27 +100,25 @@ impl Tool {
             None => return Err(Error::misuse("tool \"name\": missing")),
         }
         let tool = Self { members, scopes: Vec::new(), judged: (false, false) };
-        let name = tool.name();
-        match tool.members.get("inputSchema") {
-            Some(Value::Object(schema)) if schema.get("type").and_then(Value::as_str) == Some("object") => {}
-            Some(Value::Object(_)) => {
-                return Err(Error::misuse(format!(
-                    "tool \"{name}\": inputSchema: expected \"type\": \"object\" at the top"
-                )));
-            }
-            Some(other) => {
-                let got = crate::options::type_of(other);
-                return Err(Error::misuse(format!("tool \"{name}\": inputSchema: expected a JSON Schema, got {got}")));
-            }
-            None => return Err(Error::misuse(format!("tool \"{name}\": inputSchema: missing"))),
-        }
-        if let Some(schema) = tool.members.get("outputSchema")
-            && !schema.is_object()
-            && !schema.is_boolean()
-        {
-            return Err(Error::misuse(format!("tool \"{name}\": outputSchema: expected a JSON Schema, got {schema}")));
-        }
+        tool.check_schemas()?;
         Ok(tool)
+    }
+
+    /// Checks that there are schemas where they have to be.
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) naming the one that is none.
+    pub(crate) fn check_schemas(&self) -> Result<()> {
+        let wrong = |side: &str, why: &str| Error::misuse(format!("tool {:?}: {side}: {why}", self.name()));
+        let input = self.members.get("inputSchema").ok_or_else(|| wrong("inputSchema", "missing"))?;
+        check_schema(input).map_err(|why| wrong("inputSchema", &why))?;
+        if input.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(wrong("inputSchema", "expected \"type\": \"object\" at the top"));
+        }
+        match self.members.get("outputSchema").filter(|schema| !schema.is_boolean()) {
+            Some(output) => check_schema(output).map_err(|why| wrong("outputSchema", &why)),
+            None => Ok(()),
+        }
     }
 
     fn with(mut self, key: &str, value: Value) -> Self {

@@ -2,22 +2,17 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
-
 use super::listed::Common;
 use super::parameters::Parameters;
 use super::prompts::PromptEntry;
 use super::resources::{ResourceEntry, TemplateEntry};
 use super::tools::ToolEntry;
 use crate::call::Handler;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::model::{Prompt, Resource, ResourceTemplate, Tool};
 
 pub(super) fn tool_entry(tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Arc<ToolEntry>> {
-    if tool.members().get("inputSchema").is_some_and(|s| s.get("type").and_then(Value::as_str) != Some("object")) {
-        let name = tool.name();
-        return Err(Error::misuse(format!("tool {name:?}: inputSchema: expected \"type\": \"object\" at the top")));
-    }
+    tool.check_schemas()?;
     Ok(Arc::new(ToolEntry::new(tool, handler, common)?))
 }
 

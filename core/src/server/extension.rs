@@ -12,6 +12,7 @@ use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{RawJson, code};
 use crate::model::schema::Schema;
 use crate::model::{SubscriptionFilter, TASKS_EXTENSION, check_extension};
+use crate::options::check_object;
 use crate::protocol::revision::modern::missing_extension;
 use crate::protocol::revision::{Method, Revision, object};
 use crate::protocol::{Announcement, Call, Payload};
@@ -200,6 +201,7 @@ impl Extensions {
     }
 
     pub(super) fn announcement(&self, method: &str, params: RawJson, key: Option<&str>) -> Result<Announcement> {
+        check_object(format_args!("{method}: parameters"), &params)?;
         let Some((extension, member)) = self.read(|known| known.notifications.get(method).cloned()) else {
             let all = self.read(|known| known.notifications.keys().cloned().collect::<Vec<_>>().join("\", \""));
             let known = if all.is_empty() { "there are none".into() } else { format!("they are \"{all}\"") };
@@ -207,10 +209,6 @@ impl Extensions {
                 "{method:?} is no notification of an extension of this server: {known}"
             )));
         };
-        if !params.is_object() {
-            let got = shortened(params.get(), 60).into_owned();
-            return Err(Error::misuse(format!("{method:?}: parameters: expected an object, got {got}")));
-        }
         Ok(Announcement { extension, member, method: method.into(), key: key.map(Into::into), params })
     }
 }

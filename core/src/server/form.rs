@@ -7,6 +7,7 @@ use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
 
 use crate::error::{Error, Result};
+use crate::model::check_schema;
 use crate::model::form::check_form;
 
 /// A form of [`Context::elicit`](crate::Context::elicit), checked when it is made: what no client could show stops the
@@ -34,10 +35,9 @@ impl Form {
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) that names the property and what to do.
     pub fn new(schema: Value) -> Result<Self> {
-        match check_form(&schema) {
-            Ok(()) => Ok(Self(schema)),
-            Err(why) => Err(Error::misuse(why)),
-        }
+        check_schema(&schema).map_err(|why| Error::misuse(format!("elicit: {why}")))?;
+        check_form(&schema).map_err(Error::misuse)?;
+        Ok(Self(schema))
     }
 
     /// The form of a struct of text, numbers, booleans and enums without fields.

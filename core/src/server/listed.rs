@@ -8,6 +8,7 @@ use crate::call::{Failures, Handler};
 use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::{CacheHints, check_definition};
+use crate::options::check_scopes;
 use crate::protocol::revision::{Revision, shape};
 
 pub use crate::protocol::Kind;
@@ -55,6 +56,7 @@ impl Listed {
     pub(super) fn new(
         kind: Kind,
         members: Map<String, Value>,
+        scopes: Vec<String>,
         handler: Arc<dyn Handler>,
         common: &Arc<Common>,
     ) -> Result<Self> {
@@ -64,16 +66,20 @@ impl Listed {
             handler,
             common: common.clone(),
             hints: CacheHints::new(),
-            scopes: Vec::new(),
+            scopes,
             #[cfg(feature = "files")]
             file: None,
             serial: AtomicU64::default(),
             texts: Default::default(),
         };
-        if listed.name().is_empty() {
-            let (what, key) = (kind.word(), kind.key());
-            return Err(Error::misuse(format!("{what}: {key:?}: expected a string that is not empty")));
+        for key in [kind.key(), "name"] {
+            let given = listed.members.get(key).unwrap_or(&Value::Null);
+            if given.as_str().is_none_or(str::is_empty) {
+                let what = kind.word();
+                return Err(Error::misuse(format!("{what} {key:?}: expected a string that is not empty, got {given}")));
+            }
         }
+        check_scopes(&format!("{}: option \"scopes\"", listed.subject()), &listed.scopes)?;
         check_definition(&listed.members, kind != Kind::Tool)
             .map_err(|why| Error::misuse(format!("{}: {why}", listed.subject())))?;
         Ok(listed)

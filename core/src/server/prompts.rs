@@ -48,8 +48,7 @@ impl PromptEntry {
                 members.insert("arguments".into(), Value::Array(arguments));
             }
         }
-        let mut listed = Listed::new(Kind::Prompt, members, handler, common)?;
-        listed.scopes = scopes;
+        let listed = Listed::new(Kind::Prompt, members, scopes, handler, common)?;
         let subject = listed.subject();
         let names = names(&listed.members);
         if let Some(argument) = arguments(&listed.members).find(|a| a.get("name").and_then(Value::as_str).is_none()) {

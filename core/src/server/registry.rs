@@ -126,6 +126,7 @@ impl Registry {
             let why = "is already registered: remove it first";
             return Err(crate::error::Error::misuse(format!("directory {base:?} {why}")));
         }
+        crate::options::check_scopes(&format!("directory {base:?}: option \"scopes\""), directory.needs())?;
         let at = self.directories.partition_point(|other| paging::key(other.base()) < paging::key(base));
         self.directories.insert(at, directory);
         Ok(())

@@ -28,8 +28,8 @@ impl Entry for ResourceEntry {
 impl ResourceEntry {
     pub(super) fn new(mut resource: Resource, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
         let (hints, scopes) = (resource.hints(), resource.take_scopes());
-        let mut listed = Listed::new(Kind::Resource, resource.into_members(), handler, common)?;
-        (listed.hints, listed.scopes) = (hints, scopes);
+        let mut listed = Listed::new(Kind::Resource, resource.into_members(), scopes, handler, common)?;
+        listed.hints = hints;
         if !is_uri(listed.name()) {
             let subject = listed.subject();
             return Err(Error::misuse(format!("{subject}: \"uri\": expected an absolute URI, such as \"notes://1\"")));
@@ -91,8 +91,8 @@ impl TemplateEntry {
     ) -> Result<Self> {
         let Parameters { schema: parameters, completions, judged } = parameters;
         let (hints, scopes) = (template.hints(), template.take_scopes());
-        let mut listed = Listed::new(Kind::ResourceTemplate, template.into_members(), handler, common)?;
-        (listed.hints, listed.scopes) = (hints, scopes);
+        let mut listed = Listed::new(Kind::ResourceTemplate, template.into_members(), scopes, handler, common)?;
+        listed.hints = hints;
         let subject = listed.subject();
         let template = UriTemplate::parse(listed.name())
             .map_err(|error| Error::misuse(format!("{subject}: \"uriTemplate\": {}", error.message())))?;

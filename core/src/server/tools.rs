@@ -62,8 +62,7 @@ impl ToolEntry {
         common.told.has_mirrors(&mirrors);
         let task_support = TaskSupport::of(tool.members())
             .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
-        let mut listed = Listed::new(Kind::Tool, tool.into_members(), handler, common)?;
-        listed.scopes = scopes;
+        let listed = Listed::new(Kind::Tool, tool.into_members(), scopes, handler, common)?;
         Ok(Self { listed, input, output, fit, judged, mirrors: mirrors.into(), task_support })
     }
 

@@ -316,7 +316,7 @@ async fn middleware_sees_the_request_and_holds_nobody_up() {
         }
     }
     let heard = Heard::default();
-    let server = server().middleware(Sees(heard.clone())).middleware(ConcurrencyLimit::new(1));
+    let server = server().middleware(Sees(heard.clone())).middleware(ConcurrencyLimit::new(1).expect("a limit"));
     let http = serving(&server).await;
     for client in both(&server, &http, MODERN).await {
         let mut listening = client.listen(SubscriptionFilter::new().tools().resource("a://one")).await.unwrap();

@@ -291,7 +291,7 @@ async fn refuse(revision: &str, code: i64) {
                 Ok("done")
             }
         })
-        .middleware(ConcurrencyLimit::new(2).max_waiting(1));
+        .middleware(ConcurrencyLimit::new(2).expect("a limit").max_waiting(1));
     let client = connected(&server, revision, &Handlers::new()).await;
     let calls: Vec<_> = (0..4)
         .map(|_| {

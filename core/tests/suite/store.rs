@@ -382,7 +382,7 @@ async fn a_rate_without_its_store_is_counted_by_each_process() {
 #[tokio::test]
 async fn processes_count_requests_at_once_together() {
     let running = Running::on_port(&[]);
-    let limit = || Arc::new(ConcurrencyLimit::new(2).max_waiting(1)) as Arc<dyn Middleware>;
+    let limit = || Arc::new(ConcurrencyLimit::new(2).expect("a limit").max_waiting(1)) as Arc<dyn Middleware>;
     let all = limited(&running.url(), limit);
     let start = |endpoint: &Endpoint| {
         let endpoint = endpoint.clone();
@@ -425,7 +425,7 @@ async fn processes_count_requests_at_once_together() {
 #[tokio::test]
 async fn a_process_with_many_requests_lets_those_of_others_run() {
     let running = Running::on_port(&[]);
-    let limit = || Arc::new(ConcurrencyLimit::new(1).max_waiting(100)) as Arc<dyn Middleware>;
+    let limit = || Arc::new(ConcurrencyLimit::new(1).expect("a limit").max_waiting(100)) as Arc<dyn Middleware>;
     let all = limited(&running.url(), limit);
     let busy: Vec<_> = (0..8)
         .map(|_| {

@@ -376,6 +376,7 @@ impl Auth {
     pub(crate) fn check(&self) -> Result<()> {
         let wrong = |name: &str, why: &str| Err(Error::misuse(format!("option \"auth\": {:?}: {why}", named(name))));
         crate::options::seconds("login_timeout", self.login_timeout)?;
+        crate::options::check_scopes("auth: scopes", &self.scopes)?;
         if self.client_metadata_url.as_deref().is_some_and(|url| !is_document_url(url)) {
             return wrong("client_metadata_url", "expected an https URL with a path");
         }

@@ -13,6 +13,7 @@ use crate::call::BoxFuture;
 use crate::error::{Error, Result, shown_url};
 use crate::idiom::{named, time, unit};
 use crate::model::Principal;
+use crate::options::check_scopes;
 
 /// The most seconds that clocks may differ by.
 const MAX_CLOCK_SKEW: u64 = 10 * 60;
@@ -317,6 +318,11 @@ impl Auth {
                 return wrong(name, why.into());
             }
         }
+        for (scope, narrower) in &self.implications {
+            let option = format!("auth: {}", named("scope_implies"));
+            check_scopes(&option, std::slice::from_ref(scope))?;
+            check_scopes(&format!("{option}: {scope}"), narrower)?;
+        }
         if self.timeout.is_zero() {
             return wrong("timeout", format!("expected more than 0 {}", unit()));
         }
@@ -387,6 +393,11 @@ mod tests {
             (auth().authorization_servers(["javascript:x"]), false, "\"authorization_servers\""),
             (auth().required_scopes(["a b"]), false, "\"required_scopes\""),
             (auth().scopes_supported(["offline_access"]), false, "\"scopes_supported\""),
+            (
+                auth().scope_implies("a", ["b c"]),
+                false,
+                "scope_implies: a: expected one scope in each string, got \"b c\"",
+            ),
             (auth().timeout(Duration::ZERO), false, "\"timeout\""),
         ] {
             let error = auth.check(derived).expect_err(why);

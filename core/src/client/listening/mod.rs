@@ -260,13 +260,14 @@ impl Client {
     ///
     /// # Errors
     /// [`Unsupported`](ErrorKind::Unsupported) naming what the server does not declare to tell of, and nothing was sent; as
-    /// [`request`](Self::request); [`Misuse`](ErrorKind::Misuse) when nothing is asked for.
+    /// [`request`](Self::request); [`Misuse`](ErrorKind::Misuse) when nothing is asked for, or what no extension has.
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listening> {
         if filter.is_empty() {
             return Err(Error::misuse(
                 "listen: nothing is asked for: say tools, prompts, resources, uris, tasks or extensions",
             ));
         }
+        filter.check_others()?;
         if !filter.task_ids.is_empty() && !self.hears_of_tasks() {
             let message = format!("\"taskIds\": client and server do not both declare {TASKS_EXTENSION:?}");
             return Err(Error::new(ErrorKind::Unsupported, message));

@@ -514,8 +514,14 @@ impl Target {
             stderr: Option<String>,
             r#type: Value,
         }
-        if let Ok(text) = serde_json::from_str::<String>(text) {
-            return Self::from_given(&text, variables);
+        match serde_json::from_str(text) {
+            Ok(Value::String(text)) => return Self::from_given(&text, variables),
+            Ok(Value::Object(_)) | Err(_) => {}
+            Ok(other) => {
+                let (got, expected) = (other.to_string(), "a URL, a path, a command line or an object");
+                let got = shortened(&got, 60);
+                return Err(Error::misuse(format!("cannot connect to {got}: expected {expected}")));
+            }
         }
         if let Some(target) = super::config::named(text, variables)? {
             return Ok(target);

@@ -109,7 +109,7 @@ async fn no_task_begins_when_the_client_is_gone() {
 #[tokio::test]
 async fn who_waits_for_a_result_is_not_counted_as_running() {
     let gate = Arc::<Gate>::default();
-    let limit = ConcurrencyLimit::new(1).max_waiting(0);
+    let limit = ConcurrencyLimit::new(1).expect("a limit").max_waiting(0);
     let server = server(&gate, Some(TaskOptions::new())).middleware(limit);
     let client = connected(&server, WITH_TASKS, &Handlers::new()).await;
     let id = begin(&client, "slow", json!({"text": "x"})).await;

@@ -103,7 +103,7 @@ pub(crate) async fn main() -> tricorn::Result<()> {
 
     // One at a time, nobody waits. The limit is the client's own: the second is not even sent.
     let green = Arc::new(Semaphore::new(0));
-    let limit = ConcurrencyLimit::new(1).max_waiting(0);
+    let limit = ConcurrencyLimit::new(1)?.max_waiting(0);
     let busy = Client::in_memory_with(&limited(&green)?, &options, &Handlers::new().middleware(limit)).await?;
     let refused = async {
         if let Err(error) = busy.call_tool("wait", json!({})).await {

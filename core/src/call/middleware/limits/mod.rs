@@ -240,15 +240,20 @@ pub struct ConcurrencyLimit {
 #[cfg(feature = "runtime")]
 impl ConcurrencyLimit {
     /// At most `most` requests at once, 256 waiting.
-    #[must_use]
-    pub fn new(most: usize) -> Self {
-        Self {
+    ///
+    /// # Errors
+    /// [`Misuse`](crate::ErrorKind::Misuse) for 0: no request would ever run.
+    pub fn new(most: usize) -> Result<Self> {
+        if most == 0 {
+            return Err(Error::misuse("middleware: option \"max\": expected a number of at least 1, got 0"));
+        }
+        Ok(Self {
             most,
             running: semaphore(most),
             places: semaphore(256),
             #[cfg(feature = "redis")]
             shared: Arc::default(),
-        }
+        })
     }
 
     /// At most so many wait; 0 refuses at once.

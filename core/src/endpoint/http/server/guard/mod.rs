@@ -270,9 +270,8 @@ impl Guard {
                     Ok(Err(_)) => return Err(self.unavailable("the function that checks tokens panicked")),
                     Err(_) => return Err(self.unavailable("the function that checks tokens took too long")),
                 };
-                if principal.subject.is_empty() {
-                    // All whose name is empty would be one.
-                    self.complain("the function that checks tokens gave a principal without a subject");
+                if let Err(error) = principal.check() {
+                    self.complain(error.message());
                     return Err(invalid("the token is not accepted"));
                 }
                 self.in_time(&principal)?;
