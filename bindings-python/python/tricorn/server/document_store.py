@@ -71,8 +71,9 @@ class DocumentStore(Protocol):
 
     An operation that takes longer than 2 s counts as failed and is cancelled. Requests that need the store are refused
     (503) while it fails, and the rest goes on: a line on standard error says so once, and `on_error` hears what was
-    raised each time, under the name `store`. A `MisuseError` of `get` or `commit` refuses that one question, such as one
-    with a text that is too long for the database, and the others go on. `tricorn.testing.check_document_store` tries all rules.
+    raised each time, under the name `store`. A `MisuseError` of `get` or `commit` refuses that one question, such as
+    one with a text that is too long for the database, and the others go on. `tricorn.testing.check_document_store`
+    tries all rules.
     """
 
     def get(self, keys: list[str], /) -> Found | Awaitable[Found]:

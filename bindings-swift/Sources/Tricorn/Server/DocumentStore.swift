@@ -70,8 +70,8 @@ public struct DocumentWrite: Sendable, Hashable {
 /// Functions are called several times at once. An operation that takes longer than 2 seconds counts as failed and is
 /// cancelled. Requests that need the store are refused (503) while it fails, and the rest goes on: a line on standard
 /// error says so once, and the server's `onError`, where it is given, hears what a function throws each time, under the
-/// name `store`.
-/// `checkDocumentStore` tries all rules.
+/// name `store`. A `TricornError.misuse` of `get` or `commit` refuses that one question, such as one with a text that is
+/// too long for the database, and the others go on. `checkDocumentStore` tries all rules.
 public protocol DocumentStore: Sendable {
     /// The documents under these keys, in their order, as they are at one time; at most 64. Nil for a key without one.
     func get(_ keys: [String]) async throws -> [Document?]
