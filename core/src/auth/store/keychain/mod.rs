@@ -11,10 +11,10 @@
     allow(dead_code, reason = "for the builds that have one")
 )]
 
-#[cfg_attr(any(target_os = "macos", windows), path = "keychain/native.rs")]
+#[cfg_attr(any(target_os = "macos", windows), path = "native.rs")]
 #[cfg_attr(
     all(feature = "keychain", unix, not(target_vendor = "apple"), not(target_os = "android")),
-    path = "keychain/secret_service.rs"
+    path = "secret_service.rs"
 )]
 mod system;
 
