@@ -54,11 +54,12 @@ def surface(folder: Path) -> list[str]:
     """All lines, with rustdoc's version as the first."""
     version = re.search(r'data-rustdoc-version="([^"]*)"', (folder / "index.html").read_text(encoding="utf-8"))
     lines: set[str] = set()
-    for page in sorted(folder.rglob("*.html")):
-        place = page.relative_to(folder).as_posix()
+    # Pages of earlier builds stay in the folder.
+    places = set(re.findall(r'<a href="([^"#]+\.html)"', (folder / "all.html").read_text(encoding="utf-8")))
+    for place in sorted(places):
+        page = folder / place
         named = PAGE.fullmatch(page.name)
-        markup = "" if named is None else page.read_text(encoding="utf-8")
-        if named is None or place.startswith(INTERNAL) or 'http-equiv="refresh"' in markup:
+        if named is None or not page.is_file() or place.startswith(INTERNAL):
             continue
         path = "::".join(["tricorn", *place.split("/")[:-1], named[2]])
         lines.update(declarations(page, path))

@@ -9,7 +9,7 @@ use crate::call::BoxFuture;
 use crate::error::{Result, shown_url};
 
 /// Carries the HTTP of a client in place of its own connections
-/// ([`ClientOptions::http_transport`]): over another HTTP client, or to a service in the same process.
+/// ([`ClientOptions::http_transport`](super::ClientOptions::http_transport)): over another HTTP client, or to a service in the same process.
 ///
 /// Called from any thread of the runtime and several times at once; must not block. A future or a body that is dropped is
 /// no longer wanted.

@@ -70,7 +70,7 @@ impl Extension {
     }
 
     /// Sends this notification to clients that ask for it: `member` of the filter of `subscriptions/listen` is `true`, or
-    /// an array of the keys that they want to hear of. See [`Server::notify`].
+    /// an array of the keys that they want to hear of. See [`Server::notify`](crate::Server::notify).
     pub fn notification(mut self, method: impl Into<String>, member: impl Into<String>) -> Self {
         self.notifications.push((method.into(), member.into()));
         self

@@ -20,7 +20,7 @@ impl ClientGroup {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when no server has such a tool, naming what is near; as
-    /// [`Client::request`].
+    /// [`Client::request`](crate::Client::request).
     pub async fn call_tool(&self, name: &str, arguments: impl Serialize) -> Result<CallToolResult> {
         self.call_tool_with(name, arguments, &CallOptions::default()).await
     }
@@ -66,7 +66,7 @@ impl ClientGroup {
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) when it could be several servers', naming them, or nobody's; as
-    /// [`Client::read_resource`].
+    /// [`Client::read_resource`](crate::Client::read_resource).
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult> {
         self.read_resource_with(uri, &CallOptions::default()).await
     }
@@ -80,7 +80,7 @@ impl ClientGroup {
     }
 
     /// Completes an argument of a prompt, by its public name, or a variable of a resource template, by its URI
-    /// template. As [`Client::complete`].
+    /// template. As [`Client::complete`](crate::Client::complete).
     ///
     /// # Errors
     /// As [`call_tool`](Self::call_tool) and [`read_resource`](Self::read_resource).

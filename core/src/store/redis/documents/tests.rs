@@ -46,7 +46,7 @@ async fn a_question_that_is_refused_fails_alone() {
     store.begin_session("a", &key, &told, 0, idle).await.unwrap();
     let mut refused = 0;
     for at in 0..100 {
-        let subscribed = Edit::Set(format!("s:{at}{}", "u".repeat(6_000)).into(), String::new().into());
+        let subscribed = Edit::Set(format!("s:{at}{}", "u".repeat(6_000)), String::new());
         if let Err(trouble) = store.edit_session("a", &key, &[subscribed], idle).await {
             assert_eq!(trouble.ill, Ill::Garbled);
             assert_eq!(trouble.why, "one question failed: an item has 400,000 bytes at most");
