@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -24,7 +25,10 @@ class Unfit(Exception):  # noqa: N818 - what is wrong is the machine
 
 def folders(tree: Path) -> list[str]:
     """Folders of its programs; Debian has them beside the path, since there may be several versions."""
-    found = [*sorted(glob.glob("/usr/lib/postgresql/*/bin"), reverse=True), f"{tree}/target/postgres/bin"]
+    installed = sorted(
+        glob.glob("/usr/lib/postgresql/*/bin"), key=lambda one: [int(n) for n in re.findall(r"\d+", one)]
+    )
+    found = [*reversed(installed), f"{tree}/target/postgres/bin"]
     on_path = shutil.which("initdb")
     return [*([str(Path(on_path).resolve().parent)] if on_path else []), *found]
 
@@ -57,10 +61,13 @@ class Postgres:
 
     def run(self, name: str, *words: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
-            return subprocess.Popen(
-                [f"{self.programs}/{name}", *words],
-                cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.who,
-            )  # fmt: skip
+            try:
+                return subprocess.Popen(
+                    [f"{self.programs}/{name}", *words],
+                    cwd=self.folder, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, **self.who,
+                )  # fmt: skip
+            except OSError as why:  # such as a folder that `nobody` may not enter
+                raise Unfit(f"PostgreSQL cannot be started: {why}") from None
 
     def start(self) -> None:
         """Starts it, also again after it was stopped."""

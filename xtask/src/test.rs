@@ -134,8 +134,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     }
     all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     // They wait for stores, streams and leases most of the time.
-    let names =
-        |lang: &Lang| ["", ": own store", ": suites", ": chaos"].map(|end| format!("{lang} many processes{end}"));
+    let parts = ["", ": own store", ": PostgreSQL", ": suites", ": chaos"];
+    let names = |lang: &Lang| parts.map(|end| format!("{lang} many processes{end}"));
     let many = ready.iter().filter(|lang| names(lang).iter().any(|name| session.wants(name)));
     let many = many.flat_map(|lang| steps::many(*lang)).map(job).collect();
     session.side_by_side(many);

@@ -98,7 +98,7 @@ fn rust_compiled() -> Vec<Step> {
         check("rust format of peers", &["fmt", "--check", "--manifest-path", "tests/interop/rmcp/Cargo.toml"], 2),
         check("rust clippy", &["clippy", "--release", "--workspace", "--all-targets", "--", "-D", "warnings"], 20),
         step("rust tests compiled", tests, 30, Reader::Status),
-        step("rust documentation", docs, 10, Reader::Status),
+        step("rust documentation for rust surface", docs, 10, Reader::Status),
         match surface::rust(false) {
             Ok(command) => step("rust surface", command, 2, Reader::Status),
             Err(why) => skip("rust surface", why.to_string()),
@@ -321,8 +321,8 @@ fn swift() -> Vec<Step> {
         // One after the other: a test that computes would starve those that wait for answers within a time.
         step("swift test", with_store(&swift(&["swift", "test", "--no-parallel"])), 20, Reader::Swift),
         match surface::swift_graph() {
-            Ok(command) => step("swift symbol graph", command, 5, Reader::Status),
-            Err(why) => skip("swift symbol graph", why.to_string()),
+            Ok(command) => step("swift symbol graph for swift surface", command, 5, Reader::Status),
+            Err(why) => skip("swift symbol graph for swift surface", why.to_string()),
         },
         match surface::swift(false) {
             Ok(command) => step("swift surface", command, 2, Reader::Status),
