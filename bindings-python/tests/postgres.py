@@ -25,9 +25,8 @@ class Unfit(Exception):  # noqa: N818 - what is wrong is the machine
 
 def folders(tree: Path) -> list[str]:
     """Folders of its programs; Debian has them beside the path, since there may be several versions."""
-    installed = sorted(
-        glob.glob("/usr/lib/postgresql/*/bin"), key=lambda one: [int(n) for n in re.findall(r"\d+", one)]
-    )
+    by_version = sorted((int(re.findall(r"\d+", one)[0]), one) for one in glob.glob("/usr/lib/postgresql/*/bin"))
+    installed = [one for _, one in by_version]
     found = [*reversed(installed), f"{tree}/target/postgres/bin"]
     on_path = shutil.which("initdb")
     return [*([str(Path(on_path).resolve().parent)] if on_path else []), *found]
