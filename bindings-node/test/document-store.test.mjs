@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { EventEmitter, once } from "node:events";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { connect, MisuseError, Server } from "tricorn";
+import { connect, MisuseError, PeerMisbehavedError, Server } from "tricorn";
 import { checkDocumentStore } from "tricorn/testing";
 import { deferred, initialize, LIMIT, within } from "./program.mjs";
 
@@ -141,6 +141,13 @@ test("the cause is what the store threw", async () => {
     assert.match(error.message, /get: it failed: RangeError/);
     assert.doesNotMatch(error.message, /password/);
     assert.ok(error.cause instanceof RangeError);
+    return true;
+  });
+});
+
+test("a wrong answer is a failure, and no refusal", async () => {
+  await assert.rejects(checkDocumentStore(Object.assign(new Kept(), { does: "returns nothing" })), (error) => {
+    assert.ok(error.cause instanceof PeerMisbehavedError, error);
     return true;
   });
 });

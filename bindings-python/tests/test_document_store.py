@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tricorn import Document, DocumentStore, DocumentWrite, MisuseError, Server, connect, testing
+from tricorn import Document, DocumentStore, DocumentWrite, MisuseError, PeerMisbehavedError, Server, connect, testing
 
 from .authorization_server import serving
 from .conftest import INITIALIZE, MODERN, PATIENCE, Program
@@ -217,6 +217,14 @@ async def test_the_cause_is_what_the_store_raised() -> None:
         await testing.check_document_store(store)
     assert isinstance(error.value.__cause__, ConnectionError)
     assert "password" not in str(error.value)
+
+
+async def test_a_wrong_answer_is_a_failure_and_no_refusal() -> None:
+    store = Wrong()
+    store.does = "returns nothing"
+    with pytest.raises(MisuseError, match="store: commit: expected true or false, got null") as error:
+        await testing.check_document_store(store)
+    assert isinstance(error.value.__cause__, PeerMisbehavedError)
 
 
 class GetAlone:

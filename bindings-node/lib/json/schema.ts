@@ -79,9 +79,81 @@ export function isStandard(schema: unknown): schema is StandardSchema {
 /** The depth to which a JSON Schema is looked at; the engine refuses those that are deeper. */
 const MAX_DEPTH = 64;
 
-/** Some keywords of JSON Schema, one of which every schema has that says something. */
-const KEYWORDS =
-  /^(\$(id|schema|ref|defs|anchor|comment|dynamicRef)|type|properties|required|additionalProperties|patternProperties|items|prefixItems|enum|const|anyOf|oneOf|allOf|not|if|title|description|default|format|examples|x-.*|definitions|(min|max).*)$/;
+/**
+ * The keywords of JSON Schema: of 2020-12, 2019-09 and draft 7. Every schema that says something has one of them, or is
+ * of an extension, whose members begin with `x-`.
+ */
+const KEYWORDS = new Set([
+  "$anchor",
+  "$comment",
+  "$defs",
+  "$dynamicAnchor",
+  "$dynamicRef",
+  "$id",
+  "$recursiveAnchor",
+  "$recursiveRef",
+  "$ref",
+  "$schema",
+  "$vocabulary",
+  "additionalItems",
+  "additionalProperties",
+  "allOf",
+  "anyOf",
+  "const",
+  "contains",
+  "contentEncoding",
+  "contentMediaType",
+  "contentSchema",
+  "default",
+  "definitions",
+  "dependencies",
+  "dependentRequired",
+  "dependentSchemas",
+  "deprecated",
+  "description",
+  "else",
+  "enum",
+  "examples",
+  "exclusiveMaximum",
+  "exclusiveMinimum",
+  "format",
+  "if",
+  "items",
+  "maxContains",
+  "maxItems",
+  "maxLength",
+  "maxProperties",
+  "maximum",
+  "minContains",
+  "minItems",
+  "minLength",
+  "minProperties",
+  "minimum",
+  "multipleOf",
+  "not",
+  "oneOf",
+  "pattern",
+  "patternProperties",
+  "prefixItems",
+  "properties",
+  "propertyNames",
+  "readOnly",
+  "required",
+  "then",
+  "title",
+  "type",
+  "unevaluatedItems",
+  "unevaluatedProperties",
+  "uniqueItems",
+  "writeOnly",
+]);
+/** Those that hold schemas. What is of a library under another name is a property's. */
+const HOLDERS =
+  /^(properties|items|contains|not|if|then|else|propertyNames|contentSchema|(additional|unevaluated)(Items|Properties))$/;
+
+function isKeyword(name: string): boolean {
+  return KEYWORDS.has(name) || name.startsWith("x-");
+}
 
 /**
  * Refuses what is neither a Standard Schema nor a JSON Schema, and would be taken for one because it is an object.
@@ -100,13 +172,13 @@ export function checkSchema(subject: string, schema: unknown): void {
   const members = Object.entries(schema) as [string, unknown][];
   if (isOfLibrary(schema)) throw new MisuseError(`${subject}: ${OLD}`);
   const [name] = members.find(([, member]) => isStandard(member) || isOfLibrary(member)) ?? [];
-  if (name !== undefined && !KEYWORDS.test(name)) {
+  if (name !== undefined && !HOLDERS.test(name)) {
     throw new MisuseError(
       `${subject}: these are schemas by name, and no schema of an object: wrap them: z.object({ ${name}: … })`,
     );
   }
   checkPlain(subject, schema, "", 0);
-  if (members.length > 0 && !members.some(([key]) => KEYWORDS.test(key))) {
+  if (members.length > 0 && !members.some(([key]) => isKeyword(key))) {
     const first = shown(members[0]?.[0]);
     throw new MisuseError(
       `${subject}: ${first} is no keyword of JSON Schema: give {"type": "object", "properties": {${first}: …}}`,

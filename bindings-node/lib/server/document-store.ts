@@ -2,7 +2,7 @@
 
 import { type AskedOptions, Numbered } from "../bridge/callouts.js";
 import type { Home } from "../bridge/scope.js";
-import { MisuseError } from "../errors/errors.js";
+import { MisuseError, PeerMisbehavedError } from "../errors/errors.js";
 import { checkShapes, type Shape, shown, typeOf } from "../json/checks.js";
 import type { StoreOptions } from "../model/store-options.js";
 
@@ -56,9 +56,10 @@ type Versions = Readonly<Record<string, string | null>>;
  *
  * An operation that takes longer than 2 seconds counts as failed. Requests that need the store are refused (503) while
  * it fails, and the rest goes on: a line on stderr says so once, and {@link ServerOptions.onError}, where it is given,
- * hears what was thrown each time, under the name `store`. A {@link MisuseError} of `get` or `commit` refuses that one
- * question, such as one with a text that is too long for the database, and the others go on. `checkDocumentStore` of
- * `tricorn/testing` tries all rules.
+ * hears what was thrown each time, under the name `store`, or {@link PeerMisbehavedError} for what is no answer, such as
+ * undefined of `commit`. A {@link MisuseError} that `get` or `commit` throws refuses that one question, such as one with
+ * a text that is too long for the database, and the others go on. `checkDocumentStore` of `tricorn/testing` tries all
+ * rules.
  */
 export interface DocumentStore {
   /**
@@ -183,14 +184,19 @@ function placed(store: DocumentStore, plain: object, home: Home): WireStore {
   return { wire: { ...plain, documents, waits: has("wait"), tells_time: has("now") }, kept: functions.kept };
 }
 
-/** @throws {MisuseError} for anything but a list of documents, by its type alone: it may be secret */
+/** The error of a store that returned what is none of its answers. It has failed: a MisuseError is a refusal of its own. */
+function broken(why: string): PeerMisbehavedError {
+  return new PeerMisbehavedError(`store: ${why}`);
+}
+
+/** @throws {PeerMisbehavedError} for anything but a list of documents, by its type alone: it may be secret */
 function documentsOf(found: unknown): (Document | null)[] {
   if (!Array.isArray(found)) {
-    throw new MisuseError(`store: get: expected a list in the order of the keys, got ${typeOf(found)}`);
+    throw broken(`get: expected a list in the order of the keys, got ${typeOf(found)}`);
   }
   return found.map((one: unknown) => {
     if (one === null || one === undefined) return null;
-    if (typeOf(one) !== "an object") throw new MisuseError(`store: get: expected a Document, got ${typeOf(one)}`);
+    if (typeOf(one) !== "an object") throw broken(`get: expected a Document, got ${typeOf(one)}`);
     const { version, text } = one as Partial<Document>;
     return { version: textOf("version", version), text: textOf("text", text) };
   });
@@ -198,15 +204,15 @@ function documentsOf(found: unknown): (Document | null)[] {
 
 function textOf(name: string, value: unknown): string {
   if (typeof value === "string") return value;
-  throw new MisuseError(`store: get: ${name}: expected a string, got ${typeOf(value)}`);
+  throw broken(`get: ${name}: expected a string, got ${typeOf(value)}`);
 }
 
 function isDone(done: unknown): boolean {
   if (typeof done === "boolean") return done;
-  throw new MisuseError(`store: commit: expected true or false, got ${typeOf(done)}`);
+  throw broken(`commit: expected true or false, got ${typeOf(done)}`);
 }
 
 function secondsOf(now: unknown): number {
   if (typeof now === "number" && Number.isFinite(now)) return now / 1000;
-  throw new MisuseError(`store: now: expected a number of milliseconds since 1970, got ${shown(now)}`);
+  throw broken(`now: expected a number of milliseconds since 1970, got ${shown(now)}`);
 }

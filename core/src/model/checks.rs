@@ -29,35 +29,71 @@ fn shown(value: &Value) -> String {
     shortened(&value.to_string(), 60).into_owned()
 }
 
-/// Some keywords of JSON Schema, one of which every schema has that says something. Others begin in a way of their own.
-const KEYWORDS: [&str; 27] = [
+/// The keywords of JSON Schema: of 2020-12, 2019-09 and draft 7. Every schema that says something has one of them, or is of
+/// an extension, whose members begin with `x-`.
+const KEYWORDS: [&str; 62] = [
     "$anchor",
     "$comment",
     "$defs",
+    "$dynamicAnchor",
     "$dynamicRef",
     "$id",
+    "$recursiveAnchor",
+    "$recursiveRef",
     "$ref",
     "$schema",
+    "$vocabulary",
+    "additionalItems",
     "additionalProperties",
     "allOf",
     "anyOf",
     "const",
+    "contains",
+    "contentEncoding",
+    "contentMediaType",
+    "contentSchema",
     "default",
     "definitions",
+    "dependencies",
+    "dependentRequired",
+    "dependentSchemas",
+    "deprecated",
     "description",
+    "else",
     "enum",
     "examples",
+    "exclusiveMaximum",
+    "exclusiveMinimum",
     "format",
     "if",
     "items",
+    "maxContains",
+    "maxItems",
+    "maxLength",
+    "maxProperties",
+    "maximum",
+    "minContains",
+    "minItems",
+    "minLength",
+    "minProperties",
+    "minimum",
+    "multipleOf",
     "not",
     "oneOf",
+    "pattern",
     "patternProperties",
     "prefixItems",
     "properties",
+    "propertyNames",
+    "readOnly",
     "required",
+    "then",
     "title",
     "type",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "uniqueItems",
+    "writeOnly",
 ];
 
 /// Checks that this is an object with keywords in it, and not schemas by name.
@@ -68,9 +104,7 @@ pub(crate) fn check_schema(schema: &Value) -> Result<(), String> {
     let Value::Object(members) = schema else {
         return Err(format!("expected a JSON Schema, got {}", type_of(schema)));
     };
-    let is_keyword = |name: &String| {
-        KEYWORDS.contains(&name.as_str()) || ["max", "min", "x-"].iter().any(|start| name.starts_with(start))
-    };
+    let is_keyword = |name: &String| KEYWORDS.contains(&name.as_str()) || name.starts_with("x-");
     match members.keys().next().map(|name| shortened(name, 60)) {
         Some(first) if !members.keys().any(is_keyword) => {
             let give = format!("{{\"type\": \"object\", \"properties\": {{{first:?}: …}}}}");
@@ -249,6 +283,25 @@ mod tests {
         // A tool's annotations are others.
         let tool = json!({"annotations": {"priority": 7}});
         assert_eq!(check_definition(tool.as_object().expect("an object"), false), Ok(()));
+    }
+
+    #[test]
+    fn every_keyword_makes_a_schema() {
+        for schema in [
+            json!({}),
+            json!({"pattern": "a"}),
+            json!({"contains": {}, "minContains": 1}),
+            json!({"then": {}}),
+            json!({"$recursiveRef": "#"}),
+            json!({"a": 1, "uniqueItems": true}),
+            json!({"x-order": 1, "x-group": "a"}),
+        ] {
+            assert_eq!(check_schema(&schema), Ok(()), "{schema}");
+        }
+        for (schema, first) in [(json!({"minutes": {"type": "integer"}}), "minutes"), (json!({"y-a": 1}), "y-a")] {
+            let refused = check_schema(&schema).expect_err(first);
+            assert!(refused.starts_with(&format!("{first:?} is no keyword of JSON Schema: give")), "{refused}");
+        }
     }
 
     #[test]

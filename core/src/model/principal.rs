@@ -67,10 +67,10 @@ impl Principal {
         self
     }
 
-    /// Sets [`scopes`](Self#structfield.scopes).
+    /// Sets [`scopes`](Self#structfield.scopes). Empty strings are left out: they are what splitting an empty list gives.
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
-        self.scopes = scopes.into_iter().map(Into::into).collect();
+        self.scopes = scopes.into_iter().map(Into::into).filter(|scope| !scope.is_empty()).collect();
         self
     }
 
@@ -98,8 +98,8 @@ impl Principal {
     /// Checks its names and scopes. A server refuses the token whose principal does not pass.
     ///
     /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) for a subject or an issuer that is empty, as it would be of many, and for what
-    /// is not one scope in each string.
+    /// [`Misuse`](crate::ErrorKind::Misuse) for a subject or an issuer that is empty, as it would be of many, and for
+    /// several scopes in one string. An empty one is none.
     pub fn check(&self) -> Result<()> {
         for (name, text) in [("subject", Some(&self.subject)), ("issuer", self.issuer.as_ref())] {
             if text.is_some_and(String::is_empty) {
@@ -107,7 +107,8 @@ impl Principal {
                 return Err(Error::misuse(format!("Principal: {name}: {why}")));
             }
         }
-        check_scopes("Principal: scopes", &self.scopes)
+        let mut scopes = self.scopes.iter().filter(|scope| !scope.is_empty());
+        scopes.try_for_each(|scope| check_scopes("Principal: scopes", std::slice::from_ref(scope)))
     }
 
     /// Sets the scopes that the granted ones imply, besides themselves.
@@ -188,6 +189,19 @@ impl fmt::Debug for Principal {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_scope_is_none() {
+        let mut principal = Principal::new("ada").scopes("".split(' '));
+        assert!(principal.scopes.is_empty());
+        principal.scopes.push(String::new());
+        principal.check().expect("an empty scope passes");
+        assert_eq!(Principal::new("ada").scopes("a  b".split(' ')).scopes, ["a", "b"]);
+        for scope in ["a b", " ", "a\t"] {
+            let refused = Principal::new("ada").scopes(["a", scope]).check().expect_err(scope);
+            assert!(refused.message().contains("expected one scope in each string"), "{refused}");
+        }
+    }
 
     #[test]
     fn a_principal_is_its_issuer_and_subject() {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict, cast, runtime_checkable
 from ..bridge import callouts
 from ..bridge.host import Host
 from ..bridge.threads import MAX_THREADS, Threads
-from ..errors import MisuseError
+from ..errors import MisuseError, PeerMisbehavedError
 from ..json import checks
 
 _OPTION = 'server option "store"'
@@ -71,9 +71,9 @@ class DocumentStore(Protocol):
 
     An operation that takes longer than 2 s counts as failed and is cancelled. Requests that need the store are refused
     (503) while it fails, and the rest goes on: a line on standard error says so once, and `on_error` hears what was
-    raised each time, under the name `store`. A `MisuseError` of `get` or `commit` refuses that one question, such as
-    one with a text that is too long for the database, and the others go on. `tricorn.testing.check_document_store`
-    tries all rules.
+    raised each time, under the name `store`, or `PeerMisbehavedError` for what is no answer, such as None of `commit`.
+    A `MisuseError` that `get` or `commit` raises refuses that one question, such as one with a text that is too long
+    for the database, and the others go on. `tricorn.testing.check_document_store` tries all rules.
     """
 
     def get(self, keys: list[str], /) -> Found | Awaitable[Found]:
@@ -164,10 +164,16 @@ def _write(key: str, document: dict[str, str] | None, ttl: int) -> DocumentWrite
     return DocumentWrite(key, None if document is None else Document(**document), float(ttl))
 
 
+def _broken(why: str) -> PeerMisbehavedError:
+    """The error of a store that returned what is none of its answers. It has failed: `MisuseError` is a refusal of its
+    own."""
+    return PeerMisbehavedError(f"store: {why}")
+
+
 def _found(found: object) -> list[dict[str, str] | None]:
     if isinstance(found, (str, bytes, Mapping, Set)) or not isinstance(found, Iterable):
         got = f"a {type(cast(Any, found)).__qualname__}"
-        raise MisuseError(f"store: get: expected a list in the order of the keys, got {got}")
+        raise _broken(f"get: expected a list in the order of the keys, got {got}")
     return [_document(one) for one in cast("Iterable[object]", found)]
 
 
@@ -175,16 +181,19 @@ def _document(one: object) -> dict[str, str] | None:
     if one is None:
         return None
     if not isinstance(one, (tuple, list)) or len(cast("list[object]", one)) != 2:
-        raise MisuseError(f"store: get: expected a Document or None, got {checks.type_of(cast(Any, one))}")
+        raise _broken(f"get: expected a Document or None, got {checks.type_of(cast(Any, one))}")
     version, text = cast("list[Any]", one)
-    checks.secret("store: get: version", version)
-    checks.secret("store: get: text", text)
+    try:
+        checks.secret("get: version", version)
+        checks.secret("get: text", text)
+    except MisuseError as error:
+        raise _broken(error.message) from None
     return {"version": version, "text": text}
 
 
 def _done(done: object) -> bool:
     if not isinstance(done, bool):
-        raise MisuseError(f"store: commit: expected true or false, got {checks.type_of(done)}")
+        raise _broken(f"commit: expected true or false, got {checks.type_of(done)}")
     return done
 
 
@@ -194,5 +203,5 @@ def _seconds(now: object) -> float:
     except (TypeError, ValueError, OverflowError):
         seconds = math.nan
     if isinstance(now, str) or not math.isfinite(seconds):
-        raise MisuseError(f"store: now: expected a number of seconds since 1970, got {checks.shown(now)}")
+        raise _broken(f"now: expected a number of seconds since 1970, got {checks.shown(now)}")
     return seconds

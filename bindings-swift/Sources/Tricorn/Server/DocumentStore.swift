@@ -141,7 +141,7 @@ final class DocumentFunctions: Sendable {
             let timeout = Duration.seconds(asked["timeout"]?.doubleValue ?? 0)
             try await store.wait(seen: versions(asked["seen"]), timeout: timeout)
         case "now": return ["now": .double(try await store.now().timeIntervalSince1970)]
-        default: throw TricornError.misuse("a store can not \(asked["op"] ?? .null)")
+        default: throw TricornError.unsupported("a store can not \(asked["op"] ?? .null)")
         }
         return [:]
     }

@@ -281,6 +281,7 @@ impl Guard {
     }
 
     fn completed(&self, mut principal: Principal) -> Principal {
+        principal.scopes.retain(|scope| !scope.is_empty());
         let implied = implied(&principal.scopes, &self.auth.implications);
         principal.set_implied(implied);
         principal
