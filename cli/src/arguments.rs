@@ -650,7 +650,7 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
         // After the name of the command, where the target's place is.
         own.insert(own.len().min(1), AFTER_DASHES.into());
     }
-    let bare = bare_command(&own);
+    let bare = bare_command(&own, launcher);
     let line = std::iter::once(launcher.name().into()).chain(own);
     let parsed = definition(launcher).try_get_matches_from(line).and_then(|found| Line::from_arg_matches(&found));
     match parsed {
@@ -691,12 +691,35 @@ fn also_named(own: &[OsString]) -> Option<&str> {
     words.filter_map(|(_, word)| word.to_str()).find(|word| is_target(word))
 }
 
-/// The command line that stands without `--` where a target is expected.
-fn bare_command(own: &[OsString]) -> Option<String> {
+/// The command line that stands without `--` in the place of the target, after options that there are: one that is not
+/// known is its own.
+fn bare_command(own: &[OsString], launcher: &Launcher) -> Option<String> {
     let words: Option<Vec<_>> = own.iter().map(|word| word.to_str()).collect();
     let words = words?;
-    let at = words.iter().skip(1).position(|word| crate::hosts::is_runner(word))? + 1;
-    shlex::try_join(words[at..].iter().copied()).ok()
+    // Most command lines have none of it.
+    if !words.iter().skip(1).any(|word| crate::hosts::is_runner(word)) {
+        return None;
+    }
+    let mut all = definition(launcher);
+    all.build();
+    let command = all.find_subcommand(words.first()?)?;
+    if command.get_positionals().next()?.get_id() != "target" {
+        return None;
+    }
+    let mut at = 1;
+    while let Some(word) = words.get(at).filter(|word| word.starts_with('-')) {
+        let name = word.split('=').next().unwrap_or(word);
+        let is_meant = |option: &&clap::Arg| match name.strip_prefix("--") {
+            Some(long) => option.get_long() == Some(long),
+            None => option.get_short().is_some_and(|short| name.chars().nth(1) == Some(short)),
+        };
+        let option = command.get_arguments().filter(|option| !option.is_positional()).find(is_meant)?;
+        let is_alone = if name.starts_with("--") { name == *word } else { word.chars().count() == 2 };
+        let takes = option.get_action().takes_values() && is_alone && !option.is_require_equals_set();
+        at += if takes { 2 } else { 1 };
+    }
+    let words = words.get(at..).filter(|words| words.first().is_some_and(|word| crate::hosts::is_runner(word)))?;
+    shlex::try_join(words.iter().copied()).ok()
 }
 
 /// Says how a file gets arguments.

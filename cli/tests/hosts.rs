@@ -631,6 +631,34 @@ fn a_program_that_the_host_would_not_find_is_written_with_its_path() {
     assert_eq!(project.0["command"], "uvx");
 }
 
+/// The program of an environment that is thrown away is not there any more when the host starts it.
+#[cfg(unix)]
+#[test]
+fn environments_that_are_thrown_away_are_left_out() {
+    use serde_json::json;
+    const DESKTOP: &str = "Library/Application Support/Claude/claude_desktop_config.json";
+    let mut home = Home::new(System::Mac);
+    home.write(".cache/uv/archive-v0/x1/bin/uvx", "#!/bin/sh\n");
+    home.write(".cache/uv/environments-v2/x2/bin/only", "#!/bin/sh\n");
+    home.write("bin/uvx", "#!/bin/sh\n");
+    home.write("fnm/node-versions/v24/installation/bin/npx", "#!/usr/bin/env node\n");
+    std::fs::create_dir_all(home.path("fnm_multishells")).unwrap();
+    std::os::unix::fs::symlink(home.path("fnm/node-versions/v24/installation"), home.path("fnm_multishells/1_2"))
+        .unwrap();
+    let path = "$HOME/.cache/uv/archive-v0/x1/bin:$HOME/.cache/uv/environments-v2/x2/bin:own:$HOME/bin:$HOME/fnm_multishells/1_2/bin:/usr/bin";
+    home.places.variables.insert("PATH".to_owned(), home.real(path).into());
+    let desktop = |words: &[&str]| installed(&home, "claude-desktop", DESKTOP, words);
+    assert_eq!(desktop(&["--", "uvx", "x"]).0, json!({"command": "$HOME/bin/uvx", "args": ["x"]}));
+    // The folder that the one of the shell is a link to stays. The rest of the PATH is kept.
+    let node = "$HOME/fnm/node-versions/v24/installation/bin";
+    let folders = format!("{node}:$HOME/bin:/usr/bin:/bin:/usr/sbin:/sbin");
+    let expected = json!({"command": format!("{node}/npx"), "args": ["x"], "env": {"PATH": folders}});
+    assert_eq!(desktop(&["--", "npx", "x"]).0, expected);
+    let (entry, said) = desktop(&["--", "only", "x"]);
+    assert_eq!(entry["command"], "only");
+    assert!(said.contains("only is in PATH here only in an environment that is thrown away"), "{said}");
+}
+
 #[cfg(unix)]
 #[test]
 fn a_virtual_environment_is_named_by_its_path() {

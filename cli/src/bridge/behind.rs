@@ -71,6 +71,13 @@ impl Facts {
         }
     }
 
+    /// The same of a server that is asked for its tools even if it has none.
+    pub(super) fn with_tools(mut self) -> Self {
+        let has = self.has;
+        self.has = Box::new(move |path| path == "tools" || has(path));
+        self
+    }
+
     /// The same of a server that may have tools, resources, prompts and completions when it is started anew.
     pub(super) fn with_lists(mut self) -> Self {
         let has = self.has;

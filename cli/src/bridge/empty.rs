@@ -38,6 +38,10 @@ impl Lists {
         Self(LISTS.into_iter().filter(|(_, capability)| !(facts.has)(capability)).map(|(method, _)| method).collect())
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// A line of the client. In the place of a request for one of the lists, which the server would refuse, stands one that
     /// it answers with an empty list.
     pub(crate) fn changed(&self, line: Vec<u8>) -> Vec<u8> {

@@ -26,8 +26,9 @@ use front::Spoken;
 use renewal::Offers;
 use upstream::Upstreams;
 
-/// Time that a client waits for its first answer until the servers of a group are connected. Clients wait for a minute.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// Time that a client waits for its first answer until the servers of a group are connected. Most clients wait for half a
+/// minute or more, but Codex gives a server up after 10 s.
+const PATIENCE: Duration = Duration::from_secs(6);
 
 /// The server and its connections.
 pub(crate) struct Bridge {
@@ -88,7 +89,10 @@ impl Bridge {
             _ = timeout(PATIENCE, &mut preparing) => upstreams.prepared(&name),
         };
         let facts = facts.unwrap_or_else(|| Facts::of_group(&name));
-        Ok(Self { preparing: Some(preparing), ..Self::over(&facts, &spoken, upstreams) })
+        let missing = Lists::missing(&facts);
+        // Requests for tools stand in the place of those for missing lists.
+        let facts = if cfg!(unix) && !missing.is_empty() { facts.with_tools() } else { facts };
+        Ok(Self { preparing: Some(preparing), missing, ..Self::over(&facts, &spoken, upstreams) })
     }
 
     /// Takes the lists that the server does not declare, and would refuse.

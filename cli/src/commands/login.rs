@@ -33,7 +33,8 @@ pub(super) fn login(login: &Login, launcher: &Launcher, screen: &Screen) -> Outc
     let url = url_of(&target);
     let mut auth = Auth::new()
         .client_name("tricorn")
-        .scopes(&login.scope)
+        // Several stand in one word where they were copied from a request.
+        .scopes(login.scope.iter().flat_map(|given| given.split_whitespace()))
         .login_timeout(login.timeout.as_secs_f64())
         .browser(Asks { screen: screen.clone(), is_shown: login.no_browser || !screen.can_ask() });
     if let Some(id) = &login.client_id {

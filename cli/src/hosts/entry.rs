@@ -392,8 +392,12 @@ impl Entry {
             return None;
         }
         places.variable("PATH")?;
-        let Some(path) = places.program(command) else {
-            return Some(format!("{command} is not in PATH here: {title} has to find it"));
+        let Some(path) = places.lasting_program(command) else {
+            let place = match places.program(command) {
+                Some(_) => "in PATH here only in an environment that is thrown away",
+                None => "not in PATH here",
+            };
+            return Some(format!("{command} is {place}: {title} has to find it"));
         };
         let path = places.absolute(&path.to_string_lossy());
         let is_active = places.environment().is_some_and(|folder| path.starts_with(folder));
@@ -409,8 +413,17 @@ impl Entry {
         let why = format!("{title} does not look in the folders of your shell");
         let mut note = format!("{name} is written as {command}: {why}");
         if !is_windows && is_found_by_env(&path) {
-            let folders = std::iter::once(folder.as_str()).chain(places.system_folders().iter().copied());
-            env.push(("PATH".to_owned(), folders.collect::<Vec<_>>().join(":")));
+            // What the script starts may be in any folder of the shell, and is not in a relative one.
+            let others = places.lasting_folders().filter(|folder| folder.is_absolute());
+            let others = others.filter_map(|folder| folder.into_os_string().into_string().ok());
+            let system = places.system_folders().iter().map(|folder| (*folder).to_owned());
+            let mut folders = vec![folder];
+            for folder in others.chain(system) {
+                if !folders.contains(&folder) {
+                    folders.push(folder);
+                }
+            }
+            env.push(("PATH".to_owned(), folders.join(":")));
             note.push_str("; with a PATH, as it is a script");
         }
         Some(note)

@@ -139,12 +139,44 @@ impl Places {
 
     /// The program of this name in `PATH`.
     pub(super) fn program(&self, name: &str) -> Option<PathBuf> {
-        let path = self.variable("PATH")?;
+        self.first(name, self.variable("PATH").into_iter().flat_map(std::env::split_paths))
+    }
+
+    /// The same where it stays: what is in an environment that is thrown away is looked for behind that.
+    pub(super) fn lasting_program(&self, name: &str) -> Option<PathBuf> {
+        self.first(name, self.lasting_folders())
+    }
+
+    /// The folders of `PATH` that stay.
+    pub(super) fn lasting_folders(&self) -> impl Iterator<Item = PathBuf> {
+        self.variable("PATH").into_iter().flat_map(std::env::split_paths).filter_map(lasting)
+    }
+
+    fn first(&self, name: &str, folders: impl Iterator<Item = PathBuf>) -> Option<PathBuf> {
         let endings: &[&str] = if self.system == System::Windows { &[".exe", ".cmd", ".bat"] } else { &[""] };
-        std::env::split_paths(path)
+        folders
             .flat_map(|folder| endings.iter().map(move |ending| folder.join(format!("{name}{ending}"))))
             .find(|path| std::fs::metadata(path).is_ok_and(|metadata| runs(&metadata)))
     }
+}
+
+/// A folder, if it stays; else the one that it is a link to, as those of fnm are, if that does.
+fn lasting(folder: PathBuf) -> Option<PathBuf> {
+    if !is_thrown_away(&folder) {
+        return Some(folder);
+    }
+    let real = std::fs::canonicalize(&folder).ok().filter(|real| !is_thrown_away(real))?;
+    // Windows marks such a path, which not every program takes.
+    let plain = real.to_str().and_then(|real| real.strip_prefix(r"\\?\")).map(PathBuf::from);
+    Some(plain.unwrap_or(real))
+}
+
+/// True for a folder of an environment that is made for one run or one shell: those of uv, npx and fnm.
+fn is_thrown_away(folder: &Path) -> bool {
+    let names = folder.components().filter_map(|part| part.as_os_str().to_str());
+    let mut uv = names.clone().filter(|name| name.starts_with("archive-v") || name.starts_with("environments-v"));
+    uv.any(|name| name.ends_with(|last: char| last.is_ascii_digit()))
+        || names.clone().any(|name| matches!(name, "fnm_multishells" | "_npx"))
 }
 
 #[cfg(unix)]

@@ -124,6 +124,19 @@ fn a_group_declares_what_one_of_its_servers_has() {
 
 #[cfg(unix)]
 #[test]
+fn a_group_without_tools_answers_lists_that_nobody_has() {
+    for declared in [json!({"prompts": {}}), json!({})] {
+        let folder = tempfile::tempdir().unwrap();
+        let members = [("a", declared, "0"), ("b", json!({}), "0")];
+        let Some(mut group) = Group::start(folder.path(), &members) else { return eprintln!("left out: no Python") };
+        group.open(json!({}));
+        assert_eq!(group.ask(2, "resources/list", json!({}))["result"]["resources"], json!([]));
+        assert_eq!(group.ask(3, "tools/list", json!({}))["result"]["tools"], json!([]));
+    }
+}
+
+#[cfg(unix)]
+#[test]
 fn a_client_that_goes_at_once_starts_no_servers() {
     let folder = tempfile::tempdir().unwrap();
     let Some(mut group) = Group::start(folder.path(), &[("a", json!({}), "0"), ("b", json!({}), "0")]) else {

@@ -125,7 +125,7 @@ fn a_login_is_kept_used_refreshed_and_forgotten() {
         assert!(status == 4 && stdout.is_empty() && stderr.contains("tricorn login"), "{args:?}: {status} {stderr}");
     }
 
-    let (status, stdout, stderr) = stage.log_in(&["login", url, "--no-browser"], false);
+    let (status, stdout, stderr) = stage.log_in(&["login", url, "--no-browser", "--scope", "mcp mcp"], false);
     assert_eq!(status, 0, "{stderr}");
     assert!(stdout.starts_with(&format!("logged in: {url}\n  issuer   {}\n", stage.provider.url)), "{stdout}");
     for step in [

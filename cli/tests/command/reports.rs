@@ -140,6 +140,18 @@ fn a_command_line_without_dashes_is_one_where_that_is_sure() {
     assert_eq!(said, "error: no program \"npx -y some-server\": leave out the quotes around the command line");
     let said = refused(&["list", "npx", "-y", "some-server"]);
     assert_eq!(said, "error: a command line comes after everything else: … -- npx -y some-server");
+    let said = refused(&["list", "--timeout", "5", "--json", "npx", "-y", "some-server"]);
+    assert_eq!(said, "error: a command line comes after everything else: … -- npx -y some-server");
+    // Elsewhere such a word is one like others.
+    for args in [
+        &["call", "server.py", "npx", "--wrong"][..],
+        &["list", "--wrong", "npx", "some-server"],
+        &["list", "server.py", "--timeout", "5", "npx", "--wrong"],
+        &["login", "npx", "--wrong"],
+    ] {
+        let said = refused(args);
+        assert!(said.starts_with("error: unexpected argument"), "{args:?}: {said}");
+    }
     assert!(!folder.path().join(".cursor/mcp.json").exists());
 }
 
