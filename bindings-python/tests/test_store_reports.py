@@ -132,7 +132,7 @@ async def refused_by_check(store: Store, said: str) -> MisuseError:
 
 
 def each(number: int, call: Callable[..., Any], *values: Any) -> list[Any]:
-    """What a function returns that runs in as many threads, which begin at once."""
+    """Returns the results of a function that runs in as many threads, which begin at once."""
     barrier = threading.Barrier(number)
 
     def run(at: int) -> Any:

@@ -147,7 +147,7 @@ const KEYWORDS = new Set([
   "uniqueItems",
   "writeOnly",
 ]);
-/** Those that hold schemas. What is of a library under another name is a property's. */
+/** Those that hold schemas. A library's schema under another name is a property's. */
 const HOLDERS =
   /^(properties|items|contains|not|if|then|else|propertyNames|contentSchema|(additional|unevaluated)(Items|Properties))$/;
 

@@ -2,7 +2,7 @@
 
 /**
  * The trace that a request belongs to, each member as its W3C header has it. In a request's `_meta` the members have the
- * same names. What is malformed there is left out; what a program gives is checked by the engine, which names the member.
+ * same names. Malformed values are left out there; what a program gives is checked by the engine, which names the member.
  */
 export interface TraceContext {
   /** `version-traceid-parentid-flags`, such as `00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01`. */

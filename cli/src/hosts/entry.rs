@@ -413,7 +413,7 @@ impl Entry {
         let why = format!("{title} does not look in the folders of your shell");
         let mut note = format!("{name} is written as {command}: {why}");
         if !is_windows && is_found_by_env(&path) {
-            // What the script starts may be in any folder of the shell, and is not in a relative one.
+            // Programs that the script starts may be in any folder of the shell, but not in a relative one.
             let others = places.lasting_folders().filter(|folder| folder.is_absolute());
             let others = others.filter_map(|folder| folder.into_os_string().into_string().ok());
             let system = places.system_folders().iter().map(|folder| (*folder).to_owned());

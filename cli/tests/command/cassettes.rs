@@ -177,7 +177,7 @@ fn a_cassette_is_played_to_clients_of_other_revisions() {
         ("2025-11-25", "2024-11-05"),
         ("2024-11-05", "2025-06-18"),
     ] {
-        // What the revisions cannot carry alike is left out, and so is the text of results.
+        // Members that the revisions cannot carry alike are left out, and so is the text of results.
         let calls = CALLS.iter().filter(|call| !call.contains(&"--json") && (asked > "2025-06" || simple(call)));
         for call in calls {
             let live =
@@ -228,7 +228,7 @@ fn what_opens_a_connection_says_how_a_cassette_is_played() {
     assert_eq!(answers[0]["result"]["serverInfo"]["name"], "everything");
     let sum = answers.iter().find(|answer| answer["id"] == 3).unwrap();
     assert_eq!(sum["result"], json!({"content": [{"type": "text", "text": "3"}], "structuredContent": {"result": 3}}));
-    // What nobody has asked is told by a bridge, too; what was not recorded is an error that names the cassette.
+    // A bridge passes on notifications, too; a request that was not recorded gets an error that names the cassette.
     let other = [&lines[..2], &[call(3, json!({"name": "sub", "arguments": {}}))]].concat();
     let (status, answers, err) = talk(folder.path(), &["replay", "a.jsonl", "--strict"], &other);
     assert!(status == Some(1) && err.contains("tools/call add was not asked"), "{err}");

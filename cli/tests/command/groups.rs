@@ -116,7 +116,7 @@ fn a_group_declares_what_one_of_its_servers_has() {
     let folder = tempfile::tempdir().unwrap();
     let members = [("a", json!({"tools": {}}), "0"), ("b", json!({"prompts": {}}), "0")];
     let Some(mut group) = Group::start(folder.path(), &members) else { return eprintln!("left out: no Python") };
-    // Whoever has prompts completes their arguments.
+    // A server with prompts completes their arguments.
     assert_eq!(group.open(json!({})), ["completions", "logging", "prompts", "tools"]);
     assert_eq!(group.ask(2, "prompts/list", json!({}))["result"]["prompts"], json!([{"name": "hi"}]));
     assert_eq!(group.ask(3, "resources/list", json!({}))["result"]["resources"], json!([]));

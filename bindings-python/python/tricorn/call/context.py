@@ -29,7 +29,7 @@ Level = Literal["debug", "info", "notice", "warning", "error", "critical", "aler
 class RequestContext:
     """The request that a function works on: all that a client's handlers and middleware get, and the base of `Context`.
 
-    What is no coroutine may be called from any thread. After the function has returned it does nothing.
+    Everything that is no coroutine may be called from any thread. After the function has returned it does nothing.
     """
 
     __slots__ = ("_host", "_key", "_origin", "_request", "_trace", "_values")
@@ -61,8 +61,8 @@ class RequestContext:
 
         In a handler whose call was cancelled it raises, so that a loop of reports ends: `asyncio.CancelledError` on an
         event loop, `CancelledError` in a worker thread.
-        `progress` must grow with every report; any unit will do, `total` in the same one. What is no number, such as
-        NaN, is a `MisuseError`.
+        `progress` must grow with every report; any unit will do, `total` in the same one. A value that is
+        no number, such as NaN, is a `MisuseError`.
         """
         checks.number("progress: progress", progress)
         if total is not None:

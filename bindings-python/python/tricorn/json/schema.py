@@ -55,7 +55,7 @@ def merge(theirs: Schema, definitions: Schema) -> dict[str, str]:
     changed: dict[str, str] = {}
     while True:
         for name, definition in theirs.items():
-            # What refers to one that is called otherwise is another one, too.
+            # A definition that refers to one with another name is another one, too.
             wanted = renamed(definition, changed)
             while names[name] in definitions and definitions[names[name]] != wanted:
                 names[name] += "_"

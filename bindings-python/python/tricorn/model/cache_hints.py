@@ -6,7 +6,7 @@ from typing import Literal, TypedDict
 
 
 class CacheHints(TypedDict, total=False):
-    """Lifetime and audience of cached answers (2026-07-28). What is not given is taken from the more general option."""
+    """Lifetime and audience of cached answers (2026-07-28). One that is left out comes from the general option."""
 
     ttl: float
     """Seconds for which it keeps after it was received; 0, which is not at all."""

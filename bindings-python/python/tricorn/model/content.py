@@ -88,7 +88,7 @@ class Audio(_Record, tag_field="type", tag="audio"):
 class ResourceContents(_Record):
     """The contents of a resource: either `text` or `blob` (raw bytes).
 
-    What is returned for a resource may leave out `uri` and `mime_type`: the request and the definition say them.
+    The value of a resource may leave out `uri` and `mime_type`: the request and the definition say them.
     """
 
     uri: str = ""
@@ -154,7 +154,7 @@ def texts(blocks: Any) -> str:
 def member(name: str, value: Any, cls: type[T]) -> T | None:
     """Converts what a peer sent to a value of `cls`; `name` names it in the error when it is something else.
 
-    What does no harm is overlooked: null for what may be left out, whole numbers written as fractions, base64 without
+    Harmless faults are overlooked: null for what may be left out, whole numbers written as fractions, base64 without
     its padding or in the alphabet for URLs.
     """
     if value is None:

@@ -119,7 +119,7 @@ class CallToolResult(WireResult):
 
     def to(self, type: type[T]) -> T:  # noqa: A002 - the natural word here
         """The structured content, or else the text read as JSON, as a value of `type` (a dataclass, TypedDict, ...).
-        What is a text in JSON, such as a date, is the text as it is.
+        Values that are text in JSON, such as a date, are the text as it is.
 
         A value that a legacy server wrapped as `{"result": value}` is unwrapped. Raises `ToolError` with the text when
         the tool failed, a `ValueError` of msgspec's or pydantic's, by who judges the type, when the value is something

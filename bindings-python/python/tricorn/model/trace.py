@@ -14,7 +14,7 @@ from ..errors.values import shown
 class TraceContext(msgspec.Struct, frozen=True, omit_defaults=True):
     """The trace that a request belongs to, each member as its W3C header has it.
 
-    In a request's `_meta` the members have the same names. What is malformed there is left out; what a program gives is
+    In a request's `_meta` the members have the same names. Malformed values are left out there; what a program gives is
     checked by the engine, which names the member (`MisuseError`).
     """
 

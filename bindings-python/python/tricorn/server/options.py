@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class ServerCache(CacheHints, total=False):
     """Lifetime and audience of a server's answers in caches: `ttl` and `scope` for everything, others for a part.
 
-    What is read, and a list of which a function gives a part, may depend on who asks: they are private unless `scope`
+    Contents, and a list of which a function gives a part, may depend on who asks: they are private unless `scope`
     is given for them.
     """
 
