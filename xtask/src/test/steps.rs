@@ -1,7 +1,7 @@
 //! Steps of the tests of each language.
 
 use super::parse::Reader;
-use super::{cargo_has, present};
+use super::{Lane, cargo_has, present};
 use crate::place::{self, Lang};
 use crate::{setup, stamp, surface, tool};
 use anyhow::Context;
@@ -36,10 +36,15 @@ pub(super) fn compiled(lang: Lang) -> Vec<Step> {
     if lang == Lang::Rust { rust_compiled() } else { Vec::new() }
 }
 
+/// Steps that look at the dependencies alone.
+pub(super) fn unbuilt() -> Vec<Step> {
+    vec![no_runtime()]
+}
+
 /// The other checks and tests that belong to a language.
-pub(super) fn of(lang: Lang) -> Vec<Step> {
+pub(super) fn of(lang: Lang, lane: Lane) -> Vec<Step> {
     match lang {
-        Lang::Rust => rust(),
+        Lang::Rust => rust(lane),
         Lang::Python => python(),
         Lang::Node => node(),
         Lang::Swift => swift(),
@@ -107,10 +112,10 @@ fn rust_compiled() -> Vec<Step> {
     ]
 }
 
-fn rust() -> Vec<Step> {
+fn rust(lane: Lane) -> Vec<Step> {
     let mut tests = cargo_tests();
     // A minute of fuzzing for all its targets, the same inputs each time.
-    tests.env("TRICORN_FUZZ_SECONDS", "4");
+    tests.env("TRICORN_FUZZ_SECONDS", if lane == Lane::Fast { "1" } else { "4" });
     setup::valkey();
     vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
 }
