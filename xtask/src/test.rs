@@ -23,6 +23,9 @@ pub(crate) use steps::node_tests;
 /// Lines of a failed step that are shown; all of them are in its log.
 const SHOWN: usize = 30;
 
+/// Parts of the names of the longest steps that run beside others.
+const LONG: [&str; 6] = ["interop", "wild", "logins", "conformance server", "leaks", "doctor"];
+
 /// Parts of the suite's extensions that are run: scenarios whose names contain this.
 const EXTENDED: [(Role, &str); 2] = [(Role::Server, "tasks-"), (Role::Client, "auth/")];
 
@@ -201,10 +204,12 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     // Its figures are of a machine that does nothing else.
     if ready.contains(&Lang::Rust) {
         session.side_by_side(vec![hostile(Lang::Rust)]);
-        for lang in &ready {
-            session.side_by_side(vec![soak(*lang)]);
-        }
+        // Node's takes as long as those of the others.
+        let (node, others): (Vec<Lang>, Vec<Lang>) = ready.iter().partition(|lang| **lang == Lang::Node);
+        session.in_lanes([node, others].map(|langs| langs.into_iter().map(soak).collect()).into());
     }
+    // A long one that starts last would run alone.
+    all.sort_by_key(|job| LONG.iter().position(|part| job.name.contains(part)).unwrap_or(LONG.len()));
     session.side_by_side(all);
     Ok(session.end())
 }
