@@ -30,12 +30,11 @@ from ._core import is_safe_icon, version
 
 if TYPE_CHECKING:
     from .call.context import RequestContext
-    from .call.request_options import RequestOptions
+    from .call.options import RequestOptions
     from .client.auth import ClientAuth, Identity, Wanted
     from .client.cache_store import CacheStore
     from .client.client import AsyncClient, connect
-    from .client.group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
-    from .client.handlers import Handlers
+    from .client.group import AsyncClientGroup, ClientGroup, connect_many
     from .client.http_transport import HttpRequest, HttpResponse, HttpTransport
     from .client.listening import (
         AsyncListening,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
         TaskChanged,
         ToolsListChanged,
     )
-    from .client.options import ClientCache, ClientOptions
+    from .client.options import ClientCache, ClientOptions, GroupOptions, Handlers
     from .client.sync import Client, Listening
     from .client.tasks import AsyncTaskHandle, TaskHandle
     from .client.token_store import FileStore, TokenKey, TokenStore
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
     )
     from .errors.auth_step import AuthStep
     from .middleware import Next, Request
-    from .model.cache_hints import CacheHints
     from .model.content import (
         Annotations,
         Audio,
@@ -87,7 +85,7 @@ if TYPE_CHECKING:
     from .model.forms import Form
     from .model.input_required import InputRequired, UrlElicitation, UrlElicitationRequiredError
     from .model.messages import CreateMessageResult, Message, assistant, user
-    from .model.options import TaskOptions
+    from .model.options import CacheHints, StoreOptions, TaskOptions
     from .model.principal import Principal
     from .model.questions import Question
     from .model.request_info import RequestInfo
@@ -101,7 +99,6 @@ if TYPE_CHECKING:
         ReadResourceResult,
         Root,
     )
-    from .model.store_options import StoreOptions
     from .model.task import Task
     from .model.trace import TraceContext
     from .server.auth import Introspection, ServerAuth
@@ -230,12 +227,11 @@ __all__ = [
 
 _NAMES = {
     "call.context": ("RequestContext",),
-    "call.request_options": ("RequestOptions",),
+    "call.options": ("RequestOptions",),
     "client.auth": ("ClientAuth", "Identity", "Wanted"),
     "client.cache_store": ("CacheStore",),
     "client.client": ("AsyncClient", "connect"),
-    "client.group": ("AsyncClientGroup", "ClientGroup", "GroupOptions", "connect_many"),
-    "client.handlers": ("Handlers",),
+    "client.group": ("AsyncClientGroup", "ClientGroup", "connect_many"),
     "client.http_transport": ("HttpRequest", "HttpResponse", "HttpTransport"),
     "client.listening": (
         "AsyncListening",
@@ -248,7 +244,7 @@ _NAMES = {
         "TaskChanged",
         "ToolsListChanged",
     ),
-    "client.options": ("ClientCache", "ClientOptions"),
+    "client.options": ("ClientCache", "ClientOptions", "GroupOptions", "Handlers"),
     "client.sync": ("Client", "Listening"),
     "client.tasks": ("AsyncTaskHandle", "TaskHandle"),
     "client.token_store": ("FileStore", "TokenKey", "TokenStore"),
@@ -268,7 +264,6 @@ _NAMES = {
     ),
     "errors.auth_step": ("AuthStep",),
     "middleware": ("Next", "Request"),
-    "model.cache_hints": ("CacheHints",),
     "model.content": (
         "Annotations",
         "Audio",
@@ -287,7 +282,7 @@ _NAMES = {
     "model.forms": ("Form",),
     "model.input_required": ("InputRequired", "UrlElicitation", "UrlElicitationRequiredError"),
     "model.messages": ("CreateMessageResult", "Message", "assistant", "user"),
-    "model.options": ("TaskOptions",),
+    "model.options": ("CacheHints", "StoreOptions", "TaskOptions"),
     "model.principal": ("Principal",),
     "model.questions": ("Question",),
     "model.request_info": ("RequestInfo",),
@@ -301,7 +296,6 @@ _NAMES = {
         "GetPromptResult",
         "ReadResourceResult",
     ),
-    "model.store_options": ("StoreOptions",),
     "model.task": ("Task",),
     "model.trace": ("TraceContext",),
     "server.auth": ("Introspection", "ServerAuth"),

@@ -11,8 +11,8 @@ from ..call.handler import Answer
 from ..call.signature import Signature
 from ..errors import MisuseError, unicode
 from ..json.encoding import encode
-from ..model.cache_hints import CacheHints
 from ..model.content import Annotations, Icon, ResourceContents
+from ..model.options import CacheHints
 from ..model.results import ReadResourceResult, contents_of
 from .completion import Complete
 
