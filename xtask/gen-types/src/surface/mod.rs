@@ -36,7 +36,7 @@ pub(crate) fn outputs(root: &Path) -> Result<Vec<(String, String)>> {
     for file in options.types(root, Language::Swift)? {
         outputs.push((file.path.clone(), swift::emit(&options, &file)?));
     }
-    outputs.extend(tables::emit(&options)?);
+    outputs.extend(tables::emit(&options));
     outputs.push(("docs/limits.md".into(), limits::emit(root, &options)?));
     Ok(outputs)
 }

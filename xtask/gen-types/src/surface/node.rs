@@ -1,12 +1,13 @@
 //! Interfaces, with a comment before each member.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use anyhow::Result;
 
+use super::NOTICE;
 use super::options::{File, Language, Options, Row, Type};
 use super::text::{self, WIDTH, named};
-use super::NOTICE;
 
 const NODE: Language = Language::Node;
 
@@ -19,7 +20,10 @@ pub(super) fn emit(options: &Options, file: &File) -> Result<String> {
         let _ = write!(out, "\n{}\n", file.before.trim());
     }
     for one in &file.types {
-        interface(&mut out, options, one)?;
+        interface(&mut out, options, file, one)?;
+    }
+    if file.durations {
+        durations(&mut out, options);
     }
     if !file.after.is_empty() {
         let _ = write!(out, "\n{}\n", file.after.trim());
@@ -27,7 +31,7 @@ pub(super) fn emit(options: &Options, file: &File) -> Result<String> {
     Ok(out)
 }
 
-fn interface(out: &mut String, options: &Options, of: &Type) -> Result<()> {
+fn interface(out: &mut String, options: &Options, file: &File, of: &Type) -> Result<()> {
     let members = options.members(of, NODE)?;
     out.push('\n');
     comment(out, "", &text::worded(options, of.doc.trim(), NODE), None);
@@ -46,7 +50,35 @@ fn interface(out: &mut String, options: &Options, of: &Type) -> Result<()> {
         }
         let _ = writeln!(out, "}} as const;");
     }
+    if let Some(own) = &of.own {
+        let bases = file.types.iter().filter(|one| of.bases.contains(&one.name));
+        let mut names = Vec::new();
+        for one in bases.chain([of]) {
+            names.extend(
+                options.members(one, NODE)?.into_iter().filter(|row| !row.wire).map(|row| named(&row.name, NODE)),
+            );
+        }
+        out.push_str("\n/** The options that the engine does not see. */\n");
+        let line = format!("export const {own} = [\"{}\"] as const;", names.join("\", \""));
+        if line.len() <= WIDTH {
+            let _ = writeln!(out, "{line}");
+        } else {
+            let _ = writeln!(out, "export const {own} = [\n  \"{}\",\n] as const;", names.join("\",\n  \""));
+        }
+    }
     Ok(())
+}
+
+/// The names of times. `ttl` is none of them: some are of the protocol, and in milliseconds as it is.
+fn durations(out: &mut String, options: &Options) {
+    let times = options.rows().filter(|(_, row)| row.kind == "duration" && row.name != "ttl");
+    let names: BTreeSet<String> = times.map(|(_, row)| named(&row.name, NODE)).collect();
+    out.push_str("\n/** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */\n");
+    out.push_str("export const DURATIONS: ReadonlySet<string> = new Set([\n");
+    names.iter().for_each(|name| {
+        let _ = writeln!(out, "  \"{name}\",");
+    });
+    out.push_str("]);\n");
 }
 
 fn member(out: &mut String, options: &Options, row: &Row) -> Result<()> {

@@ -155,6 +155,9 @@ pub(super) struct File {
     pub(super) after: String,
     #[serde(default, rename = "type")]
     pub(super) types: Vec<Type>,
+    /// Node: holds the names of all options that are times.
+    #[serde(default)]
+    pub(super) durations: bool,
 }
 
 /// A type that holds options.
@@ -186,8 +189,10 @@ pub(super) struct Type {
     pub(super) init_doc: Option<String>,
     /// Swift: the head of the function that makes the engine's text of it.
     pub(super) text: Option<String>,
-    /// Node: the name of the table of its members, and the type of an entry.
+    /// Node: the name of the table with the type of each member.
     pub(super) table: Option<String>,
+    /// Node: the name of the list of its members, and of its bases', that the engine does not see.
+    pub(super) own: Option<String>,
     /// Lines at the end of its body.
     #[serde(default)]
     pub(super) more: String,
@@ -246,7 +251,10 @@ impl Options {
             }
             for (language, reason) in &row.absent {
                 let is_known = ["python", "node", "swift"].contains(&language.as_str());
-                ensure!(is_known && !reason.is_empty(), "{group}.{name}: absent.{language} needs a language and a reason");
+                ensure!(
+                    is_known && !reason.is_empty(),
+                    "{group}.{name}: absent.{language} needs a language and a reason"
+                );
             }
         }
         Ok(())
@@ -255,11 +263,6 @@ impl Options {
     /// All options, with the names of their groups.
     pub(super) fn rows(&self) -> impl Iterator<Item = (&str, &Row)> {
         self.groups.iter().flat_map(|(name, group)| group.options.iter().map(move |row| (name.as_str(), row)))
-    }
-
-    pub(super) fn row(&self, group: &str, name: &str) -> Result<&Row> {
-        let rows = &self.groups.get(group).with_context(|| format!("no group {group}"))?.options;
-        rows.iter().find(|row| row.name == name).with_context(|| format!("no option {group}.{name}"))
     }
 
     /// The files of a language.
@@ -274,20 +277,20 @@ impl Options {
         let mut members = Vec::new();
         for group in &of.options {
             let rows = &self.groups.get(group).with_context(|| format!("{}: no group {group}", of.name))?.options;
-            let is_meant = |row: &&Row| {
-                !of.without.contains(&row.name) && (of.only.is_empty() || of.only.contains(&row.name))
-            };
+            let is_meant =
+                |row: &&Row| !of.without.contains(&row.name) && (of.only.is_empty() || of.only.contains(&row.name));
             members.extend(rows.iter().filter(is_meant).filter(|row| row.is_in(language)));
         }
         for name in of.without.iter().chain(&of.only).chain(&of.init) {
-            let is_known = self.rows().any(|(group, row)| of.options.iter().any(|one| one == group) && row.name == *name);
+            let is_known =
+                self.rows().any(|(group, row)| of.options.iter().any(|one| one == group) && row.name == *name);
             ensure!(is_known, "{}: no option {name}", of.name);
         }
         Ok(members)
     }
 }
 
-fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
+pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     toml::from_str(&text).with_context(|| path.display().to_string())
 }
@@ -313,7 +316,8 @@ fn group_of(path: &Path) -> Result<Group> {
             _ => bail!("{}: {name} is no option", path.display()),
         }
     }
-    let _ = since;
+    let is_date = |date: &String| date.len() == "2026-07-28".len() && date.starts_with("20");
+    ensure!(since.as_ref().is_none_or(is_date), "{}: since {since:?}", path.display());
     let side = side.with_context(|| format!("{}: no side", path.display()))?;
     ensure!(["both", "client", "server"].contains(&side.as_str()), "{}: side {side}", path.display());
     Ok(Group { options })

@@ -4,9 +4,9 @@ use std::fmt::Write;
 
 use anyhow::Result;
 
+use super::NOTICE;
 use super::options::{File, Language, Options, Row, Type};
 use super::text::{self, WIDTH};
-use super::NOTICE;
 
 const PYTHON: Language = Language::Python;
 
@@ -28,8 +28,8 @@ fn class(out: &mut String, options: &Options, of: &Type) -> Result<()> {
     let mut bases = of.bases.clone();
     if let Some(base) = &of.required {
         let _ = write!(out, "\n\nclass {base}(TypedDict):\n");
-        for (at, row) in required.iter().enumerate() {
-            member(out, options, of, row, at > 0)?;
+        for row in &required {
+            member(out, options, of, row)?;
         }
         bases.insert(0, base.clone());
     }
@@ -40,12 +40,12 @@ fn class(out: &mut String, options: &Options, of: &Type) -> Result<()> {
     docstring(out, &text::worded(options, of.doc.trim(), PYTHON));
     out.push('\n');
     for row in &optional {
-        member(out, options, of, row, false)?;
+        member(out, options, of, row)?;
     }
     Ok(())
 }
 
-fn member(out: &mut String, options: &Options, of: &Type, row: &Row, _: bool) -> Result<()> {
+fn member(out: &mut String, options: &Options, of: &Type, row: &Row) -> Result<()> {
     let mut kind = match row.spelled(PYTHON) {
         Some(kind) => text::worded(options, kind, PYTHON),
         None => spelled(row)?,
