@@ -159,13 +159,13 @@ export interface ClientAuth {
     | undefined;
   /**
    * The place where logins are kept. `file`: files that only the user can read and all programs of the user share, in
-   * `$XDG_DATA_HOME/tricorn/logins`, else `~/.local/share/tricorn/logins`; on macOS below `~/Library/Application
-   * Support`, on Windows below `%LOCALAPPDATA%`. `keychain`: the same files, sealed with a key of the system's
-   * keychain, which may ask the user; unsealed where no keychain gives a key, which is said on standard error.
-   * `memory`: for this client, or the clients of this group, and no longer. Or files in another directory; a Redis or
-   * Valkey that clients of other machines share, with a `secret`; a store of the program's own. Default: the keychain,
-   * of which nothing is said where there is none at all; for a user without a home directory the memory of this
-   * process, which is said on standard error.
+   * `$XDG_DATA_HOME/tricorn/logins`, else `~/.local/share/tricorn/logins`; on macOS below
+   * `~/Library/Application Support`, on Windows below `%LOCALAPPDATA%`. `keychain`: the same files, sealed with a key
+   * of the system's keychain, which may ask the user; unsealed where no keychain gives a key, which is said on standard
+   * error. `memory`: for this client, or the clients of this group, and no longer. Or files in another directory; a
+   * Redis or Valkey that clients of other machines share, with a `secret`; a store of the program's own. Default: the
+   * keychain, of which nothing is said where there is none at all; for a user without a home directory the memory of
+   * this process, which is said on standard error.
    */
   readonly store?:
     | "file"

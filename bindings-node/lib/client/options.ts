@@ -156,9 +156,9 @@ export interface ClientOptions extends Answers, Listeners {
    * Carries all HTTP of this client, logins included, in place of connections of its own: the global `fetch`, one with
    * another agent, a mock. Bodies of answers are read as they come; one that stays open may keep the program running
    * until `Client.close`. Redirects are left to the client (`redirect: "manual"`), which follows them within the
-   * origin. The global `fetch` gives up after 300 s without a byte: for longer calls take undici's with `new Agent({
-   * headersTimeout: 0, bodyTimeout: 0 })`. `proxy`, `ca`, `cert` and `key` beside it are a `MisuseError`, and errors
-   * that it throws are a `TransportError`. Default: connections of the client's own.
+   * origin. The global `fetch` gives up after 300 s without a byte: for longer calls take undici's with
+   * `new Agent({ headersTimeout: 0, bodyTimeout: 0 })`. `proxy`, `ca`, `cert` and `key` beside it are a `MisuseError`,
+   * and errors that it throws are a `TransportError`. Default: connections of the client's own.
    */
   readonly fetch?: Fetch | undefined;
   /**

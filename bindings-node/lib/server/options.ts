@@ -49,8 +49,6 @@ export interface ServerOptions<State = unknown> {
    * Default: all of them.
    */
   readonly revision?: string | undefined;
-  /** Validation of access tokens over HTTP; other transports have none. Default: everybody may ask. */
-  readonly auth?: ServerAuth | undefined;
   /** Entries on one page of a list. Default: 250. */
   readonly pageSize?: number | undefined;
   /** Longest message accepted. In bytes. Default: 4 MiB. */
@@ -76,6 +74,16 @@ export interface ServerOptions<State = unknown> {
    */
   readonly maxListeners?: number | undefined;
   /**
+   * Capabilities declared to clients besides those of what is registered. Names: though there is none of it yet,
+   * because a client never asks for what it was not told of as it connected; tools are always declared. An object can
+   * also declare `experimental` and capabilities unknown to this library:
+   * `{ prompts: {}, experimental: { ours: {} } }`. Default: none.
+   */
+  readonly capabilities?:
+    | readonly ("completions" | "prompts" | "resources")[]
+    | Readonly<Record<string, Readonly<Record<string, unknown>>>>
+    | undefined;
+  /**
    * Time without a message of a legacy client after which it is asked for a sign of life. In milliseconds. Default: 0,
    * which is never.
    */
@@ -86,23 +94,11 @@ export interface ServerOptions<State = unknown> {
    */
   readonly pingTimeout?: number | undefined;
   /**
-   * Capabilities declared to clients besides those of what is registered. Names: though there is none of it yet,
-   * because a client never asks for what it was not told of as it connected; tools are always declared. An object can
-   * also declare `experimental` and capabilities unknown to this library: `{ prompts: {}, experimental: { ours: {} }
-   * }`. Default: none.
-   */
-  readonly capabilities?:
-    | readonly ("completions" | "prompts" | "resources")[]
-    | Readonly<Record<string, Readonly<Record<string, unknown>>>>
-    | undefined;
-  /**
    * Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
    * (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `taskSupport`, or
    * its function by `Context.runAsTask`. Default: no tasks.
    */
   readonly tasks?: boolean | TaskOptions | undefined;
-  /** Extensions of the protocol to offer; see `Server.addExtension`. Default: none. */
-  readonly extensions?: readonly Extension<AnyState>[] | undefined;
   /**
    * Secrets of at least 32 bytes that seal what a request has to remember between two rounds of questions
    * (`requestState`). The first one seals, all of them open, so that they can be changed one after the other. Servers
@@ -116,19 +112,25 @@ export interface ServerOptions<State = unknown> {
   readonly maxRequestStateBytes?: number | undefined;
   /**
    * The store that makes one server of several processes, which need the same name and the same store: a URL such as
-   * `redis://host:6379`, `StoreOptions`, or a `DocumentStore` of the program's own. The latter alone, or as `{
-   * documents: store, prefix: "shop" }`. Default: that of the environment variable `TRICORN_STORE`; without one each
+   * `redis://host:6379`, `StoreOptions`, or a `DocumentStore` of the program's own. The latter alone, or as
+   * `{ documents: store, prefix: "shop" }`. Default: that of the environment variable `TRICORN_STORE`; without one each
    * process is a server of its own.
    */
   readonly store?: string | StoreOptions | DocumentStore | DocumentStoreOptions | undefined;
+  /** Extensions of the protocol to offer; see `Server.addExtension`. Default: none. */
+  readonly extensions?: readonly Extension<AnyState>[] | undefined;
+  /** Validation of access tokens over HTTP; other transports have none. Default: everybody may ask. */
+  readonly auth?: ServerAuth | undefined;
   /**
    * Lifetime and audience of answers in clients' caches. For example `{ ttl: 60_000, tools: { scope: "public" } }`.
    * Since revision 2026-07-28. Default: answers are not to be cached.
    */
   readonly cache?: ServerCache | undefined;
-  /** Start and stop of the value that the functions share, `ctx.state`, as long as the server is used. */
+  /**
+   * Start and stop of the value that the functions share, the `state` of their context, as long as the server is used.
+   */
   readonly lifespan?: Lifespan<State> | undefined;
-  /** Value of `ctx.state` where nothing has to be started or stopped. */
+  /** Value that the functions share, the `state` of their context, where nothing has to be started or stopped. */
   readonly state?: State | undefined;
   /**
    * Hears what handlers throw, other than `ToolError` and `RpcError`, and of results that do not fit their output

@@ -169,7 +169,7 @@ class SharedOptions(Identity, Handlers, total=False):
     long they keep."""
     extensions: Mapping[str, Mapping[str, Any]] | None
     """Extensions of the protocol to declare, by their identifiers, each with its settings. That for tasks is the option
-    `tasks`. Such as `{"com.example/search": {}}`. Default: none."""
+    `tasks`. For example `{"com.example/search": {}}`. Default: none."""
     validate_output: bool | None
     """Checks a tool's structured content against the output schema that this client has listed; what does not fit is a
     `PeerMisbehavedError`. Default: `True`."""

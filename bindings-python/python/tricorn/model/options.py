@@ -20,7 +20,8 @@ class Identity(TypedDict, total=False):
     website_url: str | None
     """The URL of a page to read more."""
     icons: Sequence[Icon | Mapping[str, Any]] | None
-    """Images for user interfaces, best first. Such as `Icon("https://example.com/i.png", "image/png", ["48x48"])`."""
+    """Images for user interfaces, best first. For example `Icon("https://example.com/i.png", "image/png",
+    ["48x48"])`."""
 
 
 class TaskOptions(TypedDict, total=False):

@@ -43,9 +43,6 @@ class ServerOptions(Identity, total=False):
     revision: str | None
     """Speaks only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without (`modern`).
     Default: all of them."""
-    auth: ServerAuth | None
-    """Validation of access tokens over HTTP; other transports have none. Such as `ServerAuth(issuer=...,
-    resource=...)`. Default: everybody may ask."""
     page_size: int | None
     """Entries on one page of a list. Default: 250."""
     max_message_bytes: int | None
@@ -66,17 +63,17 @@ class ServerOptions(Identity, total=False):
     max_listeners: int | None
     """Listen streams (`subscriptions/listen`) of one connection. Over HTTP each is a request of its own. Since revision
     2026-07-28. Default: 64."""
+    capabilities: Sequence[Literal["completions", "prompts", "resources"]] | Mapping[str, Mapping[str, Any]] | None
+    """Capabilities declared to clients besides those of what is registered. Names: though there is none of it yet,
+    because a client never asks for what it was not told of as it connected; tools are always declared. A mapping can
+    also declare `experimental` and capabilities unknown to this library:
+    `{"prompts": {}, "experimental": {"ours": {}}}`. Default: none."""
     ping_interval: float | None
     """Time without a message of a legacy client after which it is asked for a sign of life. In seconds. Default: 0,
     which is never."""
     ping_timeout: float | None
     """Time after which a client that does not answer that is taken for lost, and its session ends. In seconds. Default:
     20."""
-    capabilities: Sequence[Literal["completions", "prompts", "resources"]] | Mapping[str, Mapping[str, Any]] | None
-    """Capabilities declared to clients besides those of what is registered. Names: though there is none of it yet,
-    because a client never asks for what it was not told of as it connected; tools are always declared. A mapping can
-    also declare `experimental` and capabilities unknown to this library: `{"prompts": {}, "experimental": {"ours":
-    {}}}`. Default: none."""
     tasks: TaskOptions | bool | None
     """Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
     (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `task_support`, or
@@ -95,9 +92,12 @@ class ServerOptions(Identity, total=False):
     `redis://host:6379`, `StoreOptions`, or a `DocumentStore` of the program's own. The latter alone, or as
     `{"documents": store, "prefix": "shop"}`. Default: that of the environment variable `TRICORN_STORE`; without one
     each process is a server of its own."""
+    auth: ServerAuth | None
+    """Validation of access tokens over HTTP; other transports have none. For example
+    `ServerAuth(issuer=..., resource=...)`. Default: everybody may ask."""
     cache: ServerCache | None
-    """Lifetime and audience of answers in clients' caches. Such as `{"ttl": 60, "tools": {"scope": "public"}}`. Since
-    revision 2026-07-28. Default: answers are not to be cached."""
+    """Lifetime and audience of answers in clients' caches. For example `{"ttl": 60, "tools": {"scope": "public"}}`.
+    Since revision 2026-07-28. Default: answers are not to be cached."""
 
 
 class HttpOptions(TypedDict, total=False):

@@ -185,6 +185,11 @@ pub(super) struct Type {
     /// Swift: parameters of the initializer.
     #[serde(default)]
     pub(super) init: Vec<String>,
+    /// Members that come before the others.
+    #[serde(default)]
+    first: Vec<String>,
+    /// Swift: the type exists, and its members are parameters of an initializer, which ends with these lines.
+    pub(super) parameters: Option<String>,
     /// Swift: documentation of the initializer.
     pub(super) init_doc: Option<String>,
     /// Swift: the head of the function that makes the engine's text of it.
@@ -281,7 +286,8 @@ impl Options {
                 |row: &&Row| !of.without.contains(&row.name) && (of.only.is_empty() || of.only.contains(&row.name));
             members.extend(rows.iter().filter(is_meant).filter(|row| row.is_in(language)));
         }
-        for name in of.without.iter().chain(&of.only).chain(&of.init) {
+        members.sort_by_key(|row| of.first.iter().position(|name| *name == row.name).unwrap_or(of.first.len()));
+        for name in of.without.iter().chain(&of.only).chain(&of.init).chain(&of.first) {
             let is_known =
                 self.rows().any(|(group, row)| of.options.iter().any(|one| one == group) && row.name == *name);
             ensure!(is_known, "{}: no option {name}", of.name);

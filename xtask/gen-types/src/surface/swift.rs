@@ -20,6 +20,9 @@ pub(super) fn emit(options: &Options, file: &File) -> Result<String> {
 
 fn structure(out: &mut String, options: &Options, of: &Type) -> Result<()> {
     let members = options.members(of, SWIFT)?;
+    if let Some(ending) = &of.parameters {
+        return parameters(out, options, of, &members, ending);
+    }
     out.push('\n');
     comment(out, "", &text::worded(options, of.doc.trim(), SWIFT));
     let _ = writeln!(out, "public struct {}: {} {{", of.name, of.bases.join(", "));
@@ -105,17 +108,56 @@ fn initializer(out: &mut String, of: &Type, members: &[&Row]) -> Result<()> {
     }
     out.push('\n');
     comment(out, "    ", of.init_doc.as_deref().unwrap_or("Every option has its default."));
-    let whole = format!("    public init({}) {{", parameters.join(", "));
-    if let [line] = &lines[..]
-        && whole.len() + line.len() + 3 <= WIDTH
-    {
-        let _ = writeln!(out, "{whole} {line} }}");
+    if let [line] = &lines[..] {
+        let _ = writeln!(out, "    public init({}) {{ {line} }}", parameters.join(", "));
         return Ok(());
     }
+    head(out, "public init", &parameters);
+    for line in lines {
+        let _ = writeln!(out, "        {line}");
+    }
+    out.push_str("    }\n");
+    Ok(())
+}
+
+/// An initializer of a type that exists: its parameters, each with its documentation, and the engine's text of them.
+fn parameters(out: &mut String, options: &Options, of: &Type, members: &[&Row], ending: &str) -> Result<()> {
+    let _ = writeln!(out, "\nextension {} {{", of.name);
+    comment(out, "    ", &text::worded(options, of.doc.trim(), SWIFT));
+    out.push_str("    ///\n    /// - Parameters:\n");
+    let mut declared = Vec::new();
+    for row in members {
+        let (name, kind) = (named(&row.name, SWIFT), kind(row)?);
+        if row.required {
+            declared.push(format!("_ {name}: {kind}"));
+            continue;
+        }
+        let value = row.own(SWIFT).and_then(|own| own.value.as_deref()).unwrap_or("nil");
+        declared.push(format!("{name}: {kind} = {value}"));
+        let doc = format!("- {name}: {}", text::of(options, row, SWIFT)?);
+        for (at, line) in text::wrapped(&doc, WIDTH - 12).iter().enumerate() {
+            let _ = writeln!(out, "    ///   {}{line}", if at == 0 { "" } else { "  " });
+        }
+    }
+    head(out, "public convenience init", &declared);
+    out.push_str("        var options = OptionsText()\n");
+    for row in members {
+        if let Some(line) = setting(row)? {
+            let _ = writeln!(out, "        {line}");
+        }
+    }
+    out.push_str(ending);
+    out.push_str("    }\n}\n");
+    Ok(())
+}
+
+/// The first lines of an initializer.
+fn head(out: &mut String, words: &str, parameters: &[String]) {
+    let whole = format!("    {words}({}) {{", parameters.join(", "));
     if whole.chars().count() <= WIDTH {
         let _ = writeln!(out, "{whole}");
     } else {
-        out.push_str("    public init(\n");
+        let _ = writeln!(out, "    {words}(");
         let mut line = String::new();
         for (at, parameter) in parameters.iter().enumerate() {
             let comma = if at + 1 < parameters.len() { "," } else { "" };
@@ -130,11 +172,6 @@ fn initializer(out: &mut String, of: &Type, members: &[&Row]) -> Result<()> {
         }
         let _ = writeln!(out, "        {line}\n    ) {{");
     }
-    for line in lines {
-        let _ = writeln!(out, "        {line}");
-    }
-    out.push_str("    }\n");
-    Ok(())
 }
 
 /// The statement that gives an option to the engine.

@@ -149,18 +149,35 @@ pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
             continue;
         }
         let mut line = String::new();
-        for word in paragraph.split_whitespace() {
+        for word in words(paragraph) {
             if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
                 lines.push(std::mem::take(&mut line));
             }
             if !line.is_empty() {
                 line.push(' ');
             }
-            line.push_str(word);
+            line.push_str(&word);
         }
         lines.push(line);
     }
     lines
+}
+
+/// The words of a paragraph; code between backticks is one.
+fn words(paragraph: &str) -> Vec<String> {
+    let is_open = |text: &str| text.matches('`').count() % 2 == 1;
+    let is_balanced = !is_open(paragraph);
+    let mut words: Vec<String> = Vec::new();
+    for word in paragraph.split_whitespace() {
+        match words.last_mut() {
+            Some(last) if is_balanced && is_open(last) => {
+                last.push(' ');
+                last.push_str(word);
+            }
+            _ => words.push(word.to_owned()),
+        }
+    }
+    words
 }
 
 #[cfg(test)]
@@ -179,5 +196,6 @@ mod tests {
     #[test]
     fn lines_end_before_the_margin() {
         assert_eq!(wrapped("one two three\n\nfour", 7), ["one two", "three", "", "four"]);
+        assert_eq!(wrapped("is `{ a: 1 }` here", 9), ["is", "`{ a: 1 }`", "here"]);
     }
 }
