@@ -38,9 +38,9 @@ export type {
   ResourceArguments,
   ResourceValue,
   Returns,
-  ToolOptions,
   Variables,
 } from "./call/signature.js";
+export type { ToolOptions } from "./call/tool-options.js";
 export type { Answered, ElicitationHandler, Rooted, RootLike, Sampled, SamplingHandler } from "./client/answers.js";
 export type { ClientAuth, Identity, Secrets, Wanted } from "./client/auth-options.js";
 export type { CacheStore, CacheUsage } from "./client/cache-store.js";

@@ -33,9 +33,9 @@ import type {
   ResourceArguments,
   ResourceValue,
   Returns,
-  ToolOptions,
 } from "./signature.js";
 import { type Given, given, heardOf, stepped, workOnce } from "./steps.js";
+import type { ToolOptions } from "./tool-options.js";
 
 /** The state of any server: functions want what their own has, so that no other type stands for all of them. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.

@@ -103,14 +103,12 @@ if TYPE_CHECKING:
     from .model.trace import TraceContext
     from .server.auth import Introspection, ServerAuth
     from .server.context import Context
+    from .server.definition_options import PromptOptions, ResourceOptions, ToolOptions
     from .server.document_store import Document, DocumentStore, DocumentStoreOptions, DocumentWrite
     from .server.extension import Extension
     from .server.log_handler import LogHandler
     from .server.options import HttpOptions, ServerCache, ServerOptions
-    from .server.prompts import PromptOptions
-    from .server.resources import ResourceOptions
     from .server.server import Server
-    from .server.tools import ToolOptions
 
 __version__ = version()
 
@@ -300,14 +298,12 @@ _NAMES = {
     "model.trace": ("TraceContext",),
     "server.auth": ("Introspection", "ServerAuth"),
     "server.context": ("Context",),
+    "server.definition_options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
     "server.document_store": ("Document", "DocumentStore", "DocumentStoreOptions", "DocumentWrite"),
     "server.extension": ("Extension",),
     "server.log_handler": ("LogHandler",),
     "server.options": ("HttpOptions", "ServerCache", "ServerOptions"),
-    "server.prompts": ("PromptOptions",),
-    "server.resources": ("ResourceOptions",),
     "server.server": ("Server",),
-    "server.tools": ("ToolOptions",),
 }
 """The public names by their modules, none of which is imported before one of its names is asked for."""
 
