@@ -1,6 +1,6 @@
 //! Options, and the types that hold them, as surface/ describes them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -137,6 +137,8 @@ impl Row {
 #[derive(Debug)]
 pub(super) struct Group {
     pub(super) options: Vec<Row>,
+    /// The files of the core that have them.
+    core: Vec<String>,
 }
 
 /// Types of a language in one file.
@@ -242,7 +244,24 @@ impl Options {
         let notes = features.into_iter().map(|(name, feature)| (name, feature.note)).collect();
         let options = Self { groups, words: words.words, notes };
         options.check()?;
+        options.check_core(root)?;
         Ok(options)
+    }
+
+    /// Checks that the engine has the options that are given to it.
+    fn check_core(&self, root: &Path) -> Result<()> {
+        for (name, group) in &self.groups {
+            let mut text = String::new();
+            for path in &group.core {
+                text += &fs::read_to_string(root.join(path)).with_context(|| format!("{name}: {path}"))?;
+            }
+            let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+            for row in group.options.iter().filter(|row| row.wire && !group.core.is_empty()) {
+                let is_there = words.contains(row.name.as_str());
+                ensure!(is_there, "{name}.{}: not in {}", row.name, group.core.join(", "));
+            }
+        }
+        Ok(())
     }
 
     fn check(&self) -> Result<()> {
@@ -308,11 +327,13 @@ fn group_of(path: &Path) -> Result<Group> {
     members.sort_by_key(|(_, value)| value.span().start);
     let mut since = None;
     let mut side = None;
+    let mut core = Vec::new();
     let mut options = Vec::new();
     for (name, value) in members {
         match (name.as_str(), value.into_inner()) {
             ("side", Value::String(text)) => side = Some(text),
             ("since", Value::String(text)) => since = Some(text),
+            ("core", value @ Value::Array(_)) => core = value.try_into()?,
             (_, value @ Value::Table(_)) => {
                 let mut row: Row = value.try_into().with_context(|| format!("{}: {name}", path.display()))?;
                 row.doc = joined(&row.doc);
@@ -326,7 +347,7 @@ fn group_of(path: &Path) -> Result<Group> {
     ensure!(since.as_ref().is_none_or(is_date), "{}: since {since:?}", path.display());
     let side = side.with_context(|| format!("{}: no side", path.display()))?;
     ensure!(["both", "client", "server"].contains(&side.as_str()), "{}: side {side}", path.display());
-    Ok(Group { options })
+    Ok(Group { options, core })
 }
 
 /// A text without its line breaks, but for those between paragraphs.
