@@ -53,6 +53,7 @@ mod simulated;
 mod store;
 #[cfg(all(any(unix, windows), feature = "runtime"))]
 mod streams;
+mod surface;
 #[cfg(feature = "tracing")]
 pub mod tracing;
 mod transport;
