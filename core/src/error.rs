@@ -16,7 +16,7 @@ use std::time::Duration;
 /// async fn connected(target: &str) -> tricorn::Result<Option<Client>> {
 ///     match connect(target).await {
 ///         Ok(client) => Ok(Some(client)),
-///         // Such a failure may pass; others are for the user, as the text of the error says.
+///         // These may pass by themselves: the program tries again later.
 ///         Err(error) if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) => Ok(None),
 ///         Err(error) => Err(error),
 ///     }

@@ -26,7 +26,7 @@ use crate::report;
 /// use tricorn::prelude::*;
 /// use tricorn::{Handler, Reply};
 ///
-/// /// Answers for a tool whose definition is known when the program runs only.
+/// /// Answers for a tool of a plugin, which is known only when the program runs.
 /// struct Named(String);
 ///
 /// impl Handler for Named {

@@ -88,7 +88,7 @@ impl fmt::Debug for Identity {
 /// use tricorn::client::Auth;
 /// use tricorn::prelude::*;
 ///
-/// // A user logs in with the browser, the first time, at the place that the server names; the login is kept.
+/// // A user logs in with the browser, at the place that the server names; the login is kept for the next time.
 /// let user = Auth::new().client_name("Notes").scopes(["notes:read"]);
 /// // A program without a user has an id and a secret of its own.
 /// let job = Auth::client_credentials("nightly", std::env::var("SECRET").unwrap_or_default());

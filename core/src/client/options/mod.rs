@@ -345,7 +345,7 @@ impl ClientOptions {
 /// ```
 /// use tricorn::client::{ClientOptions, InheritEnv};
 ///
-/// // The program that is started gets PATH, HOME and the like, and this one besides, and no secrets.
+/// // The started program finds PATH, HOME and the like in its environment, and this variable; no secrets.
 /// let options = ClientOptions::new().inherit_env(InheritEnv::from_iter(["NOTES_DIRECTORY"]));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
