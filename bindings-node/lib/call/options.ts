@@ -25,7 +25,7 @@ export interface RequestOptions {
   /** Longest wait for an answer, progress or not; null or 0 for no limit. In milliseconds. Default: no limit. */
   readonly maxTimeout?: number | null | undefined;
   /**
-   * Allows to send the request again although nobody knows whether it was carried out: after a lost session, and in
+   * Allows sending the request again although nobody knows whether it was carried out: after a lost session, and in
    * revision 2026-07-28 once when the connection breaks off before the answer. Listing, reading and the like always may
    * be repeated. Default: `false`.
    */
@@ -47,13 +47,16 @@ export interface RequestOptions {
    */
   readonly anyResult?: boolean | undefined;
   /**
-   * The trace that the request belongs to. What its `_meta` says comes first. Default: what the client's `traceContext`
+   * The trace that the request belongs to. Members of its `_meta` come first. Default: what the client's `traceContext`
    * says, and of what a handler asks that of its call.
    */
   readonly traceContext?: TraceContext | undefined;
   /** Aborting it rejects with its reason and cancels the request at the peer. */
   readonly signal?: AbortSignal | undefined;
-  /** Hears of the progress that the peer reports, until the answer comes. What it throws is an uncaught exception. */
+  /**
+   * Hears of the progress that the peer reports, until the answer comes. An error that it throws is an uncaught
+   * exception.
+   */
   readonly onProgress?: ((progress: Progress) => void) | undefined;
 }
 

@@ -126,7 +126,7 @@ export interface ClientAuth {
    * else is done then. Visible ASCII without spaces.
    */
   readonly token?: string | Secrets | undefined;
-  /** Time that a user has to log in; after that it is an `AuthError`. In milliseconds. Default: 300,000. */
+  /** Time that a user has to log in; after that the login fails with `AuthError`. In milliseconds. Default: 300,000. */
   readonly loginTimeout?: number | undefined;
   /**
    * Says the login page's address on standard error instead of opening it, where there is no `browser`. Default:
@@ -139,10 +139,9 @@ export interface ClientAuth {
    */
   readonly redirectPort?: number | undefined;
   /**
-   * Shows the login page to the user, and need not wait for them. It gets https URLs, and http ones of this machine.
-   * What it raises ends the login; it is cancelled when the user is back, or nobody waits any more. What plays a user
-   * in a test follows redirects, as `fetch` does: where the browser comes back to, whoever brings the login's answer is
-   * let in. Default: the system's browser.
+   * Shows the login page to the user, and need not wait for them. It gets https URLs, and http ones of this machine. An
+   * error that it raises ends the login; it is cancelled when the user is back, or nobody waits any more. A test that
+   * plays the user follows redirects, as `fetch` does. Default: the system's browser.
    */
   readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
   /**

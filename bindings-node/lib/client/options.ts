@@ -38,8 +38,8 @@ export interface ClientCache {
   readonly scope?: string | undefined;
   /**
    * Caches answers in a Redis or Valkey at this URL, or in a store of the program's own, which other processes may
-   * share: of HTTP servers, what is private only under the same authorization. Answers of other servers stay in the
-   * client's memory. Default: the client's memory.
+   * share: answers of HTTP servers, private ones only under the same authorization. Answers of other servers stay in
+   * the client's memory. Default: the client's memory.
    */
   readonly store?: CacheStore | string | StoreOptions | undefined;
 }
@@ -200,7 +200,7 @@ export interface ClientOptions extends Answers, Listeners {
    */
   readonly extensions?: Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined;
   /**
-   * Checks a tool's structured content against the output schema that this client has listed; what does not fit is a
+   * Checks a tool's structured content against the output schema that this client has listed; other content is a
    * `PeerMisbehavedError`. Default: `true`.
    */
   readonly validateOutput?: boolean | undefined;
@@ -241,11 +241,11 @@ export interface ClientOptions extends Answers, Listeners {
   /** Middleware around every request that is sent, the first outermost. Default: none. */
   readonly middleware?: readonly (Middleware<RequestContext> | BuiltinMiddleware)[] | undefined;
   /**
-   * Hears what functions of this client raise, and the name of the function. The server only ever learns the type of
-   * such an error, and so does who waits for a login. Of `sampling`, `elicitation` and `roots` it hears errors other
-   * than `RpcError`, of the functions of `auth` those other than `AuthError`, under the names `token`, `browser`,
-   * `store` and so on; of the cache's store and of `fetch` all of them, under the names `cache` and `fetch`. Without
-   * it, the former is a warning of the process, and the latter nothing. Default: a line on standard error.
+   * Hears errors of the functions of this client, and the name of the function. The server only ever learns the type of
+   * such an error, and so does a caller that waits for a login. Of `sampling`, `elicitation` and `roots` it hears
+   * errors other than `RpcError`, of the functions of `auth` those other than `AuthError`, under the names `token`,
+   * `browser`, `store` and so on; of the cache's store and of `fetch` all of them, under the names `cache` and `fetch`.
+   * Without it, the former is a warning of the process, and the latter nothing. Default: a line on standard error.
    */
   readonly onError?: ((error: unknown, name: string) => void) | undefined;
   /** Hears why the connection ended, when that was not by `close`. */

@@ -75,8 +75,8 @@ export interface ServerOptions<State = unknown> {
   readonly maxListeners?: number | undefined;
   /**
    * Capabilities declared to clients besides those of what is registered. Names: though there is none of it yet,
-   * because a client never asks for what it was not told of as it connected; tools are always declared. An object can
-   * also declare `experimental` and capabilities unknown to this library:
+   * because a client never asks for a feature that it was not told of as it connected; tools are always declared. An
+   * object can also declare `experimental` and capabilities unknown to this library:
    * `{ prompts: {}, experimental: { ours: {} } }`. Default: none.
    */
   readonly capabilities?:
@@ -100,7 +100,7 @@ export interface ServerOptions<State = unknown> {
    */
   readonly tasks?: boolean | TaskOptions | undefined;
   /**
-   * Secrets of at least 32 bytes that seal what a request has to remember between two rounds of questions
+   * Secrets of at least 32 bytes that seal the state that a request keeps between two rounds of questions
    * (`requestState`). The first one seals, all of them open, so that they can be changed one after the other. Servers
    * that answer the same clients need the same. An empty list is refused: it is a setting that has got lost. Since
    * revision 2026-07-28. Default: a secret of this process alone.
@@ -133,8 +133,8 @@ export interface ServerOptions<State = unknown> {
   /** Value that the functions share, the `state` of their context, where nothing has to be started or stopped. */
   readonly state?: State | undefined;
   /**
-   * Hears what handlers throw, other than `ToolError` and `RpcError`, and of results that do not fit their output
-   * schema, as `MisuseError`. And of what the `verifier` of `auth` throws, other than `AuthError`: name `verifier`.
+   * Hears errors of handlers, other than `ToolError` and `RpcError`, and of results that do not fit their output
+   * schema, as `MisuseError`. And of errors of the `verifier` of `auth`, other than `AuthError`: name `verifier`.
    * Errors of a `DocumentStore` are heard, too, if this is given: name `store`. The client only ever learns the type of
    * such an error. The name is that of the tool or prompt, the URI of the resource, and so on. Default: a line on
    * standard error.
@@ -151,7 +151,7 @@ export interface MountOptions {
   readonly allowedHosts?: readonly string[] | undefined;
   /** Values of the `Origin` header, which browsers send, that are accepted. Default: those of the loopback names. */
   readonly allowedOrigins?: readonly string[] | undefined;
-  /** Legacy sessions kept; then an idle one of whoever has the most goes. Default: 10,000. */
+  /** Legacy sessions kept; beyond that an idle one of the client with the most goes. Default: 10,000. */
   readonly maxSessions?: number | undefined;
   /** Time after which an idle legacy session goes. In milliseconds. Default: 1,800,000. */
   readonly sessionIdleTimeout?: number | undefined;

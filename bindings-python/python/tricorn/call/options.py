@@ -25,7 +25,7 @@ class RequestOptions(TypedDict, total=False):
     max_timeout: float | None
     """Longest wait for an answer, progress or not; None or 0 for no limit. In seconds. Default: no limit."""
     idempotent: bool | None
-    """Allows to send the request again although nobody knows whether it was carried out: after a lost session, and in
+    """Allows sending the request again although nobody knows whether it was carried out: after a lost session, and in
     revision 2026-07-28 once when the connection breaks off before the answer. Listing, reading and the like always may
     be repeated. Default: `False`."""
     task: float | bool | None
@@ -35,7 +35,7 @@ class RequestOptions(TypedDict, total=False):
     """Use of the answers that a client has cached: `"refresh"` asks the server and caches its answer, `"bypass"` asks
     and leaves the cache as it is. Since revision 2026-07-28. Default: `"default"`."""
     trace_context: TraceLike | None
-    """The trace that the request belongs to. What its `_meta` says comes first. Default: what the client's
+    """The trace that the request belongs to. Members of its `_meta` come first. Default: what the client's
     `trace_context` says, and of what a handler asks that of its call."""
     on_progress: OnProgress | None
     """Hears of the progress that the peer reports, until the answer comes."""

@@ -40,7 +40,7 @@ class ClientCache(TypedDict, total=False):
     headers and the address say."""
     store: CacheStore | str | StoreOptions
     """Caches answers in a Redis or Valkey at this URL, or in a store of the program's own, which other processes may
-    share: of HTTP servers, what is private only under the same authorization. Answers of other servers stay in the
+    share: answers of HTTP servers, private ones only under the same authorization. Answers of other servers stay in the
     client's memory. Default: the client's memory."""
 
 
@@ -171,7 +171,7 @@ class SharedOptions(Identity, Handlers, total=False):
     """Extensions of the protocol to declare, by their identifiers, each with its settings. That for tasks is the option
     `tasks`. For example `{"com.example/search": {}}`. Default: none."""
     validate_output: bool | None
-    """Checks a tool's structured content against the output schema that this client has listed; what does not fit is a
+    """Checks a tool's structured content against the output schema that this client has listed; other content is a
     `PeerMisbehavedError`. Default: `True`."""
     record: str | None
     """Records everything that passes as a cassette, in this file, which is replaced; `replay:FILE` is a target that
@@ -198,8 +198,8 @@ class SharedOptions(Identity, Handlers, total=False):
     middleware: Sequence[Around[RequestContext] | Builtin] | None
     """Middleware around every request that is sent, the first outermost. Default: none."""
     on_error: OnError | None
-    """Hears what functions of this client raise, and the name of the function. The server only ever learns the type of
-    such an error, and so does who waits for a login. Default: the logger `tricorn`."""
+    """Hears errors of the functions of this client, and the name of the function. The server only ever learns the type
+    of such an error, and so does a caller that waits for a login. Default: the logger `tricorn`."""
 
 
 class ClientOptions(SharedOptions, total=False):

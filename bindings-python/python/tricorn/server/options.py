@@ -65,8 +65,8 @@ class ServerOptions(Identity, total=False):
     2026-07-28. Default: 64."""
     capabilities: Sequence[Literal["completions", "prompts", "resources"]] | Mapping[str, Mapping[str, Any]] | None
     """Capabilities declared to clients besides those of what is registered. Names: though there is none of it yet,
-    because a client never asks for what it was not told of as it connected; tools are always declared. A mapping can
-    also declare `experimental` and capabilities unknown to this library:
+    because a client never asks for a feature that it was not told of as it connected; tools are always declared. A
+    mapping can also declare `experimental` and capabilities unknown to this library:
     `{"prompts": {}, "experimental": {"ours": {}}}`. Default: none."""
     ping_interval: float | None
     """Time without a message of a legacy client after which it is asked for a sign of life. In seconds. Default: 0,
@@ -79,7 +79,7 @@ class ServerOptions(Identity, total=False):
     (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `task_support`, or
     its function by `Context.run_as_task`. Default: no tasks."""
     request_state_keys: Sequence[str] | None
-    """Secrets of at least 32 bytes that seal what a request has to remember between two rounds of questions
+    """Secrets of at least 32 bytes that seal the state that a request keeps between two rounds of questions
     (`requestState`). The first one seals, all of them open, so that they can be changed one after the other. Servers
     that answer the same clients need the same. An empty list is refused: it is a setting that has got lost. Since
     revision 2026-07-28. Default: a secret of this process alone."""
@@ -136,7 +136,7 @@ class HttpOptions(TypedDict, total=False):
     allowed_origins: Sequence[str] | None
     """Values of the `Origin` header, which browsers send, that are accepted. Default: those of the loopback names."""
     max_sessions: int | None
-    """Legacy sessions kept; then an idle one of whoever has the most goes. Default: 10,000."""
+    """Legacy sessions kept; beyond that an idle one of the client with the most goes. Default: 10,000."""
     session_idle_timeout: float | None
     """Time after which an idle legacy session goes. In seconds. Default: 1,800."""
     keep_alive_interval: float | None

@@ -8,7 +8,7 @@ public struct RequestOptions: Sendable {
     public var timeout: Duration?
     /// Longest wait for an answer, progress or not; `.zero` for no limit. Default: no limit.
     public var maxTimeout: Duration?
-    /// Allows to send the request again although nobody knows whether it was carried out: after a lost session, and in
+    /// Allows sending the request again although nobody knows whether it was carried out: after a lost session, and in
     /// revision 2026-07-28 once when the connection breaks off before the answer. Listing, reading and the like always
     /// may be repeated. Default: `false`.
     public var idempotent: Bool = false
@@ -21,7 +21,7 @@ public struct RequestOptions: Sendable {
     /// Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is;
     /// otherwise that is a `TricornError.peerMisbehaved`. Since revision 2026-07-28. Default: `false`.
     public var anyResult: Bool = false
-    /// The trace that the request belongs to. What its `_meta` says comes first. Default: what the client's
+    /// The trace that the request belongs to. Members of its `_meta` come first. Default: what the client's
     /// `traceContext` says, and of what a handler asks that of its call.
     public var traceContext: TraceContext?
     /// Hears of the progress that the peer reports, until the answer comes. Runs in a thread of its own: it may block.

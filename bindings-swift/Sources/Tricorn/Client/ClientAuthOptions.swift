@@ -55,7 +55,7 @@ public struct ClientAuth: Sendable {
     /// An access token, or a function that gives one and is asked again when the server refuses it, for another:
     /// nothing else is done then. Visible ASCII without spaces.
     public var token: Credential?
-    /// Time that a user has to log in; after that it is an `TricornError.auth`. Default: 5 min.
+    /// Time that a user has to log in; after that the login fails with `TricornError.auth`. Default: 5 min.
     public var loginTimeout: Duration?
     /// Says the login page's address on standard error instead of opening it, where there is no `browser`. Default:
     /// `false`.
@@ -64,8 +64,8 @@ public struct ClientAuth: Sendable {
     /// most 65,535. Default: one that is free; a client that was registered by hand may need its own.
     public var redirectPort: Int?
     /// Shows the login page to the user, and need not wait for them. It gets https URLs, and http ones of this machine.
-    /// What it raises ends the login; it is cancelled when the user is back, or nobody waits any more. Default: the
-    /// system's browser.
+    /// An error that it raises ends the login; it is cancelled when the user is back, or nobody waits any more.
+    /// Default: the system's browser.
     public var browser: (@Sendable (_ url: String) async throws -> Void)?
     /// The URL the browser comes back to, when that is not a port that the library listens on: https, or http on this
     /// machine, without a fragment. Needs `callback`.

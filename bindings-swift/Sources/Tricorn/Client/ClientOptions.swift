@@ -20,8 +20,8 @@ public struct ClientCache: Sendable {
     /// headers and the address say.
     public var scope: String?
     /// Caches answers in a Redis or Valkey at this URL, or in a store of the program's own, which other processes may
-    /// share: of HTTP servers, what is private only under the same authorization. Answers of other servers stay in the
-    /// client's memory. A Redis or Valkey is `sharedStore`. Default: the client's memory.
+    /// share: answers of HTTP servers, private ones only under the same authorization. Answers of other servers stay in
+    /// the client's memory. A Redis or Valkey is `sharedStore`. Default: the client's memory.
     public var store: (any CacheStore)?
     /// Caches answers in this Redis or Valkey, as `store` does in a store of the program's own.
     public var sharedStore: StoreOptions?
@@ -124,7 +124,7 @@ public struct ClientOptions: Sendable {
     /// Extensions of the protocol to declare, by their identifiers, each with its settings. That for tasks is the
     /// option `tasks`. For example `["com.example/search": [:]]`. Default: none.
     public var extensions: [String: JSONObject] = [:]
-    /// Checks a tool's structured content against the output schema that this client has listed; what does not fit is a
+    /// Checks a tool's structured content against the output schema that this client has listed; other content is a
     /// `TricornError.peerMisbehaved`. Default: `true`.
     public var validateOutput: Bool?
     /// Records everything that passes as a cassette, in this file, which is replaced; `replay:FILE` is a target that

@@ -42,7 +42,7 @@ public struct HTTPOptions: Sendable, Hashable {
     public var allowedHosts: [String]?
     /// Values of the `Origin` header, which browsers send, that are accepted. Default: those of the loopback names.
     public var allowedOrigins: [String]?
-    /// Legacy sessions kept; then an idle one of whoever has the most goes. Default: 10,000.
+    /// Legacy sessions kept; beyond that an idle one of the client with the most goes. Default: 10,000.
     public var maxSessions: Int?
     /// Time after which an idle legacy session goes. Default: 30 min.
     public var sessionIdleTimeout: Duration?

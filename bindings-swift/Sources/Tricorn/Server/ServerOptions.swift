@@ -27,8 +27,8 @@ extension Server {
     ///   - maxListeners: Listen streams (`subscriptions/listen`) of one connection. Over HTTP each is a request of
     ///     its own. Since revision 2026-07-28. Default: 64.
     ///   - capabilities: Capabilities declared to clients besides those of what is registered. Names: though there is
-    ///     none of it yet, because a client never asks for what it was not told of as it connected; tools are always
-    ///     declared. Default: none.
+    ///     none of it yet, because a client never asks for a feature that it was not told of as it connected; tools are
+    ///     always declared. Default: none.
     ///   - pingInterval: Time without a message of a legacy client after which it is asked for a sign of life.
     ///     Default: 0, which is never.
     ///   - pingTimeout: Time after which a client that does not answer that is taken for lost, and its session ends.
@@ -36,7 +36,7 @@ extension Server {
     ///   - tasks: Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the
     ///     specification has them (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A
     ///     tool says so by `taskSupport`, or its function by `Context.runAsTask`. Default: no tasks.
-    ///   - requestStateKeys: Secrets of at least 32 bytes that seal what a request has to remember between two rounds
+    ///   - requestStateKeys: Secrets of at least 32 bytes that seal the state that a request keeps between two rounds
     ///     of questions (`requestState`). The first one seals, all of them open, so that they can be changed one after
     ///     the other. Servers that answer the same clients need the same. An empty list is refused: it is a setting
     ///     that has got lost. Since revision 2026-07-28. Default: a secret of this process alone.
@@ -54,13 +54,13 @@ extension Server {
     ///     the server is used.
     ///   - state: Value that the functions share, the `state` of their context, where nothing has to be started or
     ///     stopped.
-    ///   - onError: Hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and of results that do
-    ///     not fit their output schema, as `TricornError.misuse`. And of what the `verifier` of `auth` throws, other
-    ///     than `TricornError.auth`: name `verifier`. Errors of a `DocumentStore` are heard, too, if this is given:
-    ///     name `store`. The client only ever learns the type of such an error. The name is that of the tool or prompt,
-    ///     the URI of the resource, and so on. Default: a line on standard error.
-    ///   - onWarning: Hears what is wrong but no reason to fail, and of what could not be added while the server
-    ///     runs. Default: a line on standard error.
+    ///   - onError: Hears errors of handlers, other than `ToolError` and `TricornError.rpc`, and of results that do
+    ///     not fit their output schema, as `TricornError.misuse`. And of errors of the `verifier` of `auth`, other than
+    ///     `TricornError.auth`: name `verifier`. Errors of a `DocumentStore` are heard, too, if this is given: name
+    ///     `store`. The client only ever learns the type of such an error. The name is that of the tool or prompt, the
+    ///     URI of the resource, and so on. Default: a line on standard error.
+    ///   - onWarning: Hears of faults that are no reason to fail, and of definitions that could not be added while
+    ///     the server runs. Default: a line on standard error.
     public convenience init(
         _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
         websiteURL: String? = nil, icons: [Types.Icon]? = nil, instructions: String? = nil,

@@ -8,6 +8,8 @@ use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 use toml::{Spanned, Value};
 
+use super::text::named;
+
 /// A language of a host package. Its number is its place in the lists of words.toml.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Language {
@@ -209,6 +211,16 @@ pub(super) struct Type {
 #[serde(deny_unknown_fields)]
 struct Files {
     file: Vec<File>,
+    #[serde(default)]
+    checked: Vec<Checked>,
+}
+
+/// A hand-written file, in which the options of these groups have to be.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Checked {
+    path: String,
+    options: Vec<String>,
 }
 
 #[derive(Deserialize)]
@@ -255,7 +267,7 @@ impl Options {
             for path in &group.core {
                 text += &fs::read_to_string(root.join(path)).with_context(|| format!("{name}: {path}"))?;
             }
-            let words: BTreeSet<&str> = text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect();
+            let words = words(&text);
             for row in group.options.iter().filter(|row| row.wire && !group.core.is_empty()) {
                 let is_there = words.contains(row.name.as_str());
                 ensure!(is_there, "{name}.{}: not in {}", row.name, group.core.join(", "));
@@ -290,9 +302,22 @@ impl Options {
     }
 
     /// The files of a language.
-    #[expect(clippy::unused_self, reason = "the options are what the types hold")]
+    ///
+    /// # Errors
+    /// A hand-written file lacks an option.
     pub(super) fn types(&self, root: &Path, language: Language) -> Result<Vec<File>> {
         let files: Files = read(&root.join(format!("surface/types/{}.toml", language.key())))?;
+        for Checked { path, options } in &files.checked {
+            let text = fs::read_to_string(root.join(path)).with_context(|| path.clone())?;
+            let words = words(&text);
+            for group in options {
+                let rows = &self.groups.get(group).with_context(|| format!("{path}: no group {group}"))?.options;
+                for row in rows.iter().filter(|row| row.is_in(language)) {
+                    let name = named(&row.name, language);
+                    ensure!(words.contains(name.as_str()), "{path}: no option {name}, which {group}.toml has");
+                }
+            }
+        }
         Ok(files.file)
     }
 
@@ -318,6 +343,11 @@ impl Options {
 pub(super) fn read<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T> {
     let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
     toml::from_str(&text).with_context(|| path.display().to_string())
+}
+
+/// The names in a source text.
+fn words(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
 
 /// The options of a file, in its order.

@@ -122,7 +122,7 @@ pub(super) fn grouped(number: i64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at) % 3 == 0 && digits.as_bytes()[at - 1].is_ascii_digit() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) && digits.as_bytes()[at - 1].is_ascii_digit() {
             out.push(',');
         }
         out.push(digit);
