@@ -193,6 +193,7 @@ pub enum Input {
     /// The server's process has ended unasked; another can be started (`Action::Restart`).
     Lost(String),
     /// The server's process has ended, with this exit code if it has one; what comes of that is said by the next input.
+    #[doc(hidden)]
     Exited(Option<i32>),
     /// The server's process has ended, and has read nothing of what it was sent: no question of ours is to blame.
     Unheard(String),
