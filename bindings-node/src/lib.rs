@@ -46,6 +46,13 @@ pub fn check_pages(pages: String) -> error::Result<()> {
     tricorn::bridge::check_pages(&host::raw(pages)).map_err(error::raise)
 }
 
+/// Throws the refusal of an option of this package's own, in the engine's words. `known` has snake_case names.
+#[napi(catch_unwind)]
+pub fn unknown_option(what: String, name: String, known: Vec<String>) -> error::Result<()> {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    Err(error::raise(tricorn::bridge::unknown_option(&what, &name, &known)))
+}
+
 /// Puts the standard streams back to where they were before a server spoke on them.
 #[napi(catch_unwind)]
 pub fn give_back_streams() {

@@ -3,7 +3,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
-  AuthError,
   connect,
   connectMany,
   errorFrom,
@@ -246,12 +245,3 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     assert.deepEqual(JSON.parse(loggable({ [half]: half })), { [sent]: sent });
   });
 }
-
-test("what an error of authorization says of options has their names here", () => {
-  const told = (message) => errorFrom({ kind: "auth", message });
-  const late = told("nobody has logged in within 3 s (login_timeout)");
-  assert.ok(late instanceof AuthError);
-  assert.match(late.message, /\(loginTimeout\)$/);
-  const { message } = told('give client_id, or client_metadata_url; it said "client_id is \\"unknown\\", client_id"');
-  assert.equal(message, 'give clientId, or clientMetadataUrl; it said "client_id is \\"unknown\\", client_id"');
-});

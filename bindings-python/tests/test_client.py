@@ -270,7 +270,7 @@ async def test_options_of_every_request(command: list[str]) -> None:
         assert [p.progress for p in seen] == [0, 1, 2]
         with pytest.raises(TimeoutError):
             await client.request("tools/call", {"name": "slow"}, max_timeout=0.2)
-        with pytest.raises(TypeError, match="timout"):
+        with pytest.raises(MisuseError, match='ping: unknown option "timout", did you mean "timeout"'):
             await client.ping(timout=10)  # type: ignore[call-arg]
 
 

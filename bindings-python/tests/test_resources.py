@@ -356,7 +356,7 @@ async def test_subscribing_by_definition_and_meta_of_every_request(app: Server) 
         await client.subscribe(resource, meta={"a/b": 2})
         await client.unsubscribe(resource)
         await client.request("resources/read", {"uri": "test://1", "_meta": {"c/d": 1}}, meta={"a/b": 3})
-        with pytest.raises(TypeError, match="resources/read: no option 'metta'"):
+        with pytest.raises(MisuseError, match='resources/read: unknown option "metta", did you mean "meta"'):
             await client.read_resource(resource, metta={})  # type: ignore[call-arg]
     assert ("resources/list", 1) in seen
     assert ("resources/read", 3) in seen

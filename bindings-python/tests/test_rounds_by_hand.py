@@ -96,7 +96,7 @@ async def test_one_of_several_fails(app: Server, revision: str) -> None:
     async def tool(ctx: Context) -> str:
         with pytest.raises(MisuseError, match="expected a Question"):
             await ctx.ask_all(["name?"])  # type: ignore[list-item]
-        with pytest.raises(TypeError, match="no option"):
+        with pytest.raises(MisuseError, match='unknown option "temprature", did you mean "temperature"'):
             Question.sample("?", 1, temprature=2)  # type: ignore[call-arg]
         await ctx.ask_all([Question.list_roots(), Question.elicit("name?", str)])
         return "?"

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
+use tricorn::bridge::Reason;
 use tricorn::cassette::Cassette;
 use tricorn::client::{Client, ClientOptions, Events, Handlers, Target};
 use tricorn::jsonrpc::RawJson;
@@ -165,7 +166,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
                 let mut lines = heard.failed().await;
                 // The runner of Python files has said why the target does not start.
                 let said = lines.back().and_then(|line| line.strip_prefix(&file_name(&name)?)).map(str::to_owned);
-                if let Some(said) = said.filter(|_| is_file && error.message().contains("(exit status: 2)")) {
+                if let Some(said) = said.filter(|_| is_file && error.reason() == Some(Reason::Ended(Some(2)))) {
                     lines.pop_back();
                     lines.iter().for_each(|line| screen.line(line));
                     return Err(Failure::misuse(format!("{name}: {said}")));
@@ -175,9 +176,9 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
             // The address may have a secret in it, which its name has not.
             let mut failure = Failure::connecting(&name, &error);
             failure.message = failure.message.replace(&address, &name);
-            if let Some(runner) = runner.filter(|_| error.message().contains("the server ended")) {
+            if let (Some(runner), Some(Reason::Ended(code))) = (runner, error.reason()) {
                 failure.message.push_str(&format!("; it was run by {runner}"));
-                if error.message().contains("(exit status: 0)") {
+                if code == Some(0) {
                     failure.message.push_str(", and ended without serving anything: a server calls its run()");
                 }
             }

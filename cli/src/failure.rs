@@ -1,5 +1,8 @@
 //! Reasons for a command to end with another status than 0.
 
+use std::io;
+
+use tricorn::bridge::{Reason, meant};
 use tricorn::{Error, ErrorKind};
 
 /// The tool failed, or the server answered with an error.
@@ -43,10 +46,10 @@ impl Failure {
         match error.kind() {
             ErrorKind::Misuse => Self::misuse(message),
             ErrorKind::Auth => Self::login(target, message),
-            _ if message.contains("did not answer in time") => Self::late(target),
+            _ if error.reason() == Some(Reason::Silence) => Self::late(target),
             ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {}", without_page(message))),
             _ => {
-                let hint = if message.contains("Connection refused") { "; is the server running?" } else { "" };
+                let hint = if is_refused(error) { "; is the server running?" } else { "" };
                 Self::new(UNREACHABLE, format!("cannot connect to {target}: {}{hint}", without_program(message)))
             }
         }
@@ -82,6 +85,18 @@ impl Failure {
     }
 }
 
+/// Returns true if nobody listens where a connection was to be made.
+fn is_refused(error: &Error) -> bool {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        source = error.source();
+    }
+    false
+}
+
 /// Names the options as the command line has them.
 fn in_options(message: &str) -> String {
     // Commands have no option "auth".
@@ -103,20 +118,13 @@ fn without_program(message: &str) -> &str {
     message.split_once("; it is \"").map_or(message, |(why, _)| why)
 }
 
-/// Finds the known name that was most probably meant.
-pub(crate) fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let lower = given.to_lowercase();
-    let near = known.into_iter().map(|name| (strsim::jaro_winkler(&lower, &name.to_lowercase()), name));
-    near.filter(|(score, _)| *score > 0.75).max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
-}
-
 /// Says which names there are, the nearest first: `; did you mean "add"?` or the list of them.
-pub(crate) fn instead<'a>(given: &str, kind: &str, known: impl IntoIterator<Item = &'a str> + Clone) -> String {
+pub(crate) fn instead<'a>(given: &str, kind: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     const SHOWN: usize = 8;
-    if let Some(near) = nearest(given, known.clone()) {
+    let names: Vec<_> = known.into_iter().collect();
+    if let Some(near) = meant(given, &names).first() {
         return format!("; did you mean {near:?}?");
     }
-    let names: Vec<_> = known.into_iter().collect();
     if names.is_empty() {
         return format!("; the server has no {kind}");
     }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::Arc;
 
 use crate::idiom;
 use crate::jsonrpc::{ErrorObject, RawJson, code};
@@ -116,6 +117,35 @@ struct Inner {
     failed_there: bool,
     /// Number of a question that was not sent, among all that this process refused.
     refusal: Option<u64>,
+    reason: Option<Reason>,
+    /// An option that does not exist, in a place that has others of the host's.
+    unknown: Option<Arc<UnknownOption>>,
+    source: Option<Arc<dyn std::error::Error + Send + Sync>>,
+}
+
+/// Identity of an error that is told from others, whatever words it gets.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// A configuration has not one server, and none was named.
+    NoServerNamed,
+    /// Nothing was heard of the server while the connection was opened.
+    Silence,
+    /// The method does not exist in the revision that is spoken.
+    NotInRevision,
+    /// The program of the server ended, with this status if it is known.
+    Ended(Option<i32>),
+}
+
+/// An option that does not exist, and those that do.
+#[derive(Debug, Clone, serde::Serialize)]
+pub(crate) struct UnknownOption {
+    /// The place of the option.
+    pub(crate) what: String,
+    /// As the host's language writes it.
+    pub(crate) name: String,
+    pub(crate) known: &'static [&'static str],
 }
 
 /// `Result` with this crate's [`Error`].
@@ -129,7 +159,7 @@ impl Error {
 
     fn made(kind: ErrorKind, message: String, code: Option<i64>, data: Option<RawJson>) -> Self {
         let (received, answer, lost, refused, failed_there) = (false, false, false, false, false);
-        let (token, refusal) = (None, None);
+        let (token, refusal, reason, unknown, source) = (None, None, None, None, None);
         Self(Box::new(Inner {
             kind,
             message,
@@ -142,6 +172,9 @@ impl Error {
             refused,
             failed_there,
             refusal,
+            reason,
+            unknown,
+            source,
         }))
     }
 
@@ -287,6 +320,34 @@ impl Error {
         self.0.refusal
     }
 
+    /// Tells this error from others of its kind.
+    #[must_use]
+    pub(crate) fn because(mut self, reason: Reason) -> Self {
+        self.0.reason = Some(reason);
+        self
+    }
+
+    /// What tells this error from others of its kind; `None` for most.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        self.0.reason
+    }
+
+    /// Names the option that does not exist.
+    #[must_use]
+    pub(crate) fn of_option(mut self, unknown: UnknownOption) -> Self {
+        self.0.unknown = Some(Arc::new(unknown));
+        self
+    }
+
+    /// Keeps the error that led to this one, for [`source`](std::error::Error::source).
+    #[must_use]
+    pub(crate) fn caused_by(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.0.source = Some(Arc::from(source.into()));
+        self
+    }
+
     /// The same with another message.
     #[must_use]
     pub(crate) fn reworded(mut self, message: String) -> Self {
@@ -318,7 +379,8 @@ impl Error {
         self.0.data.as_ref()
     }
 
-    /// `{"kind","message","code"?,"data"?,"refusal"?,"answer"?}`: how errors cross to other languages.
+    /// `{"kind","message","code"?,"data"?,"refusal"?,"answer"?,"unknown"?}`: how errors cross to other languages. `unknown`
+    /// is `{"what","name","known"}`, an option that does not exist and those that do, in snake_case.
     #[must_use]
     pub fn to_json(&self) -> RawJson {
         #[derive(serde::Serialize)]
@@ -333,6 +395,8 @@ impl Error {
             refusal: Option<u64>,
             #[serde(skip_serializing_if = "std::ops::Not::not")]
             answer: bool,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            unknown: Option<&'a UnknownOption>,
         }
         RawJson::from_value(&Wire {
             kind: self.kind().as_str(),
@@ -341,6 +405,7 @@ impl Error {
             data: self.data(),
             refusal: self.refusal(),
             answer: self.is_answer(),
+            unknown: self.0.unknown.as_deref(),
         })
     }
 
@@ -378,7 +443,7 @@ impl From<ErrorObject> for Error {
 
 impl From<std::io::Error> for Error {
     fn from(error: std::io::Error) -> Self {
-        Self::new(ErrorKind::Transport, error.to_string())
+        Self::new(ErrorKind::Transport, error.to_string()).caused_by(error)
     }
 }
 
@@ -404,4 +469,22 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+/// The source is the error of the system that led to this one, where there is one.
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|source| source as &(dyn std::error::Error + 'static))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_system_error_is_the_source() {
+        let error = Error::from(std::io::Error::from(std::io::ErrorKind::NotFound)).clone();
+        let source = std::error::Error::source(&error).and_then(|source| source.downcast_ref::<std::io::Error>());
+        assert_eq!(source.map(std::io::Error::kind), Some(std::io::ErrorKind::NotFound));
+        assert!(std::error::Error::source(&Error::misuse("x")).is_none());
+    }
+}

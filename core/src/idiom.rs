@@ -48,6 +48,20 @@ pub(crate) fn named(option: &str) -> Cow<'_, str> {
     Cow::Owned(name)
 }
 
+/// Returns the name of an option that the host's language writes in this way.
+pub(crate) fn plain(written: &str) -> String {
+    let mut name = String::with_capacity(written.len() + 4);
+    let mut was_lower = false;
+    for letter in written.chars() {
+        if letter.is_ascii_uppercase() && was_lower {
+            name.push('_');
+        }
+        was_lower = letter.is_ascii_lowercase() || letter.is_ascii_digit();
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
 /// Returns the names of options as the host's language writes them, with commas.
 pub(crate) fn all(options: &[&str]) -> String {
     options.iter().map(|option| named(option)).collect::<Vec<_>>().join(", ")
@@ -71,4 +85,22 @@ pub(crate) fn number(seconds: f64) -> f64 {
 pub(crate) fn time(time: Duration) -> String {
     let unit = if MILLISECONDS.load(Ordering::Relaxed) { "ms" } else { "s" };
     format!("{} {unit}", number(time.as_secs_f64()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn plain_names_are_of_small_letters() {
+        for (written, name) in [
+            ("pageSiz", "page_siz"),
+            ("clientID", "client_id"),
+            ("page_siz", "page_siz"),
+            ("_meta", "_meta"),
+            ("x", "x"),
+        ] {
+            assert_eq!(plain(written), name);
+        }
+    }
 }

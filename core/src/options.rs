@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use serde_path_to_error::Segment;
 
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, Result, UnknownOption, shortened};
 use crate::idiom::{self, named};
 use crate::jsonrpc::RawJson;
 use crate::surface::{BY_NAME, FROM_ONE, PRIVATE, TIMES};
@@ -26,7 +26,8 @@ pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
     };
     for name in members.keys() {
         if !known.contains(&name.as_str()) {
-            return Err(unknown(what, name, known));
+            let option = UnknownOption { what: what.to_owned(), name: named(name).into_owned(), known };
+            return Err(unknown(what, name, known).of_option(option));
         }
     }
     // `null` stands for the default.
@@ -54,17 +55,40 @@ pub(crate) fn unknown(what: &str, name: &str, known: &[&str]) -> Error {
 
 /// The same without the place.
 pub(crate) fn unknown_in_words(name: &str, known: &[&str]) -> String {
-    let (_, nearest) = known.iter().map(|k| (strsim::levenshtein(k, name), *k)).min().unwrap_or_default();
-    let begun = known.iter().find(|k| name.len() >= SHORTEST && k.starts_with(name));
-    // A name with less than half in common was not meant.
-    let (known_part, part) = without_common_end(nearest, name);
-    let far = strsim::levenshtein(known_part, part);
-    let meant = begun.or_else(|| (far <= known_part.len().max(part.len()).div_ceil(2)).then_some(&nearest));
-    let hint = match meant {
+    unknown_as(&named(name), name, known)
+}
+
+/// The same for a name as the host's caller has written it: `page_siz`, `pageSiz`.
+pub(crate) fn unknown_of_host(written: &str, known: &[&str]) -> String {
+    unknown_as(written, &idiom::plain(written), known)
+}
+
+fn unknown_as(written: &str, name: &str, known: &[&str]) -> String {
+    let hint = match meant(name, known).first() {
         Some(meant) => format!("did you mean {:?}?", named(meant)),
         None => format!("expected one of {}", idiom::all(known)),
     };
-    format!("unknown option {:?}, {hint}", named(name))
+    format!("unknown option {written:?}, {hint}")
+}
+
+/// Known names that were probably meant by one that is not known, the likeliest first: those that begin with it, else those
+/// that have half in common with it.
+pub(crate) fn meant<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+    let name = name.to_lowercase();
+    let mut names: Vec<_> = known.iter().map(|known| (known.to_lowercase(), *known)).collect();
+    names.sort_by_cached_key(|(lower, known)| (strsim::levenshtein(lower, &name), *known));
+    names.dedup();
+    let begun = |lower: &str| name.len() >= SHORTEST && lower.starts_with(&name);
+    if names.iter().any(|(lower, _)| begun(lower)) {
+        names.retain(|(lower, _)| begun(lower));
+        return names.into_iter().map(|(_, known)| known).collect();
+    }
+    // A name with less than half in common was not meant.
+    let is_near = |lower: &str| {
+        let (known, name) = without_common_end(lower, &name);
+        strsim::levenshtein(known, name) <= known.len().max(name.len()).div_ceil(2)
+    };
+    names.into_iter().take_while(|(lower, _)| is_near(lower)).map(|(_, known)| known).collect()
 }
 
 /// Names without the words that both end with: `request_timeout` is no `drain_timeout`.
@@ -272,6 +296,10 @@ mod tests {
             let error = read::<Options>("server", given).expect_err(given);
             assert!(error.message().contains(hint), "{error}");
         }
+        assert_eq!(meant("wether", &["weather", "x", "whether"]), ["weather", "whether"]);
+        assert_eq!(meant("Add", &["add_all", "subtract", "add"]), ["add", "add_all"]);
+        let words = unknown_of_host("pageSiz", &["name", "page_size"]);
+        assert_eq!(words, "unknown option \"pageSiz\", did you mean \"page_size\"?");
         for (given, words) in [
             (r#"{"page_size": -1}"#, "option \"page_size\": expected a number of at least 1, got -1"),
             (r#"{"page_size": "1"}"#, "expected a number of at least 1, got \"1\""),

@@ -30,7 +30,7 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<()> {
     if crate::simulated::fill(bytes) {
         return Ok(());
     }
-    getrandom::fill(bytes).map_err(|e| Error::new(ErrorKind::Transport, format!("random numbers: {e}")))
+    getrandom::fill(bytes).map_err(|e| Error::new(ErrorKind::Transport, format!("random numbers: {e}")).caused_by(e))
 }
 
 /// There is nothing to ask for randomness.

@@ -148,6 +148,9 @@ export declare function checkForm(schema: string): void;
 /** Throws what is wrong with the pages that a user is to visit. */
 export declare function checkPages(pages: string): void;
 
+/** Throws the refusal of an option of this package's own. `known` has snake_case names. */
+export declare function unknownOption(what: string, name: string, known: Array<string>): void;
+
 /** True if a client may load an icon's `src`. */
 export declare function isSafeIcon(src: string): boolean;
 export declare function giveBackStreams(): void;

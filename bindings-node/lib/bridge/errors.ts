@@ -39,10 +39,31 @@ export interface ErrorRecord {
   /** The number of a question that was not sent. */
   readonly refusal?: number | undefined;
   readonly answer?: boolean | undefined;
+  readonly unknown?: UnknownOption | undefined;
+}
+
+/** An option that the engine does not know, and those that it does, in snake_case. */
+export interface UnknownOption {
+  /** The place of the option. */
+  readonly what: string;
+  readonly name: string;
+  readonly known: readonly string[];
 }
 
 /** Numbers of questions that were not sent, by their errors. */
 const refusals = new WeakMap<object, number>();
+
+/** Options that the engine does not know, by their errors. */
+const unknowns = new WeakMap<object, UnknownOption>();
+
+/**
+ * The option that an error is about, if that is one which the engine does not know.
+ *
+ * @internal
+ */
+export function unknownOf(error: unknown): UnknownOption | undefined {
+  return error instanceof MisuseError ? unknowns.get(error) : undefined;
+}
 
 /** Errors with which a peer answered a question of a handler. */
 const answers = new WeakSet<object>();
@@ -76,32 +97,6 @@ export function refusalOf(error: unknown): number | undefined {
   return undefined;
 }
 
-/** The options of `auth` that the engine calls otherwise. */
-const OPTIONS =
-  /\b(?:client_(?:id|secret|metadata_url|name|uri)|private_key|signing_algorithm|key_id|application_type|login_timeout|no_browser|redirect_(?:port|uri))\b/g;
-
-/** Renames options in a text of the engine to their names here; what others have said, which is quoted, stays. */
-function namedHere(message: string): string {
-  return outsideQuotes(message, (part) => part.replace(OPTIONS, camel));
-}
-
-/** Limits that the engine names at the end of what it says. */
-const LIMIT = /\([a-z]+_[a-z_]+(?:, [a-z_]+)*\)/g;
-
-/** The same of what has run over a limit. */
-function limitedHere(message: string): string {
-  return outsideQuotes(message, (part) => part.replace(LIMIT, camel));
-}
-
-function outsideQuotes(message: string, change: (part: string) => string): string {
-  const parts = message.split(/("(?:[^"\\]|\\.)*")/);
-  return parts.map((part, at) => (at % 2 ? part : change(part))).join("");
-}
-
-function camel(name: string): string {
-  return name.replace(/_([a-z])/g, (_underscore, letter: string) => letter.toUpperCase());
-}
-
 function rpcErrorFrom({ code = -32603, message, data }: ErrorRecord): RpcError {
   const { elicitations, uri } = (data ?? {}) as {
     readonly elicitations?: readonly UrlElicitation[] | undefined;
@@ -121,10 +116,10 @@ export function errorFrom(record: ErrorRecord): TricornError {
     return error;
   }
   if (record.kind === "input_required") return new InputRequired();
-  if (record.kind === "auth") return new AuthError(namedHere(record.message));
   const Class = classes[record.kind] as typeof MisuseError | undefined;
   // A kind this version does not know yet is still an error with a message.
-  const error = Class ? new Class(limitedHere(record.message)) : new TricornError(record.kind, record.message);
+  const error = Class ? new Class(record.message) : new TricornError(record.kind, record.message);
+  if (record.unknown) unknowns.set(error, record.unknown);
   if (record.refusal !== undefined) refusals.set(error, record.refusal);
   return error;
 }

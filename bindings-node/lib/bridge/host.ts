@@ -4,7 +4,9 @@ import { AsyncResource } from "node:async_hooks";
 import { format } from "node:util";
 import { checkPagesWith } from "../errors/errors.js";
 import { received } from "../errors/origin.js";
+import { refuseNamesWith } from "../json/checks.js";
 import { stringify } from "../json/encoding.js";
+import { snake } from "../json/options.js";
 import { checkFormsWith } from "../model/forms.js";
 import { onAbort } from "./abort.js";
 import type * as Addon from "./addon.js";
@@ -15,6 +17,7 @@ import { loaded } from "./native.js";
 export const addon: typeof Addon = loaded();
 checkPagesWith((pages) => native(() => addon.checkPages(stringify(pages))));
 checkFormsWith((form) => native(() => addon.checkForm(stringify(form))));
+refuseNamesWith((what, name, known) => native(() => addon.unknownOption(what, name, known.map(snake))));
 
 /** Something that runs when the engine delivers a call. */
 export interface Handler {

@@ -49,6 +49,30 @@ export function checkTypes(what: string, ...given: readonly Typed[]): void {
   }
 }
 
+/** The engine's refusal of a name that does not exist, set by the bridge. */
+let enginesRefusal = (what: string, name: string, _known: readonly string[]): void => {
+  throw new MisuseError(`${what}: unknown option "${name}"`);
+};
+
+/**
+ * Sets the engine's refusal of a name that does not exist.
+ *
+ * @internal
+ */
+export function refuseNamesWith(refuse: typeof enginesRefusal): void {
+  enginesRefusal = refuse;
+}
+
+/**
+ * Refuses an option that does not exist, in the engine's words.
+ *
+ * @param known the names of those that do
+ * @throws {MisuseError} naming the option, and the one that was probably meant
+ */
+export function refuseName(what: string, name: string, known: readonly string[]): void {
+  enginesRefusal(what, name, known);
+}
+
 /**
  * Refuses options that do not exist.
  *
@@ -57,8 +81,7 @@ export function checkTypes(what: string, ...given: readonly Typed[]): void {
  */
 export function checkNames(what: string, options: object, known: Readonly<Record<string, unknown>>): void {
   for (const [name, value] of Object.entries(options)) {
-    if (value === undefined || Object.hasOwn(known, name)) continue;
-    throw new MisuseError(`${what}: unknown option "${name}", ${hint(name, Object.keys(known))}`);
+    if (value !== undefined && !Object.hasOwn(known, name)) refuseName(what, name, Object.keys(known));
   }
 }
 
@@ -141,25 +164,4 @@ export function typeOf(value: unknown): string {
   if (value === undefined || value === null) return String(value);
   if (Array.isArray(value)) return "a list";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
-}
-
-/** Suggests a name, if something known has half in common with it; else all that there are. */
-export function hint(name: string, known: readonly string[]): string {
-  const [nearest = ""] = [...known].sort((a, b) => distance(name, a) - distance(name, b));
-  const isNear = distance(name, nearest) <= Math.ceil(Math.max(name.length, nearest.length) / 2);
-  return isNear ? `did you mean "${nearest}"?` : `expected one of ${known.join(", ")}`;
-}
-
-/** Counts the letters that have to be added, removed or replaced. */
-export function distance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, at) => at);
-  for (const [line, letter] of [...from].entries()) {
-    const next = [line + 1];
-    for (let at = 0; at < to.length; at++) {
-      const replaced = (row[at] ?? 0) + (to[at] === letter ? 0 : 1);
-      next.push(Math.min(replaced, (row[at + 1] ?? 0) + 1, (next[at] ?? 0) + 1));
-    }
-    row = next;
-  }
-  return row.at(-1) ?? 0;
 }

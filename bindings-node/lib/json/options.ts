@@ -40,7 +40,8 @@ function toWire(options: object): Record<string, unknown> {
   return wire;
 }
 
-function snake(name: string): string {
+/** Returns the name of an option as the engine has it. */
+export function snake(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 

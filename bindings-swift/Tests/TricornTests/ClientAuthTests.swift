@@ -389,16 +389,6 @@ import Testing
         #expect(clear?.kind == "misuse" && clear?.message.contains("not https") == true)
     }
 
-    @Test func optionsHaveTheirNamesHere() {
-        let cases = [
-            ("nobody has logged in within 3 s (login_timeout)", "nobody has logged in within 3 s (loginTimeout)"),
-            (#"client_id, it said "a \"client_id\"", client_id"#, #"clientID, it said "a \"client_id\"", clientID"#),
-            ("no client_metadata_url", "no clientMetadataURL"), ("HTTP 500: x_y", "HTTP 500: x_y"), ("", ""),
-        ]
-        for (message, named) in cases { #expect(OptionNames.here(message) == named) }
-        #expect(TricornError(json: ["kind": "auth", "message": "client_id"]).message == "clientID")
-    }
-
     @Test func secretsAreNotShown() async throws {
         var auth = ClientAuth(clientID: "the-id", clientSecret: "hidden-1", store: .custom(Shelf()))
         auth.privateKey = "hidden-2"

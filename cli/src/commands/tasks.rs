@@ -1,4 +1,5 @@
 use serde_json::Value;
+use tricorn::bridge::Reason;
 use tricorn::model::Task;
 
 use super::call::finish;
@@ -32,7 +33,7 @@ async fn list(session: &Session, tasks: &Tasks) -> Outcome<u8> {
     let screen = &session.screen;
     let all = session.client.tasks().await.map_err(|error| {
         let mut failure = Failure::requesting("listing tasks", &error);
-        if error.message().contains("does not exist in revision") {
+        if error.reason() == Some(Reason::NotInRevision) {
             failure.message.push_str("; name a task, or list them with --revision 2025-11-25");
         }
         failure

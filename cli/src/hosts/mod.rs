@@ -267,9 +267,7 @@ fn nearest<'a>(name: &str, names: impl Iterator<Item = &'a str>) -> String {
     let mut names: Vec<_> = names.collect();
     names.sort_unstable();
     names.dedup();
-    let likeness = |other: &str| strsim::jaro_winkler(&name.to_lowercase(), &other.to_lowercase());
-    let mut near: Vec<_> = names.iter().filter(|other| likeness(other) > 0.75).copied().collect();
-    near.sort_by(|a, b| likeness(b).total_cmp(&likeness(a)));
+    let mut near = tricorn::bridge::meant(name, &names);
     near.truncate(3);
     let text = match (near.as_slice(), names.as_slice()) {
         (_, []) => "; it has none".to_owned(),

@@ -12,6 +12,7 @@ pub(crate) use python::SERVE;
 
 use std::path::{Path, PathBuf};
 
+use tricorn::bridge::Reason;
 use tricorn::client::{Servers, Stderr, Target};
 
 use crate::arguments::Connection;
@@ -229,7 +230,7 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
         }
         let reach = match Target::from_file(path, name) {
             Ok(target) => Reach::One(target),
-            Err(error) if name.is_none() && error.message().contains("say which server is meant") => group(path)?,
+            Err(error) if error.reason() == Some(Reason::NoServerNamed) => group(path)?,
             Err(error) => return Err(Failure::misuse(error.message())),
         };
         return Ok(Found { name: text.to_owned(), reach, kind: Kind::Configuration });

@@ -81,7 +81,7 @@ impl Authorization {
     /// # Errors
     /// The reason why there is none, for people. For an answer that is not this server's, that is the only reason
     /// given.
-    pub(crate) fn finish(&self, query: &str) -> Result<String, String> {
+    pub(crate) fn finish(&self, query: &str) -> Result<String, NoCode> {
         let query = query.strip_prefix('?').unwrap_or(query);
         let value = |name: &str| -> Result<Option<String>, String> {
             let mut found = form_urlencoded::parse(query.as_bytes()).filter(|(key, _)| key == name);
@@ -92,23 +92,24 @@ impl Authorization {
             }
         };
         if value("state")?.is_none_or(|state| !is_equal(&state, &self.state)) {
-            return Err("its state is not the one that was sent: it belongs to another login, or to nobody".into());
+            let why = "its state is not the one that was sent: it belongs to another login, or to nobody";
+            return Err(NoCode::from(why.to_owned()));
         }
         // RFC 9207 §2.4: the text as it was decoded, without any normalization, and before anything else in the answer is
         // believed. The issuer that it must be is the one that the metadata document names.
         match value("iss")? {
             Some(issuer) if issuer != self.issuer => {
-                return Err(format!(
+                return Err(NoCode::from(format!(
                     "it names the issuer {}, expected {}: the code was not used",
                     shown_url(&issuer),
                     shown_url(&self.issuer)
-                ));
+                )));
             }
             None if self.names_itself => {
-                return Err(format!(
+                return Err(NoCode::from(format!(
                     "it names no issuer (iss), although {} says that it always does: the code was not used",
                     shown_url(&self.issuer)
-                ));
+                )));
             }
             _ => {}
         }
@@ -120,9 +121,25 @@ impl Authorization {
                 ("access_denied", None) => "\"access_denied\": the user said no".into(),
                 (error, None) => format!("{:?}", shortened(error, 60)),
             };
-            return Err(why);
+            return Err(NoCode { why, error: Some(error) });
         }
-        value("code")?.filter(|code| !code.is_empty()).ok_or_else(|| "it holds neither a code nor an error".into())
+        let code = value("code")?.filter(|code| !code.is_empty());
+        code.ok_or_else(|| NoCode::from("it holds neither a code nor an error".to_owned()))
+    }
+}
+
+/// The reason why an answer holds no code.
+#[derive(Debug)]
+pub(crate) struct NoCode {
+    /// For people.
+    pub(crate) why: String,
+    /// OAuth's own word for it, from the server.
+    pub(crate) error: Option<String>,
+}
+
+impl From<String> for NoCode {
+    fn from(why: String) -> Self {
+        Self { why, error: None }
     }
 }
 
@@ -219,7 +236,7 @@ mod tests {
             let outcome = authorization.finish(&query.replace("state=S", &format!("state={}", authorization.state)));
             match (outcome, expected) {
                 (Ok(code), Ok(expected)) => assert_eq!(code, expected, "{query}"),
-                (Err(why), Err(expected)) => {
+                (Err(NoCode { why, .. }), Err(expected)) => {
                     assert!(why.contains(expected) && !why.contains("secret"), "{query}: {why}");
                 }
                 (outcome, _) => panic!("{query}: {outcome:?}"),

@@ -11,6 +11,7 @@ use super::refusal::refusal_of;
 use super::server_metadata::ServerMetadata;
 use super::url::{Parts, is_safe, is_same_issuer};
 use crate::error::shown_url;
+use crate::idiom::named;
 
 /// Identity of a client at one authorization server.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,9 +91,10 @@ pub(crate) enum Choice {
 pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Result<Choice, String> {
     if let Some(id) = &auth.client_id {
         if let Some(own) = auth.issuer.as_deref().filter(|own| !is_same_issuer(own, issuer)) {
+            let option = named("client_id");
             return Err(format!(
-                "client_id {id:?} belongs to the authorization server {}, and the server wants {}: give the client_id \
-                 that the latter knows",
+                "{option} {id:?} belongs to the authorization server {}, and the server wants {}: give the {option} that \
+                 the latter knows",
                 shown_url(own),
                 shown_url(issuer)
             ));
@@ -110,15 +112,16 @@ pub(crate) fn choose(auth: &Auth, metadata: &ServerMetadata, issuer: &str) -> Re
         }
         return Ok(Choice::Register(endpoint.clone()));
     }
+    let why = match (&auth.client_metadata_url, understands) {
+        (None, true) => format!(", but understands {}, which was not given", named("client_metadata_url")),
+        (Some(_), _) => ", and client_id_metadata_document_supported is not true".to_owned(),
+        (None, false) => String::new(),
+    };
     Err(format!(
-        "{} registers no clients by itself (it lists no registration_endpoint{}): register this program there, and give \
-         its client_id",
+        "{} registers no clients by itself (it lists no registration_endpoint{why}): register this program there, and \
+         give its {}",
         shown_url(issuer),
-        match (&auth.client_metadata_url, understands) {
-            (None, true) => ", but understands client_metadata_url, which was not given",
-            (Some(_), _) => ", and client_id_metadata_document_supported is not true",
-            (None, false) => "",
-        }
+        named("client_id")
     ))
 }
 
@@ -174,12 +177,15 @@ pub(crate) fn answer(fetched: &Fetched, redirect_uri: &str) -> Result<Client, St
         let advice = match refusal.error.as_deref() {
             Some("invalid_redirect_uri") => {
                 format!(
-                    " (it was asked to send browsers back to {}: use another redirect_uri)",
-                    shown_url(redirect_uri)
+                    " (it was asked to send browsers back to {}: use another {})",
+                    shown_url(redirect_uri),
+                    named("redirect_uri")
                 )
             }
-            Some("invalid_client_metadata") => " (application_type or redirect_uri may be at fault)".into(),
-            _ => " (give a client_id that is registered there already)".into(),
+            Some("invalid_client_metadata") => {
+                format!(" ({} or {} may be at fault)", named("application_type"), named("redirect_uri"))
+            }
+            _ => format!(" (give a {} that is registered there already)", named("client_id")),
         };
         return Err(format!("{refusal}{advice}"));
     }

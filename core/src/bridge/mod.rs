@@ -37,6 +37,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+pub use crate::error::Reason;
 pub use crate::idiom::Casing;
 pub use crate::model::is_safe_icon;
 pub use client::Client;
@@ -45,7 +46,7 @@ pub use ending::{expect_end, heard, watch_signals};
 pub use group::ClientGroup;
 #[cfg(feature = "http")]
 pub use http::HttpEndpoint;
-pub use server::{Server, check_form, check_pages, unknown_option};
+pub use server::{Server, check_form, check_pages, meant, unknown_option};
 
 use cork::Cork;
 use host_handler::HostHandler;

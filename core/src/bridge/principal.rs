@@ -1,6 +1,7 @@
 //! Principal of a request, as a function of the host names it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Deserialize;
 
@@ -20,8 +21,8 @@ struct Asking {
 
 /// Answer of the function about a request.
 enum Said {
-    /// Nothing yet.
-    Nothing,
+    /// Nothing yet; true once the function has asked the client, which it was refused.
+    Nothing(AtomicBool),
     Whose(Option<String>),
 }
 
@@ -38,7 +39,10 @@ pub(super) fn ask(server: &Server, bridge: &Bridge, handler: u32) {
     server.shared.router.middleware.set_innermost(Arc::new(middleware));
     let said = |context: &Context| match context.state::<Said>().as_deref() {
         Some(Said::Whose(whose)) => Ok(whose.clone()),
-        Some(Said::Nothing) => Err(MUST_NOT_ASK),
+        Some(Said::Nothing(has_asked)) => {
+            has_asked.store(true, Ordering::Relaxed);
+            Err(MUST_NOT_ASK)
+        }
         // The principal must not depend on who asks first.
         None => Err("it is asked after all middleware, which therefore must not ask the client"),
     };
@@ -51,13 +55,20 @@ impl Middleware for Asking {
             return next.run(request, &context);
         }
         let host: Arc<dyn Handler> = Arc::new(HostHandler { bridge: self.bridge.clone(), handler: self.handler });
-        let asked = handled(&context.with_state(Said::Nothing), &host, RawJson::empty_object());
+        let inside = context.with_state(Said::Nothing(AtomicBool::new(false)));
+        let asked = handled(&inside, &host, RawJson::empty_object());
         Box::pin(async move {
-            let failed = || Error::rpc(code::INTERNAL_ERROR, "the server's principal: it failed");
+            // It fails of what it was refused, however the host words that.
+            let failed = || {
+                let has_asked = match inside.state::<Said>().as_deref() {
+                    Some(Said::Nothing(has_asked)) => has_asked.load(Ordering::Relaxed),
+                    _ => false,
+                };
+                let why = if has_asked { MUST_NOT_ASK } else { "it failed" };
+                Error::rpc(code::INTERNAL_ERROR, format!("the server's principal: {why}"))
+            };
             let answered: Answered = match asked.await {
                 Ok(answer) => answer.to().map_err(|_| failed())?,
-                // The function may have passed on an error that it got.
-                Err(error) if error.message().ends_with(MUST_NOT_ASK) => return Err(error),
                 Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                 Err(_) => return Err(failed()),
             };

@@ -603,8 +603,15 @@ pub fn check_form(schema: &RawJson) -> Result<()> {
     crate::server::Form::new(schema).map(|_| ())
 }
 
-/// The refusal of an option of a host's own that does not exist: in the words of the engine's, by the same rule.
+/// The refusal of an option of a host's own that does not exist: in the words of the engine's, by the same rule. The name is
+/// as its caller has written it; those that are known have snake_case.
 #[must_use]
-pub fn unknown_option(what: &str, name: &str, known: &[&str]) -> Error {
-    crate::options::unknown(what, name, known)
+pub fn unknown_option(what: &str, written: &str, known: &[&str]) -> Error {
+    Error::misuse(format!("{what}: {}", crate::options::unknown_of_host(written, known)))
+}
+
+/// Known names that were probably meant by one that is not known, the likeliest first: by the rule for options.
+#[must_use]
+pub fn meant<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
+    crate::options::meant(name, known)
 }

@@ -310,7 +310,11 @@ impl Failures {
                 let mut text = error.to_string();
                 let mut next = error.source();
                 while let Some(source) = next {
-                    text.push_str(&format!(": {source}"));
+                    let more = source.to_string();
+                    // Many an error has the words of its source.
+                    if !text.contains(&more) {
+                        text = format!("{text}: {more}");
+                    }
                     next = source.source();
                 }
                 report::say(format_args!("{subject} failed: {kind}: {text}"));

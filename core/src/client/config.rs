@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::{Stderr, Target};
-use crate::error::{Error, Result, shortened};
+use crate::error::{Error, Reason, Result, shortened};
 
 /// Members of an entry that say how to connect; hosts keep other things beside them.
 const MEMBERS: [&str; 8] = ["type", "url", "headers", "command", "args", "env", "cwd", "stderr"];
@@ -73,7 +73,10 @@ fn is_program(name: &str) -> bool {
 pub(super) fn read(path: &Path, server: Option<&str>, stderr: Option<&str>, variables: &Variables) -> Result<Target> {
     let config = load(path)?;
     let servers = servers(&config).ok_or_else(|| bad(path, &no_servers(&config)))?;
-    pick(servers, server, stderr, variables).map_err(|e| bad(path, e.message()))
+    pick(servers, server, stderr, variables).map_err(|e| {
+        let message = format!("{}: {}", path.display(), e.message());
+        e.reworded(message)
+    })
 }
 
 /// All servers that are not disabled, in their order.
@@ -204,7 +207,10 @@ fn pick(
     let (name, entry) = match server {
         Some(name) => (name, servers.get(name)),
         None if servers.len() == 1 => servers.iter().next().map_or(("", None), |(name, entry)| (name, Some(entry))),
-        None => return Err(Error::misuse(format!("say which server is meant (\"server\"): {}", known()))),
+        None => {
+            let message = format!("say which server is meant (\"server\"): {}", known());
+            return Err(Error::misuse(message).because(Reason::NoServerNamed));
+        }
     };
     let entry = entry.ok_or_else(|| Error::misuse(format!("no server {name:?}, only: {}", known())))?;
     if server.is_none() && is_disabled(entry) {

@@ -12,6 +12,7 @@ use tokio::sync::oneshot;
 use crate::call::Link;
 use crate::driver::{Peer, Use, runtime};
 use crate::error::{Error, ErrorKind, Result};
+use crate::idiom::named;
 use crate::jsonrpc::{DecodeError, MARK};
 use crate::protocol::{Connection, Input, Origin, Transport};
 use crate::server::{Meter, Open, Server};
@@ -68,7 +69,7 @@ impl Server {
     async fn serve_pipes(&self, input: File, output: File, origin: Option<Origin>) -> Result<()> {
         let transport = Transport { origin, ..Transport::new("stdio") };
         let connection = Connection::new(self.facts(), Arc::new(transport));
-        let io = |e: std::io::Error| Error::new(ErrorKind::Transport, format!("standard streams: {e}"));
+        let io = |e: std::io::Error| Error::new(ErrorKind::Transport, format!("standard streams: {e}")).caused_by(e);
         // Reading ends when serving does.
         let (pipes, _still) = streams::Input::new(input, &output).map_err(io)?;
         let sink = Arc::new(LineSink::new(Out::new(output), self.options().max_queued_notifications));
@@ -99,7 +100,7 @@ impl Server {
                 }
                 let _ = done.send(outcome);
             })
-            .map_err(|e| Error::new(ErrorKind::Transport, format!("thread for stdin: {e}")))?;
+            .map_err(|e| Error::new(ErrorKind::Transport, format!("thread for stdin: {e}")).caused_by(e))?;
         tokio::select! {
             outcome = finished => outcome.unwrap_or_else(|_| {
                 Err(Error::new(ErrorKind::Transport, "the thread that reads the input ended with a panic"))
@@ -133,9 +134,10 @@ async fn lost(backlog: &Backlog, peer: &Weak<Peer>) -> Result<()> {
         Some(kind) if kind != IoKind::TimedOut => {
             Err(Error::new(ErrorKind::Transport, format!("standard output cannot be written to: {kind}")))
         }
-        None if peer.upgrade().is_some_and(|peer| peer.is_lost()) => {
-            Err(Error::new(ErrorKind::Transport, "the client did not answer a ping (ping_timeout)"))
-        }
+        None if peer.upgrade().is_some_and(|peer| peer.is_lost()) => Err(Error::new(
+            ErrorKind::Transport,
+            format!("the client did not answer a ping ({})", named("ping_timeout")),
+        )),
         _ => std::future::pending().await,
     }
 }
@@ -217,12 +219,13 @@ impl Reader {
 
 fn too_long(line: &Oversized, limit: usize) -> DecodeError {
     let bytes = line.bytes;
-    let message = if line.is_over_budget {
-        format!("message of {bytes} bytes is more than this process may still keep (max_memory): try again later")
-    } else {
-        format!("message of {bytes} bytes is longer than the limit of {limit} (max_message_bytes)")
-    };
-    DecodeError::of(&line.outline, message)
+    if line.is_over_budget {
+        let message =
+            format!("message of {bytes} bytes is more than this process may still keep (max_memory): try again later");
+        return DecodeError::of(&line.outline, message).beyond("max_memory");
+    }
+    let message = format!("message of {bytes} bytes is longer than the limit of {limit} (max_message_bytes)");
+    DecodeError::of(&line.outline, message).beyond("max_message_bytes")
 }
 
 #[cfg(test)]

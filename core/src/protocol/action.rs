@@ -192,6 +192,9 @@ pub enum Input {
     Tick,
     /// The server's process has ended unasked; another can be started (`Action::Restart`).
     Lost(String),
+    /// The server's process has ended, with this exit code if it has one; what comes of that is said by the next input.
+    #[doc(hidden)]
+    Exited(Option<i32>),
     /// The server's process has ended, and has read nothing of what it was sent: no question of ours is to blame.
     Unheard(String),
     /// That has been done: whatever is sent now goes to the new one.

@@ -77,11 +77,14 @@ def written(
     until_over: bool = False,
     follows: int | None = None,
 ) -> str:
-    """The options of one request for the engine, as `request_options`; an unknown one is refused."""
+    """The options of one request for the engine, as `request_options`.
+
+    `MisuseError` naming an unknown one, and the one that was probably meant.
+    """
     if not options and not until_over and follows is None:
         return ""
-    if unknown := options.keys() - _OPTIONS:
-        raise TypeError(f"{method}: no option {min(unknown)!r}; there are {', '.join(RequestOptions.__annotations__)}")
+    if not options.keys() <= _OPTIONS:
+        checks.known_options(method, options, RawRequestOptions)
     return request_options(
         options.get("timeout", UNSET),
         options.get("max_timeout"),

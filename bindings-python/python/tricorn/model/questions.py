@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypedDict, TypeVar, overload
 
+from ..json.checks import known_options
 from ..json.deprecation import deprecated
 
 if TYPE_CHECKING:
@@ -118,8 +119,7 @@ class Question(Generic[Answer]):
         from .messages import CreateMessageResult
         from .messages import messages as several
 
-        if unknown := options.keys() - _SAMPLING.keys():
-            raise TypeError(f"Question.sample: no option {min(unknown)!r}; there are {', '.join(_SAMPLING)}")
+        known_options("Question.sample", options, SamplingOptions)
         given = {_SAMPLING[name]: value for name, value in options.items() if value is not None}
         params = {"messages": several(messages), "maxTokens": max_tokens, **given}
         return Question("sampling/createMessage", params, CreateMessageResult.from_wire)

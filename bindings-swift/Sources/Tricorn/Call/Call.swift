@@ -147,8 +147,7 @@ final class Call: Sendable {
         case (.inside, _): return .error(error)
         case (.elsewhere, .rpc): return passesOn ? .error(error) : nil
         // It is about the question, and not about the request that is answered here.
-        // The core refuses the principal's questions: nobody has answered them.
-        case (.question, .rpc(let code, let message, _)) where !passesOn && subject.text != "the principal":
+        case (.question, .rpc(let code, let message, _)) where !passesOn:
             return .failed("the question was answered with error \(code): \(message)")
         case (_, .rpc): return .error(error)
         // The core knows what this call was refused, whatever the handler says of it.

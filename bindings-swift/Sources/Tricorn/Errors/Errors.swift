@@ -176,7 +176,7 @@ extension TricornError {
             case "cancelled": self = .cancelled(message)
             case "closed": self = .closed(message)
             case "transport": self = .transport(message)
-            case "auth": self = .auth(OptionNames.here(message))
+            case "auth": self = .auth(message)
             default: self = .misuse(message)
             }
         }

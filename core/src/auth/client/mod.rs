@@ -404,7 +404,7 @@ impl Auth {
             return wrong("issuer", "expected an https URL");
         }
         if self.identity.as_ref().is_some_and(|identity| !is_safe(&identity.token_endpoint)) {
-            return wrong("identity", "expected an https URL as its token_endpoint");
+            return wrong("identity", &format!("expected an https URL as its {}", named("token_endpoint")));
         }
         let algorithm = self.signing_algorithm.as_deref();
         if algorithm.is_some_and(|name| super::jose::Algorithm::parse(name).is_none()) {
@@ -423,7 +423,7 @@ impl Auth {
             Grant::AuthorizationCode => Ok(()),
             _ if self.client_id.is_none() => wrong("client_id", "this grant needs one"),
             Grant::ClientCredentials if self.client_secret.is_none() && self.private_key.is_none() => {
-                wrong("client_secret", "client credentials need one, or a private_key")
+                wrong("client_secret", &format!("client credentials need one, or a {}", named("private_key")))
             }
             Grant::JwtBearer if self.assertion.is_none() && !assertion => {
                 wrong("assertion", "this grant needs one, or a function that gives it")
@@ -444,7 +444,8 @@ pub(crate) fn check_redirect(uri: &str) -> Result<()> {
         return Ok(());
     }
     Err(Error::misuse(format!(
-        "redirect_uri: expected an https URL, or an http one on this machine, and no fragment, got {}",
+        "{}: expected an https URL, or an http one on this machine, and no fragment, got {}",
+        named("redirect_uri"),
         shown_url(uri)
     )))
 }

@@ -1,7 +1,7 @@
 //! Choice of the request for a token, once the authorization server is known.
 
 use super::{Flow, Request, State, Step};
-use crate::auth::authorization::{Asked, Authorization, scopes};
+use crate::auth::authorization::{Asked, Authorization, NoCode, scopes};
 use crate::auth::client::{Grant, Wanted, check_redirect};
 use crate::auth::exchange;
 use crate::auth::fetch::Fetched;
@@ -10,6 +10,7 @@ use crate::auth::session::Session;
 use crate::auth::token::JWT_BEARER;
 use crate::auth::url::is_same_issuer;
 use crate::error::shown_url;
+use crate::idiom::named;
 
 /// A step of the trace.
 const BROWSER: &str = "login in the browser";
@@ -29,9 +30,10 @@ impl Flow {
             let same = stored.client.known_by == KnownBy::Preregistration
                 && self.given.auth.client_id.as_ref() == Some(&stored.client.client_id);
             if same && self.given.auth.issuer.is_none() {
+                let option = named("client_id");
                 let why = format!(
-                    "the server has changed its authorization server from {} to {}, and client_id {:?} belongs to the \
-                     former: give the client_id that the latter knows, and its issuer",
+                    "the server has changed its authorization server from {} to {}, and {option} {:?} belongs to the \
+                     former: give the {option} that the latter knows, and its issuer",
                     shown_url(&stored.issuer),
                     shown_url(&self.issuer),
                     stored.client.client_id
@@ -218,7 +220,7 @@ impl Flow {
         self.warn_of_secret();
         match registration::choose(&self.given.auth, &metadata, &self.issuer) {
             Ok(Choice::Known(client)) => self.redeem(pairs, client, now),
-            Ok(Choice::Register(_)) => self.no_client("this grant needs a client_id"),
+            Ok(Choice::Register(_)) => self.no_client(&format!("this grant needs a {}", named("client_id"))),
             Err(why) => self.no_client(&why),
         }
     }
@@ -235,8 +237,9 @@ impl Flow {
         let is_new = self.session.is_none() && self.given.stored.is_none();
         if is_new && auth.client_secret.is_some() && auth.issuer.is_none() {
             let note = format!(
-                "client_secret is shown to {}, which the server at {} has named: give the option \"issuer\", so that no \
-                 other can be named",
+                "{} is shown to {}, which the server at {} has named: give the option \"issuer\", so that no other can \
+                 be named",
+                named("client_secret"),
                 shown_url(&self.issuer),
                 shown_url(&self.given.server_url)
             );
@@ -300,9 +303,9 @@ impl Flow {
             Ok((authorization, url)) => {
                 self.trace.asked(BROWSER, &url);
                 let known = match client.known_by {
-                    KnownBy::Preregistration => "the client_id that was given",
-                    KnownBy::MetadataDocument => "client_metadata_url",
-                    KnownBy::Registration => "registration",
+                    KnownBy::Preregistration => format!("the {} that was given", named("client_id")),
+                    KnownBy::MetadataDocument => named("client_metadata_url").into_owned(),
+                    KnownBy::Registration => "registration".to_owned(),
                 };
                 self.trace.decided(&format!("known by {known}, scopes {:?}", self.scopes.join(" ")));
                 let scopes = authorization.scopes.clone();
@@ -344,10 +347,12 @@ impl Flow {
                 ];
                 self.redeem(pairs, client, now)
             }
-            (Err(why), Some(client)) if why.contains("unauthorized_client") && self.is_kept(&client) => {
+            (Err(NoCode { why, error }), Some(client))
+                if error.as_deref() == Some("unauthorized_client") && self.is_kept(&client) =>
+            {
                 self.register_again(client, &why, now)
             }
-            (Err(why), _) => {
+            (Err(NoCode { why, .. }), _) => {
                 let endpoint = self.metadata.as_ref().and_then(|metadata| metadata.authorization_endpoint.clone());
                 self.failed("the answer of the authorization server", endpoint.as_deref(), &why)
             }

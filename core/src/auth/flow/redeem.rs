@@ -12,6 +12,7 @@ use crate::auth::session::Session;
 use crate::auth::token::{self, Method, Token, TokenType};
 use crate::auth::url::is_same_issuer;
 use crate::error::{Error, ErrorKind, Result, shown_url};
+use crate::idiom::named;
 
 /// Nobody has said that it is of no use.
 const KEPT: &str = "the refresh token is kept";
@@ -115,8 +116,8 @@ impl Flow {
         let assertion = match (&auth.private_key, method) {
             (Some(pem), Method::PrivateKeyJwt) => {
                 let name = auth.signing_algorithm.as_deref().unwrap_or("ES256");
-                let algorithm =
-                    Algorithm::parse(name).ok_or_else(|| format!("signing_algorithm {name:?} is not known"))?;
+                let unknown = || format!("{} {name:?} is not known", named("signing_algorithm"));
+                let algorithm = Algorithm::parse(name).ok_or_else(unknown)?;
                 let key = SigningKey::from_pem(pem, algorithm).map_err(said)?.with_kid(auth.key_id.as_deref());
                 let jti = crate::random::new_id().map_err(said)?;
                 Some(client_assertion(&key, &client.client_id, &self.recorded_issuer(), now, &jti).map_err(said)?)
@@ -233,7 +234,10 @@ impl Flow {
         let Some(client) = client.filter(|client| client.known_by == KnownBy::Registration && self.given.refused)
         else {
             let own = self.given.auth.client_id.is_some();
-            let advice = if own { "; look at client_id and client_secret" } else { "" };
+            let advice = match own {
+                true => format!("; look at {} and {}", named("client_id"), named("client_secret")),
+                false => String::new(),
+            };
             return self.failed("the refresh", endpoint, &format!("{refusal}; {KEPT}{advice}"));
         };
         // Until the login that follows has succeeded, the token stays where it is kept.

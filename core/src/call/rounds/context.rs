@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::{Answer, Input, Rounds, ask, lacking, no_rounds, refused, undeclared};
 use crate::call::{Context, Done, Guard};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Reason, Result};
 use crate::jsonrpc::RawJson;
 use crate::model::TraceContext;
 use crate::protocol::revision::{Era, Method};
@@ -76,7 +76,7 @@ impl Context {
         let (rules, empty) = (request.revision.rules(), RawJson::empty_object());
         if !row.exists_in(request.revision) {
             let message = format!("{method:?} does not exist in revision {}", request.revision);
-            return Err(Error::new(ErrorKind::Unsupported, message));
+            return Err(Error::new(ErrorKind::Unsupported, message).because(Reason::NotInRevision));
         }
         let (_, needed) = ask::prepared(rules, row.name, params.unwrap_or(&empty))?;
         let mut missing = lacking(row.capability.into_iter().chain(needed), declared);

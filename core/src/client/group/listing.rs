@@ -10,6 +10,7 @@ use super::route::Route;
 use super::{ClientGroup, MAX_SERVERS, all, lock};
 use crate::call::{CacheMode, CallOptions};
 use crate::error::{Error, ErrorKind, Result};
+use crate::options;
 use crate::protocol::Kind;
 
 /// Something that a server of a group lists.
@@ -206,14 +207,24 @@ impl ClientGroup {
     }
 
     fn unknown(&self, kind: Kind, name: &str, known: &Snapshot, unlisted: &BTreeMap<String, Error>) -> Error {
-        let mut near: Vec<(usize, &str)> =
-            known.iter().map(|(_, public, _)| (distance(public, name), public)).collect();
-        near.sort_unstable();
-        let near: Vec<String> = near.iter().take(3).map(|(_, public)| format!("{public:?}")).collect();
+        let names: Vec<&str> = known.iter().map(|(_, public, _)| public).collect();
+        // A prefix more or less is near.
+        let mut near = names.clone();
+        near.retain(|public| public.ends_with(name) || name.ends_with(public));
+        if near.is_empty() {
+            near = options::meant(name, &names);
+        }
+        let shown = |names: &[&str], most| names.iter().take(most).map(|name| format!("{name:?}")).collect::<Vec<_>>();
         let mut message = format!("no server of the group has a {} {name:?}", kind.word());
-        match near.is_empty() {
-            true => message.push_str(", or any other"),
-            false => message.push_str(&format!(", did you mean {}?", near.join(" or "))),
+        match (near.as_slice(), names.as_slice()) {
+            (_, []) => message.push_str(", or any other"),
+            ([], all) => {
+                message.push_str(&format!(", there are {}", shown(all, SHOWN).join(", ")));
+                if let Some(more) = all.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+                    message.push_str(&format!(" and {more} more"));
+                }
+            }
+            (near, _) => message.push_str(&format!(", did you mean {}?", shown(near, NEAR).join(" or "))),
         }
         for (server, error) in self.failures().iter().chain(unlisted) {
             message.push_str(&format!("; of server {server:?} nothing is known: {}", error.message()));
@@ -227,7 +238,7 @@ fn is_asked(server: &Joined, kind: Kind) -> bool {
     kind == Kind::Tool || server.client.capabilities().declares(kind.capability())
 }
 
-/// Returns the distance of a public name from one that was asked for: a prefix more or less is near.
-fn distance(public: &str, asked: &str) -> usize {
-    if public.ends_with(asked) || asked.ends_with(public) { 1 } else { strsim::levenshtein(public, asked) }
-}
+/// The most names that are suggested.
+const NEAR: usize = 3;
+/// The most that are named when none is near.
+const SHOWN: usize = 8;

@@ -26,6 +26,7 @@ use crate::client::{Events, InheritEnv, Stderr, Target};
 use crate::driver::{Peer, runtime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::Limits;
+use crate::protocol::Input;
 use crate::report;
 use crate::signal::Signal as Once;
 use crate::streams::Out;
@@ -42,11 +43,19 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// One process of a server, with all that it has started.
 pub(super) struct Process {
     group: Option<Group>,
-    exit: watch::Receiver<Option<String>>,
+    exit: watch::Receiver<Option<Exit>>,
     /// Set when its number may belong to somebody else.
     gone: Arc<Once>,
     /// Set when the last step of ending it is done.
     pub(super) ended: Once,
+}
+
+/// End of a process.
+struct Exit {
+    /// In the system's words.
+    text: String,
+    /// The number that it has ended with, if it has ended by itself.
+    code: Option<i32>,
 }
 
 /// Process that was just started.
@@ -66,8 +75,8 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
     let failed = |what: &str, e: &dyn std::fmt::Display| Error::new(ErrorKind::Transport, format!("{what}: {e}"));
     let handle = runtime::handle();
     let _guard = handle.enter();
-    let (child_in, our_in) = os::input().map_err(|e| failed("pipe", &e))?;
-    let reader = || os::output().map_err(|e| failed("pipe", &e));
+    let (child_in, our_in) = os::input().map_err(|e| failed("pipe", &e).caused_by(e))?;
+    let reader = || os::output().map_err(|e| failed("pipe", &e).caused_by(e));
     let (output, child_out) = reader()?;
     let mut program = os::command(command, env, cwd.as_deref());
     program.args(args).stdin(child_in).stdout(child_out);
@@ -97,9 +106,10 @@ pub(super) fn start(target: &Target, inherit: &InheritEnv) -> Result<Started> {
             our_err = Some(near);
         }
     }
-    let (child, group) = os::spawn(&mut program).map_err(|e| match cwd.as_deref().and_then(wrong_directory) {
-        Some(why) => failed(&format!("cannot start {command:?}"), &why),
-        None => failed(&format!("cannot start {command:?}"), &in_words(&e, command, env, cwd.as_deref())),
+    let (child, group) = os::spawn(&mut program).map_err(|e| {
+        let directory = cwd.as_deref().and_then(wrong_directory);
+        let why = directory.unwrap_or_else(|| in_words(&e, command, env, cwd.as_deref()));
+        failed(&format!("cannot start {command:?}"), &why).caused_by(e)
     })?;
     // The command keeps the child's ends of the pipes; without them gone there is no end of file.
     drop(program);
@@ -145,13 +155,13 @@ fn in_words(
 }
 
 /// Waits for the child, so that no zombie stays, and until its group is empty: then others may get its number.
-async fn reap(mut child: Child, mut watch: Watch, exited: watch::Sender<Option<String>>) {
-    let status = match child.wait().await {
-        Ok(status) => status.to_string(),
-        Err(error) => error.to_string(),
+async fn reap(mut child: Child, mut watch: Watch, exited: watch::Sender<Option<Exit>>) {
+    let exit = match child.wait().await {
+        Ok(status) => Exit { text: status.to_string(), code: status.code() },
+        Err(error) => Exit { text: error.to_string(), code: None },
     };
     watch.look();
-    exited.send_replace(Some(status));
+    exited.send_replace(Some(exit));
     watch.until_gone().await;
 }
 
@@ -205,7 +215,7 @@ pub(super) struct Output {
 
 impl Output {
     /// Reads to the end, at most until the child has been ended: a process that left the group may hold the pipe. Says how
-    /// the child ended, if it did so unasked.
+    /// the child ended, if it did so unasked, and tells the peer its exit code.
     pub(super) async fn read(self, peer: &Arc<Peer>, limits: Limits) -> Option<String> {
         let (mut lines, mut hearing) = (Lines::new(limits.max_message_bytes), Hearing::new(limits));
         loop {
@@ -242,7 +252,11 @@ impl Output {
         let mut exit = self.process.exit.clone();
         let status = tokio::time::timeout(Duration::from_millis(200), exit.wait_for(Option::is_some)).await;
         Some(match status {
-            Ok(Ok(status)) => format!("the server ended ({})", status.as_deref().unwrap_or("unknown status")),
+            Ok(Ok(exit)) => {
+                peer.handle(Input::Exited(exit.as_ref().and_then(|exit| exit.code)));
+                let status = exit.as_ref().map_or("unknown status", |exit| &exit.text);
+                format!("the server ended ({status})")
+            }
             _ => "the server closed its output".to_owned(),
         })
     }
@@ -342,7 +356,7 @@ mod tests {
     async fn a_number_that_another_has_now_is_not_signalled() {
         let mut stranger = os::command("sleep", &BTreeMap::new(), None);
         let (mut stranger, group) = os::spawn(stranger.arg("600").kill_on_drop(true)).expect("sleep");
-        let (_exited, exit) = watch::channel(Some("exit status: 0".to_owned()));
+        let (_exited, exit) = watch::channel(Some(Exit { text: "exit status: 0".to_owned(), code: Some(0) }));
         let gone = Arc::new(Once::default());
         gone.set();
         let process = Process { group, exit, gone, ended: Once::default() };

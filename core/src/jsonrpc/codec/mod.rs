@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use super::{ErrorObject, Id, MAX_ID_BYTES, Message, Outline, RawJson, code, scan};
 use crate::error::shortened;
+use crate::idiom::named;
 
 /// Limits of one message, checked before it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,15 +51,44 @@ pub struct DecodeError {
     pub code: i64,
     /// Names the member that is wrong and what is expected.
     pub message: String,
+    /// The option whose limit is exceeded; the message names it in brackets, as the peer is told.
+    pub(crate) limit: Option<&'static str>,
 }
 
 impl DecodeError {
     fn parse(message: impl Into<String>) -> Self {
-        Self { id: None, answers: None, answers_too: Vec::new(), code: code::PARSE_ERROR, message: message.into() }
+        Self { code: code::PARSE_ERROR, ..Self::invalid(None, message) }
     }
 
     pub(crate) fn invalid(id: Option<Id>, message: impl Into<String>) -> Self {
-        Self { id, answers: None, answers_too: Vec::new(), code: code::INVALID_REQUEST, message: message.into() }
+        let (answers, answers_too, limit) = (None, Vec::new(), None);
+        Self { id, answers, answers_too, code: code::INVALID_REQUEST, message: message.into(), limit }
+    }
+
+    /// The limit of this option is exceeded, which the message names in brackets.
+    #[must_use]
+    pub(crate) fn beyond(self, limit: &'static str) -> Self {
+        Self { limit: Some(limit), ..self }
+    }
+
+    /// The message for this side, with the option as the host's language writes it.
+    pub(crate) fn told(&self) -> Cow<'_, str> {
+        let Some(limit) = self.limit else { return Cow::Borrowed(&self.message) };
+        match self.message.rsplit_once(&format!("({limit})")) {
+            Some((before, after)) => Cow::Owned(format!("{before}({}){after}", named(limit))),
+            None => Cow::Borrowed(&self.message),
+        }
+    }
+
+    /// A batch in a revision that has none.
+    pub(crate) fn no_batches() -> Self {
+        Self::invalid(None, "batches are not part of this revision: send one message at a time")
+    }
+
+    /// A batch of more messages than may be in flight.
+    pub(crate) fn long_batch(count: usize, max: usize) -> Self {
+        let message = format!("batch of {count} messages is longer than the limit of {max} (max_in_flight)");
+        Self::invalid(None, message).beyond("max_in_flight")
     }
 
     /// A malformed response. It is refused without its id, which would name a request of the other side.
@@ -117,13 +147,13 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     if frame.len() > limits.max_message_bytes {
         let (len, max) = (frame.len(), limits.max_message_bytes);
         let message = format!("message of {len} bytes is longer than the limit of {max} (max_message_bytes)");
-        return Err(DecodeError::of(&Outline::of(frame), message));
+        return Err(DecodeError::of(&Outline::of(frame), message).beyond("max_message_bytes"));
     }
     if frame.trim_ascii_start().first() == Some(&b'[') {
         check_batch(frame, limits.max_batch)?;
     }
     if let Some(heavy) = scan::heavier_than(frame, limits.max_decoded_bytes) {
-        return Err(DecodeError::of(&Outline::of(frame), too_heavy(heavy, limits)));
+        return Err(DecodeError::of(&Outline::of(frame), too_heavy(heavy, limits)).beyond("max_decoded_bytes"));
     }
     let frame = ByteString::try_from(frame.clone()).map_err(|e| {
         let message = format!("message is not UTF-8: invalid byte at offset {}", e.valid_up_to());
@@ -132,7 +162,7 @@ pub fn decode(frame: &Bytes, limits: &Limits) -> Result<Decoded, DecodeError> {
     let text: &str = &frame;
     if is_deeper_than(text, limits.max_nesting) {
         let message = format!("message is nested deeper than {} levels (max_nesting)", limits.max_nesting);
-        return Err(DecodeError::parse(message).concerning(&Outline::of(text.as_bytes())));
+        return Err(DecodeError::parse(message).concerning(&Outline::of(text.as_bytes())).beyond("max_nesting"));
     }
     let text = text.trim_matches([' ', '\t', '\r', '\n']);
     if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_some() {
@@ -173,11 +203,11 @@ fn check_batch(frame: &[u8], max: usize) -> Result<(), DecodeError> {
             answers.extend(outline.id().filter(|_| outline.answers()).cloned());
         }
     }
-    let message = match max {
-        0 => "batches are not part of this revision: send one message at a time".to_owned(),
-        _ => format!("batch of {count} messages is longer than the limit of {max} (max_in_flight)"),
+    let refused = match max {
+        0 => DecodeError::no_batches(),
+        _ => DecodeError::long_batch(count, max),
     };
-    Err(DecodeError { answers_too: answers, ..DecodeError::invalid(None, message) })
+    Err(DecodeError { answers_too: answers, ..refused })
 }
 
 /// The most requests of which it is looked for whether an array answers them that is refused.

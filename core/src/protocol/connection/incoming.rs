@@ -78,19 +78,17 @@ impl Connection {
         let allowed = self.takes_batches();
         let (count, max) = (parts.len(), self.facts.max_in_flight);
         let refused = if !allowed {
-            Some("batches are not part of this revision: send one message at a time".to_owned())
-        } else if count > max {
-            Some(format!("batch of {count} messages is longer than the limit of {max} (max_in_flight)"))
+            Some(DecodeError::no_batches())
         } else {
-            None
+            (count > max).then(|| DecodeError::long_batch(count, max))
         };
-        if let Some(why) = refused {
+        if let Some(refused) = refused {
             // Nothing else will come for what is answered in it.
             for id in parts.iter().filter_map(answered_by) {
-                let message = format!("the answer came in a JSON array: {why}");
+                let message = format!("the answer came in a JSON array: {}", refused.told());
                 self.failed(now, &id.counted(), Error::new(ErrorKind::PeerMisbehaved, message), out);
             }
-            return self.invalid(now, &DecodeError::invalid(None, why), None, out);
+            return self.invalid(now, &refused, None, out);
         }
         let open = parts.iter().filter(|p| matches!(p, Ok(Message::Request { .. }) | Err(_))).count();
         self.last_call += 1;
@@ -112,7 +110,7 @@ impl Connection {
     /// server's standard output has lines that were never meant for it.
     pub(super) fn invalid(&mut self, now: Duration, error: &DecodeError, batch: Option<u64>, out: &mut Vec<Action>) {
         for id in error.answers.iter().chain(&error.answers_too) {
-            let why = format!("the answer is no message: {}", error.message);
+            let why = format!("the answer is no message: {}", error.told());
             self.failed(now, &id.clone().counted(), Error::new(ErrorKind::PeerMisbehaved, why), out);
         }
         if self.facts.role == Role::Client && error.id.is_none() {

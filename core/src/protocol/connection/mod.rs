@@ -26,7 +26,7 @@ use super::payload::Payload;
 use super::pending::{Heard, Incoming, IncomingTable, Outgoing, OutgoingTable, Pace};
 use super::revision::negotiate::{Negotiation, Step};
 use super::revision::{Era, Method, Revision, ask, legacy, modern, object, shape, visits};
-use crate::error::{Error, ErrorKind, Result, URL_ELICITATION_REQUIRED, shortened};
+use crate::error::{Error, ErrorKind, Reason, Result, URL_ELICITATION_REQUIRED, shortened};
 use crate::idiom::named;
 use crate::jsonrpc::{self, DecodeError, ErrorObject, Id, Message, RawJson, code};
 use bytes::Bytes;
@@ -103,6 +103,8 @@ pub struct Connection {
     restorable: restoring::Restorable,
     /// Revision of the server whose process has ended, until the next one has named its own.
     restarted: Option<Revision>,
+    /// End of the server's process.
+    exited: Option<Reason>,
     silence: keep_alive::Silence,
     listening: listening::Listening,
     /// The newest calls of tools that were given up and may have become tasks by then.
@@ -158,6 +160,7 @@ impl Connection {
             sooner: false,
             restorable: restoring::Restorable::default(),
             restarted: None,
+            exited: None,
             silence: keep_alive::Silence::default(),
             listening: listening::Listening::default(),
             given_up: VecDeque::new(),
@@ -320,6 +323,7 @@ impl Connection {
             Input::Authorizing(begins) => self.authorizing(now, begins),
             Input::Tick => self.tick(now, &mut out),
             Input::Lost(reason) => self.lost(now, &reason, &mut out),
+            Input::Exited(code) => self.exited = Some(Reason::Ended(code)),
             Input::Unheard(reason) => self.unheard(now, &reason, &mut out),
             Input::Restarted => self.begun_again(now, &mut out),
             Input::Closed(reason) => self.closed(&reason, &mut out),

@@ -69,17 +69,26 @@ impl Connection {
     pub(super) fn closed(&mut self, reason: &str, out: &mut Vec<Action>) {
         let relaunch = matches!(&self.phase, Phase::Opening(n) if n.is_probing());
         let error = match self.phase {
-            Phase::Opening(_) => self.with_hint(Error::closed(reason)),
-            _ => Error::closed(reason),
+            Phase::Opening(_) => self.with_hint(self.over(reason)),
+            _ => self.over(reason),
         };
         self.end(&error, relaunch, out);
+    }
+
+    /// The error of a connection that is over.
+    fn over(&self, reason: &str) -> Error {
+        let error = Error::closed(reason);
+        match self.exited {
+            Some(exited) => error.because(exited),
+            None => error,
+        }
     }
 
     /// A server that ends at its start is not started again for the sake of another first question.
     pub(super) fn unheard(&mut self, now: Duration, reason: &str, out: &mut Vec<Action>) {
         match self.phase {
             Phase::Opening(_) if self.restarted.is_none() => {
-                let error = self.with_hint(Error::closed(reason));
+                let error = self.with_hint(self.over(reason));
                 self.end(&error, false, out);
             }
             _ => self.lost(now, reason, out),

@@ -27,8 +27,9 @@ impl Connection {
             }
             _ if self.waiting.len() >= max.saturating_mul(QUEUED) => {
                 let waiting = max.saturating_mul(QUEUED);
+                let option = named("max_in_flight");
                 let message = format!(
-                    "{max} requests wait for an answer (max_in_flight) and {waiting} more to be sent: the server does not keep up"
+                    "{max} requests wait for an answer ({option}) and {waiting} more to be sent: the server does not keep up"
                 );
                 Error::new(ErrorKind::Transport, message)
             }
@@ -421,6 +422,7 @@ impl Connection {
 
 fn unknown(method: &str, revision: Revision) -> Error {
     Error::new(ErrorKind::Unsupported, format!("{method:?} does not exist in revision {revision}"))
+        .because(Reason::NotInRevision)
 }
 
 fn undeclared(method: &str, other: &str, capability: &str) -> Error {

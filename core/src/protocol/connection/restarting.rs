@@ -51,6 +51,7 @@ impl Connection {
     /// There is a new process. It has to speak what the one before spoke: whoever goes on has chosen by that.
     pub(super) fn begun_again(&mut self, now: Duration, out: &mut Vec<Action>) {
         let Phase::Lost { revision, .. } = self.phase else { return };
+        self.exited = None;
         let mut negotiation = Negotiation::new(Some(revision), Duration::ZERO);
         let step = negotiation.start(&self.facts, Some(Era::Modern));
         self.phase = Phase::Opening(Box::new(negotiation));

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::legacy::{self, Answer};
 use super::{Era, Revision, modern};
-use crate::error::{Error, ErrorKind, shortened};
+use crate::error::{Error, ErrorKind, Reason, shortened};
 use crate::jsonrpc::{Id, RawJson, code};
 use crate::model::{Capabilities, meta};
 use crate::protocol::revision::object;
@@ -334,7 +334,10 @@ impl Negotiation {
                 self.doubtful = true;
                 self.fall_back(facts, "silence")
             }
-            _ => self.failed(Error::new(ErrorKind::Timeout, "the server did not answer in time while connecting")),
+            _ => {
+                let late = Error::new(ErrorKind::Timeout, "the server did not answer in time while connecting");
+                self.failed(late.because(Reason::Silence))
+            }
         }
     }
 }

@@ -219,7 +219,7 @@ async fn streamed(shared: &Arc<Shared>, post: &Post, answer: Answer, on: OnMessa
 }
 
 fn garbled(error: DecodeError) -> Fault {
-    Error::new(ErrorKind::PeerMisbehaved, format!("the answer is no message: {}", error.message)).into()
+    Error::new(ErrorKind::PeerMisbehaved, format!("the answer is no message: {}", error.told())).into()
 }
 
 /// A success that answers nothing. To the first question it means that nobody there knows the method.

@@ -20,7 +20,7 @@ pub(in crate::endpoint::http) async fn once<S>(connector: S, place: Uri, request
 where
     S: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,
 {
-    let io = made(connector, place).await?;
+    let io = made(connector, place).await.map_err(|unmade| unmade.why)?;
     exchanged(io, request).await
 }
 
@@ -41,7 +41,7 @@ async fn exchanged(io: Io, mut request: Outgoing) -> Result<Answer, String> {
     let mut link = Link::new(io).await.map_err(|e| causes(&e))?;
     let answer = link.send(request).await.map_err(|e| causes(e.error()))?;
     let (head, mut body) = answer.into_parts();
-    let failed = |e: hyper::Error| Error::new(ErrorKind::Transport, causes(&e));
+    let failed = |e: hyper::Error| Error::new(ErrorKind::Transport, causes(&e)).caused_by(e);
     let pieces = futures_util::stream::poll_fn(move |cx| link.poll_piece(&mut body, cx).map_err(failed));
     Ok((head.status, head.headers, Box::pin(pieces)))
 }

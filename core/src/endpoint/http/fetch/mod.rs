@@ -33,8 +33,27 @@ const MAX_BODY: usize = 1 << 20;
 /// The most memory that its values may take once they are decoded, by estimate.
 pub(super) const MAX_DECODED: usize = 8 << 20;
 const MAX_REDIRECTS: usize = 3;
-/// Beginning of the reason for not asking an address.
-const REFUSED: &str = "refused: ";
+
+/// Reason for a missing answer to one request.
+#[derive(Debug)]
+struct Unasked {
+    /// For people.
+    why: String,
+    /// The address is one that is not asked.
+    refused: bool,
+}
+
+impl Unasked {
+    fn refused(why: impl std::fmt::Display) -> Self {
+        Self { why: format!("refused: {why}"), refused: true }
+    }
+}
+
+impl From<String> for Unasked {
+    fn from(why: String) -> Self {
+        Self { why, refused: false }
+    }
+}
 
 /// Rules for the addresses that may be asked.
 pub(crate) struct FetchPolicy {
@@ -87,7 +106,7 @@ impl FetchPolicy {
     }
 
     /// Refuses what the program's own transport should not be made to ask for: it finds the addresses of names itself.
-    fn check_host(&self, parts: &Parts<'_>) -> Result<(), String> {
+    fn check_host(&self, parts: &Parts<'_>) -> Result<(), Unasked> {
         let reach = |parts: &Parts<'_>| match parts.host.trim_start_matches('[').trim_end_matches(']').parse() {
             Ok(address) => Reach::of(address),
             Err(_) if parts.is_loopback() => Reach::Loopback,
@@ -101,16 +120,16 @@ impl FetchPolicy {
         if is_at(&server.url) || self.named.iter().any(|url| is_at(url)) || there.is_near(near.as_slice()) {
             return Ok(());
         }
-        Err(format!(
-            "{REFUSED}{} is a {} address, and the server that leads there is elsewhere",
+        Err(Unasked::refused(format_args!(
+            "{} is a {} address, and the server that leads there is elsewhere",
             parts.host,
             there.name()
-        ))
+        )))
     }
 
     /// The addresses of a URL's host that may be asked. They are the ones that are connected to: a name that is asked for
     /// again may have others by then (DNS rebinding).
-    async fn addresses(&self, parts: &Parts<'_>) -> Result<Vec<SocketAddr>, String> {
+    async fn addresses(&self, parts: &Parts<'_>) -> Result<Vec<SocketAddr>, Unasked> {
         let mut addresses = self.names.resolved(parts).await?;
         let Some(server) = &self.server else { return Ok(addresses) };
         let is_at = |url: &str| Parts::of(url).is_some_and(|named| named.is_same_origin(parts));
@@ -122,12 +141,17 @@ impl FetchPolicy {
         let near = server.place.reaches().await;
         let refused = |address: &SocketAddr| {
             let (address, name) = (address.ip(), reach(address).name());
-            format!("refused: {address} is a {name} address, and the server that leads there is elsewhere")
+            Unasked::refused(format_args!(
+                "{address} is a {name} address, and the server that leads there is elsewhere"
+            ))
         };
         if is_at(&server.url) {
-            let first = addresses.first().map(&refused).unwrap_or_default();
+            let first = addresses.first().map(&refused);
             addresses.retain(|address| reach(address) == Reach::Public || near.contains(&reach(address)));
-            return if addresses.is_empty() { Err(first) } else { Ok(addresses) };
+            return match first {
+                Some(first) if addresses.is_empty() => Err(first),
+                _ => Ok(addresses),
+            };
         }
         match addresses.iter().find(|address| !reach(address).is_near(&near)) {
             Some(address) => Err(refused(address)),
@@ -203,7 +227,7 @@ async fn followed(fetch: &Fetch, policy: &FetchPolicy) -> Result<Fetched, Unfetc
     let mut url = fetch.url.clone();
     for _ in 0..=MAX_REDIRECTS {
         // That a redirect leads where nobody goes says something of the first address.
-        let led = |why: String| Unfetched { answered: url != fetch.url && why.starts_with(REFUSED), why };
+        let led = |Unasked { why, refused }| Unfetched { answered: url != fetch.url && refused, why };
         let answer = once(fetch, &url, policy).await.map_err(led)?;
         if !answer.status.is_redirection() || fetch.body.is_some() {
             return collected(answer).await;
@@ -230,12 +254,12 @@ struct Answer {
     body: HttpBody,
 }
 
-async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Answer, String> {
+async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Answer, Unasked> {
     if !is_safe(url) {
-        return Err(format!("refused: {} is neither https nor on this machine", shown_url(url)));
+        return Err(Unasked::refused(format_args!("{} is neither https nor on this machine", shown_url(url))));
     }
     let (Some(parts), Ok(uri)) = (Parts::of(url), url.parse::<Uri>()) else {
-        return Err(format!("{} is no URL", shown_url(url)));
+        return Err(format!("{} is no URL", shown_url(url)).into());
     };
     // A proxy for what is in the clear is of no use: that stays on this machine.
     let tunnels = parts.is_https() && policy.network.is_proxied(&uri);
@@ -274,15 +298,15 @@ async fn once(fetch: &Fetch, url: &str, policy: &FetchPolicy) -> Result<Answer, 
         http.set_nodelay(true);
         http.enforce_http(false);
         match policy.network.way(request.uri(), http)? {
-            Way::Tunnel(tunnel) => return asked(policy.network.secured(tunnel)?, request, via).await,
-            Way::Socks(socks) => return asked(policy.network.secured(socks)?, request, via).await,
+            Way::Tunnel(tunnel) => return Ok(asked(policy.network.secured(tunnel)?, request, via).await?),
+            Way::Socks(socks) => return Ok(asked(policy.network.secured(socks)?, request, via).await?),
             Way::Direct | Way::Forward(..) => {}
         }
     }
     let mut http = HttpConnector::new_with_resolver(Known(addresses));
     http.set_nodelay(true);
     http.enforce_http(false);
-    asked(policy.network.secured(http)?, request, None).await
+    Ok(asked(policy.network.secured(http)?, request, None).await?)
 }
 
 /// `via` names the proxy that the connector goes through.

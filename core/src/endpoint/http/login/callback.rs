@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::endpoint::http::server::body::Body;
 use crate::error::{Error, ErrorKind, Result};
+use crate::idiom;
 
 /// A request's head. hyper takes no less.
 const MAX_HEAD: usize = 8 * 1024;
@@ -85,9 +86,10 @@ impl Callback {
             Err(_) => {
                 let turned_away = lock(&door.turned_away).map(|why| format!(" (somebody was turned away: {why})"));
                 let message = format!(
-                    "nobody has logged in within {} s (login_timeout): nobody came back to {uri}{}; begin it again, and \
-                     finish it in time",
-                    wait.as_secs_f64(),
+                    "nobody has logged in within {} ({}): nobody came back to {uri}{}; begin it again, and finish it in \
+                     time",
+                    idiom::time(wait),
+                    idiom::named("login_timeout"),
                     turned_away.unwrap_or_default()
                 );
                 Err(Error::new(ErrorKind::Auth, message))

@@ -164,7 +164,9 @@ impl Listeners {
         #[cfg(unix)]
         if let Some(path) = unix::named(host) {
             let bound = unix::Listener::bind(path).await;
-            let failed = |e| Error::new(ErrorKind::Transport, format!("cannot listen on {host} (host): {e}"));
+            let failed = |e: std::io::Error| {
+                Error::new(ErrorKind::Transport, format!("cannot listen on {host} (host): {e}")).caused_by(e)
+            };
             return bound.map(Self::Unix).map_err(failed);
         }
         #[cfg(not(unix))]
@@ -175,10 +177,10 @@ impl Listeners {
     }
 
     async fn bind_port(host: &str, port: u16) -> Result<Self> {
-        let failed = |host: &str, port: u16, e: &std::io::Error| {
-            Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}"))
+        let failed = |host: &str, port: u16, e: std::io::Error| {
+            Error::new(ErrorKind::Transport, format!("cannot listen on {host}:{port} (host, port): {e}")).caused_by(e)
         };
-        let first = listen(host, port).await.map_err(|e| failed(host, port, &e))?;
+        let first = listen(host, port).await.map_err(|e| failed(host, port, e))?;
         let address = first.local_addr()?;
         if !host.eq_ignore_ascii_case("localhost") {
             return Ok(Self::Port { first, other: None });
@@ -192,7 +194,7 @@ impl Listeners {
             Ok(other) => Ok(Self::Port { first, other: Some(other) }),
             // Clients would get to whoever has it.
             Err(e) if e.kind() == std::io::ErrorKind::AddrInUse && port != 0 => {
-                Err(failed(&format!("{host}, {ip}"), port, &e))
+                Err(failed(&format!("{host}, {ip}"), port, e))
             }
             Err(_) => Ok(Self::Port { first, other: None }),
         }

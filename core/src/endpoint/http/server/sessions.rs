@@ -9,6 +9,7 @@ use super::lanes::Lanes;
 use super::outlet::End;
 use super::sender::is_same;
 use crate::driver::Peer;
+use crate::idiom::named;
 use crate::model::Principal;
 use crate::protocol::revision::Revision;
 
@@ -118,7 +119,7 @@ impl Session {
     /// It ends for the sake of another.
     #[cfg_attr(not(feature = "redis"), expect(unused_variables, reason = "of sessions that several processes serve"))]
     fn makes_room(&self, now: Duration) {
-        self.end(End::SessionEnded, MADE_ROOM);
+        self.end(End::SessionEnded, &format!("the session made room for another ({})", named("max_sessions")));
         #[cfg(feature = "redis")]
         super::shared::makes_room(self, now.saturating_sub(Duration::from_millis(self.used.load(Ordering::Relaxed))));
     }
@@ -132,8 +133,10 @@ impl Session {
     }
 }
 
-const MADE_ROOM: &str = "the session made room for another (max_sessions)";
-const IDLE: &str = "the session was idle for too long (session_idle_timeout)";
+/// The reason for the end of a session that nobody has used.
+fn idle() -> String {
+    format!("the session was idle for too long ({})", named("session_idle_timeout"))
+}
 
 /// One principal leaves this part of all sessions to others.
 const LEFT: usize = 8;
@@ -298,7 +301,7 @@ impl Sessions {
         }
         table.remove(id);
         drop(table);
-        session.end(End::SessionEnded, IDLE);
+        session.end(End::SessionEnded, &idle());
         None
     }
 
@@ -385,7 +388,7 @@ impl Sessions {
         busy.iter().for_each(|session| table.touch(session, now));
         expired.iter().for_each(|session| drop(table.remove(&session.id)));
         drop(table);
-        expired.iter().for_each(|session| session.end(End::SessionEnded, IDLE));
+        expired.iter().for_each(|session| session.end(End::SessionEnded, &idle()));
     }
 
     /// Ends the streams that answer nothing.

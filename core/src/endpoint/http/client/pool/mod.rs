@@ -87,7 +87,7 @@ impl Connector {
         })
     }
 
-    async fn connect(self, to: Uri) -> Result<Io, String> {
+    async fn connect(self, to: Uri) -> Result<Io, Unmade> {
         match self {
             Self::Direct(connector) => made(connector, to).await,
             Self::Unix(path) => local(&path).await,
@@ -97,10 +97,12 @@ impl Connector {
                 made(connector, with_port(&to, port)).await
             }
             Self::Forward(mut http, Forward { at, .. }) => match std::future::poll_fn(|cx| http.poll_ready(cx)).await {
-                Ok(()) => http.call(at).await.map(|io| Io::Tcp(Box::new(Tcp::Http(io)))).map_err(|e| causes(&e)),
-                Err(e) => Err(causes(&e)),
+                Ok(()) => {
+                    http.call(at).await.map(|io| Io::Tcp(Box::new(Tcp::Http(io)))).map_err(|e| Unmade::of(e.into()))
+                }
+                Err(e) => Err(Unmade::of(e.into())),
             },
-            Self::Given(_) => Err("the program makes the connections itself".to_owned()),
+            Self::Given(_) => Err("the program makes the connections itself".to_owned().into()),
         }
     }
 
@@ -112,23 +114,42 @@ impl Connector {
 }
 
 #[cfg(unix)]
-async fn local(path: &Path) -> Result<Io, String> {
-    let stream = tokio::net::UnixStream::connect(path).await.map_err(|e| e.to_string())?;
+async fn local(path: &Path) -> Result<Io, Unmade> {
+    let stream = tokio::net::UnixStream::connect(path).await.map_err(|e| Unmade::of(e.into()))?;
     Ok(Io::Unix(hyper_util::rt::TokioIo::new(stream)))
 }
 
 #[cfg(not(unix))]
-async fn local(_: &Path) -> Result<Io, String> {
-    Err(crate::endpoint::http::unix::NONE.to_owned())
+async fn local(_: &Path) -> Result<Io, Unmade> {
+    Err(crate::endpoint::http::unix::NONE.to_owned().into())
 }
 
-pub(super) async fn made<S>(mut connector: S, to: Uri) -> Result<Io, String>
+/// The reason why there is no connection.
+pub(super) struct Unmade {
+    /// For people.
+    pub(super) why: String,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl Unmade {
+    fn of(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self { why: causes(&*error), source: Some(error) }
+    }
+}
+
+impl From<String> for Unmade {
+    fn from(why: String) -> Self {
+        Self { why, source: None }
+    }
+}
+
+pub(super) async fn made<S>(mut connector: S, to: Uri) -> Result<Io, Unmade>
 where
     S: Service<Uri, Response = Tcp, Error = Box<dyn std::error::Error + Send + Sync>>,
 {
     match std::future::poll_fn(|cx| connector.poll_ready(cx)).await {
-        Ok(()) => connector.call(to).await.map(|io| Io::Tcp(Box::new(io))).map_err(|e| causes(&*e)),
-        Err(e) => Err(causes(&*e)),
+        Ok(()) => connector.call(to).await.map(|io| Io::Tcp(Box::new(io))).map_err(Unmade::of),
+        Err(e) => Err(Unmade::of(e)),
     }
 }
 
@@ -400,12 +421,12 @@ impl Pool {
 
     async fn connect(self: &Arc<Self>) -> Result<Made> {
         let connecting = self.connector.clone().connect(self.origin.clone());
-        let why = match tokio::time::timeout(CONNECT, connecting).await {
+        let Unmade { why, source } = match tokio::time::timeout(CONNECT, connecting).await {
             Ok(Ok(io)) => match self.begun(io).await {
                 Ok(made) => return Ok(made),
-                Err(error) => causes(&error),
+                Err(error) => Unmade::of(error.into()),
             },
-            Ok(Err(why)) => why,
+            Ok(Err(unmade)) => unmade,
             Err(_) => {
                 let through = self.via.as_ref().map_or(String::new(), |proxy| format!(" through the proxy {proxy}"));
                 return Err(self.failed(&format!("no connection{through} within {} s", CONNECT.as_secs())));
@@ -415,7 +436,11 @@ impl Pool {
             Some(proxy) => through(&why, proxy),
             None => why,
         };
-        Err(self.failed(&format!("cannot connect: {}", advised(why))))
+        let failed = self.failed(&format!("cannot connect: {}", advised(why)));
+        Err(match source {
+            Some(source) => failed.caused_by(source),
+            None => failed,
+        })
     }
 
     async fn begun(self: &Arc<Self>, io: Io) -> hyper::Result<Made> {

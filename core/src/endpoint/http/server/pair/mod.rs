@@ -23,6 +23,7 @@ use crate::call::Link;
 use crate::driver::{Peer, Sink, now};
 use crate::endpoint::http::Body;
 use crate::error::{Error, ErrorKind};
+use crate::idiom;
 use crate::jsonrpc::{DecodeError, Decoded, Message};
 use crate::model::Principal;
 use crate::protocol::{Arrival, Connection, Input, Outbound, Route, Sent};
@@ -113,7 +114,7 @@ impl Pairs {
         if let Some(pair) = &most {
             self.lock().remove(&pair.id);
             pair.outlet.end(End::MadeRoom);
-            pair.peer.close("its stream made room for another (max_sessions)");
+            pair.peer.close(&format!("its stream made room for another ({})", idiom::named("max_sessions")));
         }
         most.is_some()
     }
@@ -252,7 +253,7 @@ pub(super) async fn get(inner: &Arc<Inner>, sender: Sender) -> Response<Body> {
     let end = move || {
         if let Some(pair) = gone.upgrade() {
             pair.outlet.end(End::MadeRoom);
-            pair.peer.close("its stream made room for another (max_connections)");
+            pair.peer.close(&format!("its stream made room for another ({})", idiom::named("max_connections")));
         }
     };
     let ticket = match inner.stream_ticket(holder, end) {
@@ -302,7 +303,7 @@ pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decode
 pub(super) fn garbled(inner: &Inner, session: &str, sender: &Sender, error: &DecodeError) -> Refusal {
     let Some(pair) = inner.pairs.find(session, sender.principal.as_ref()) else { return unknown() };
     for question in error.answers.iter().chain(&error.answers_too) {
-        let why = format!("the answer is no message: {}", error.message);
+        let why = format!("the answer is no message: {}", error.told());
         pair.peer.handle(Input::Undelivered(question.clone(), Error::new(ErrorKind::PeerMisbehaved, why)));
     }
     Refusal::undecodable(error, None)
