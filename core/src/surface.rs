@@ -20,7 +20,7 @@ pub(crate) const FROM_ONE: [&str; 15] = [
 ];
 
 /// Times, which are numbers of the host's unit.
-pub(crate) const TIMES: [&str; 18] = [
+pub(crate) const TIMES: [&str; 19] = [
     "clock_skew",
     "connect_timeout",
     "drain_timeout",
@@ -39,6 +39,7 @@ pub(crate) const TIMES: [&str; 18] = [
     "task_poll_interval",
     "task_ttl",
     "timeout",
+    "tool_timeout",
 ];
 
 /// Options that hold secrets, at least where they are of another shape than they should be: of their values the

@@ -29,6 +29,12 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
    * too. Default: `forbidden`.
    */
   readonly taskSupport?: TaskSupport | undefined;
+  /**
+   * Time after which the function is cancelled, and its caller answered with an error that the model can read; 0 is
+   * none. The time in which it waits for answers of the client counts. In milliseconds. Default: that of the server's
+   * option `toolTimeout`.
+   */
+  readonly timeout?: number | undefined;
   /** The name to show to people. Default: none. */
   readonly title?: string | undefined;
   /** Images for user interfaces, best first. Default: none. */
@@ -59,6 +65,7 @@ export const TOOL_OPTIONS = {
   inputSchema: "any",
   outputSchema: "any",
   taskSupport: "string",
+  timeout: "number",
   title: "string",
   icons: "any",
   meta: "any",

@@ -22,4 +22,5 @@ export const DURATIONS: ReadonlySet<string> = new Set([
   "taskPollInterval",
   "taskTtl",
   "timeout",
+  "toolTimeout",
 ]);

@@ -94,6 +94,12 @@ export interface ServerOptions<State = unknown> {
    */
   readonly pingTimeout?: number | undefined;
   /**
+   * Time after which the function of a tool is cancelled, and its caller answered with an error that the model can
+   * read. The time in which it waits for answers of the client counts. A tool may have a `timeout` of its own. In
+   * milliseconds. Default: 0, which is none.
+   */
+  readonly toolTimeout?: number | undefined;
+  /**
    * Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
    * (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `taskSupport`, or
    * its function by `Context.runAsTask`. Default: no tasks.

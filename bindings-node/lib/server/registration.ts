@@ -48,10 +48,10 @@ export class Registration implements Registry {
       throw new MisuseError(`tool "${name}": the last argument must be the function that runs it`);
     }
     checkToolName(name);
-    const { enabled, replace, scopes } = options;
+    const { enabled, replace, scopes, timeout } = options;
     const definition = define(name, options);
     const runner = new Tool(name, options, run as AnyFunction, this.#home);
-    this.#add("tool", name, definition, runner, { enabled, replace, scopes, judged: judged(options) });
+    this.#add("tool", name, definition, runner, { enabled, replace, scopes, timeout, judged: judged(options) });
   }
 
   resource(uri: string, ...rest: [unknown, unknown?]): void {
@@ -102,8 +102,8 @@ export class Registration implements Registry {
     const more = (register: (handler: Handler) => number): string => {
       const numbers = completers.map(([argument, completer]) => [argument, register(completer)]);
       const completions = numbers.length > 0 ? (Object.fromEntries(numbers) as Record<string, number>) : undefined;
-      const { enabled, replace, cache, scopes, judged } = options;
-      return addOptions({ parameters, completions, enabled, replace, cache, scopes, judged });
+      const { enabled, replace, cache, scopes, judged, timeout } = options;
+      return addOptions({ parameters, completions, enabled, replace, cache, scopes, judged, timeout });
     };
     const runners = [runner, ...completers.map(([, completer]) => completer)] as const;
     native(() => this.#place.add(kind, name, definition, more, runners));
@@ -117,6 +117,7 @@ interface Added {
   readonly cache?: CacheHints | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly judged?: readonly string[] | undefined;
+  readonly timeout?: number | undefined;
   readonly input?: Schema | undefined;
   readonly inputSchema?: Schema | undefined;
   readonly complete?: Readonly<Record<string, Completes<AnyState> | undefined>> | undefined;
@@ -152,12 +153,14 @@ function addOptions(parts: {
   readonly cache?: CacheHints | undefined;
   readonly scopes?: readonly string[] | undefined;
   readonly judged?: readonly string[] | undefined;
+  readonly timeout?: number | undefined;
 }): string {
   const members: string[] = [];
   if (parts.parameters !== undefined) members.push(`"parameters":${parts.parameters}`);
   if (parts.completions !== undefined) members.push(`"completions":${stringify(parts.completions)}`);
   if (parts.enabled !== undefined) members.push(`"enabled":${plain(parts.enabled)}`);
   if (parts.replace !== undefined) members.push(`"replace":${plain(parts.replace)}`);
+  if (parts.timeout !== undefined) members.push(toEngine({ timeout: parts.timeout }).slice(1, -1));
   if (parts.cache !== undefined) members.push(toEngine({ cache: parts.cache }).slice(1, -1));
   if (parts.scopes !== undefined) members.push(`"scopes":${plain(parts.scopes)}`);
   if (parts.judged?.length) members.push(`"judged":${stringify(parts.judged)}`);

@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -32,6 +33,7 @@ struct AddOptions {
     cache: CacheHints,
     scopes: Vec<String>,
     judged: Vec<Side>,
+    timeout: Option<f64>,
 }
 
 /// The side of a definition that the host's own library checks, and the engine does not.
@@ -64,6 +66,7 @@ struct Added {
     hints: CacheHints,
     scopes: Vec<String>,
     judged: Vec<Side>,
+    timeout: Option<Duration>,
 }
 
 pub(super) fn kind_of(name: &str) -> Result<Kind> {
@@ -114,15 +117,21 @@ pub(super) fn add(
     // First, so that the host hears of it whatever is wrong with the rest.
     let handler = host(handler);
     let read = |what: &str| parameters(&host, what, options);
-    let Added { parameters, enabled, replace, hints, scopes, judged } =
+    let Added { parameters, enabled, replace, hints, scopes, judged, timeout } =
         read("options").or_else(|_| read(&format!("{word} {:?}", name_in(kind, definition))))?;
     if hints != CacheHints::new() && !matches!(kind, Kind::Resource | Kind::ResourceTemplate) {
         return Err(Error::misuse("options: option \"cache\": only what is read has it, a resource or a template"));
     }
+    if timeout.is_some() && kind != Kind::Tool {
+        return Err(Error::misuse("options: option \"timeout\": only a tool has it"));
+    }
     let name = match kind {
         Kind::Tool => {
             let of = |side| judged.contains(&side);
-            let tool = Tool::parse(definition)?.scopes(scopes).judged(of(Side::Input), of(Side::Output));
+            let mut tool = Tool::parse(definition)?.scopes(scopes).judged(of(Side::Input), of(Side::Output));
+            if let Some(time) = timeout {
+                tool = tool.timeout(time);
+            }
             let name = tool.name().to_owned();
             match place {
                 Place::Server(server) if replace => server.replace_tool(tool, handler)?,
@@ -222,6 +231,8 @@ fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, what: &str, options: &str)
         parameters.completions.push((name, host(handler)));
     }
     parameters.judged = options.judged.contains(&Side::Input);
+    let timeout = options.timeout.map(|time| crate::options::seconds("timeout", time)).transpose();
+    let timeout = timeout.map_err(|error| Error::misuse(format!("{what}: {}", error.message())))?;
     Ok(Added {
         parameters,
         enabled: options.enabled,
@@ -229,6 +240,7 @@ fn parameters(host: &dyn Fn(u32) -> Arc<dyn Handler>, what: &str, options: &str)
         hints: options.cache,
         scopes: options.scopes,
         judged: options.judged,
+        timeout,
     })
 }
 
@@ -308,7 +320,7 @@ impl Server {
     /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
     /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
     /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}, "scopes"?: [scope],
-    /// "judged"?: ["input" | "output"]}`; `scopes` are what the caller's access token needs, `cache` is how long what
+    /// "judged"?: ["input" | "output"], "timeout"?: seconds}`; `scopes` are what the caller's access token needs, `cache` is how long what
     /// is read of a resource or a template keeps, and for whom. A `judged` side is listed with its schema but checked
     /// by the host's function alone: arguments, variables (`input`) and a tool's structured content (`output`). With
     /// `replace` it takes the place of what has its name, URI or URI template, and is hidden when that is, unless

@@ -4,11 +4,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
+use std::time::Duration;
 
 #[cfg(feature = "runtime")]
 use super::rounds::{self, Input};
+use super::request::Guard;
 use super::{Context, Scope};
 use crate::error::{Error, Result, shortened};
+use crate::idiom;
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::{Method, Revision};
 use crate::protocol::{Payload, RequestContext, Structured};
@@ -64,6 +67,10 @@ pub(crate) trait Shaper: Send + Sync {
     fn name(&self) -> &str;
     /// Returns the receiver of errors that are not for the peer.
     fn failures(&self) -> &Failures;
+    /// Returns the longest time that the handler may take; zero is any.
+    fn timeout(&self) -> Duration {
+        Duration::ZERO
+    }
 }
 
 /// The answer to one request, given once. Dropped without one, it answers with an error: no request is ever lost.
@@ -93,6 +100,8 @@ pub struct Reply {
     /// Parameters that the handler would get again.
     #[cfg(feature = "runtime")]
     again: Option<RawJson>,
+    /// Runs until the handler has taken as long as it may.
+    timer: Option<Guard>,
 }
 
 impl Reply {
@@ -102,7 +111,19 @@ impl Reply {
             shaper,
             #[cfg(feature = "runtime")]
             again: None,
+            timer: None,
         }
+    }
+
+    /// Answers in place of the handler, and cancels it, when it has taken as long as it may.
+    pub(crate) fn in_time(mut self) -> Self {
+        let (Some(context), Some(shaper)) = (&self.context, &self.shaper) else { return self };
+        let time = shaper.timeout();
+        if !time.is_zero() {
+            let (clock, context, shaper) = (context.link().clock(), context.clone(), shaper.clone());
+            self.timer = Some(clock.later(time, Box::new(move || overdue(&context, &*shaper, time))));
+        }
+        self
     }
 
     /// A whole result object, such as a `CallToolResult`.
@@ -242,6 +263,17 @@ impl Drop for Reply {
             context.link().clone().complete(context.call(), Err(error));
         }
     }
+}
+
+/// Ends a request whose handler has taken as long as it may. What it still answers goes nowhere.
+fn overdue(context: &Context, shaper: &dyn Shaper, time: Duration) {
+    if context.is_cancelled() {
+        return;
+    }
+    let text = format!("{} was cancelled: it took longer than {}", shaper.subject(), idiom::time(time));
+    let outcome = shaper.shape(Payload::Failed(text), context.request().revision);
+    context.link().clone().complete(context.call(), outcome);
+    context.cancel(Some("the handler took too long"));
 }
 
 /// Returns the answer to a request whose handler is not there any more.

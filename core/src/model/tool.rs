@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -100,6 +102,7 @@ pub struct Tool {
     scopes: Vec<String>,
     /// True if the handler checks its arguments, and what it answers.
     judged: (bool, bool),
+    timeout: Option<Duration>,
 }
 
 impl Tool {
@@ -112,7 +115,7 @@ impl Tool {
             members.insert("description".into(), Value::String(description));
         }
         members.insert("inputSchema".into(), serde_json::json!({"type": "object", "additionalProperties": false}));
-        Self { members, scopes: Vec::new(), judged: (false, false) }
+        Self { members, scopes: Vec::new(), judged: (false, false), timeout: None }
     }
 
     /// Reads a whole definition.
@@ -129,7 +132,7 @@ impl Tool {
             }
             None => return Err(Error::misuse("tool \"name\": missing")),
         }
-        let tool = Self { members, scopes: Vec::new(), judged: (false, false) };
+        let tool = Self { members, scopes: Vec::new(), judged: (false, false), timeout: None };
         tool.check_schemas()?;
         Ok(tool)
     }
@@ -212,6 +215,20 @@ impl Tool {
     /// The scopes that it needs.
     pub(crate) fn take_scopes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.scopes)
+    }
+
+    /// Time after which the handler is cancelled, and its caller answered with an error that the model can read. The time in
+    /// which it waits for answers of the client counts. Default: that of
+    /// [`Server::tool_timeout`](crate::Server::tool_timeout); zero is none.
+    #[must_use]
+    pub fn timeout(mut self, time: Duration) -> Self {
+        self.timeout = Some(time);
+        self
+    }
+
+    /// The longest time of the handler, where it has one of its own.
+    pub(crate) fn own_timeout(&self) -> Option<Duration> {
+        self.timeout
     }
 
     /// Says that the handler checks the arguments, or what it answers, itself, as one does that was made of types by a

@@ -33,7 +33,7 @@ pub(super) fn run_with(context: Context, handler: &Arc<dyn Handler>, shaper: Opt
     if let Err(error) = context.resume() {
         return context.link().clone().complete(context.call(), Err(error));
     }
-    let reply = Reply::new(context.clone(), shaper);
+    let reply = Reply::new(context.clone(), shaper).in_time();
     #[cfg(feature = "runtime")]
     let reply = reply.for_again(&context, &params);
     let _scope = Scope::enter(&context);

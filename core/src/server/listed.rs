@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use serde_json::{Map, Value};
 
@@ -22,6 +23,8 @@ pub(crate) struct Common {
     pub(crate) listeners: Arc<AtomicUsize>,
     /// Facts of the tools that are not registered.
     pub(super) told: super::told::Told,
+    /// The longest time of a tool's handler, in nanoseconds; 0 is any.
+    tool_timeout: AtomicU64,
     /// Jobs that block.
     #[cfg(feature = "files")]
     pub(crate) jobs: Arc<super::jobs::Jobs>,
@@ -30,6 +33,16 @@ pub(crate) struct Common {
 impl Common {
     fn next(&self) -> u64 {
         self.serial.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// Sets the longest time of the handlers of tools that have none of their own; zero is any.
+    pub(super) fn set_tool_timeout(&self, time: Duration) {
+        self.tool_timeout.store(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    /// Returns that time.
+    pub(super) fn tool_timeout(&self) -> Duration {
+        Duration::from_nanos(self.tool_timeout.load(Ordering::Relaxed))
     }
 }
 

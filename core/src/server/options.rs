@@ -68,6 +68,10 @@ pub struct ServerOptions {
     pub ping_interval: f64,
     /// Seconds after which a client that does not answer that is taken for lost, and its session ends. Default 20.
     pub ping_timeout: f64,
+    /// Seconds after which a tool's handler is cancelled, and its caller answered with an error that the model can read; 0
+    /// for never, the default. The time in which it waits for answers of the client counts. A tool may have a time of its
+    /// own.
+    pub tool_timeout: f64,
     /// Runs tool calls as tasks, where client and tool want that. Default: no tasks. In 2026-07-28 it is the extension
     /// `io.modelcontextprotocol/tasks`.
     pub tasks: Option<TaskOptions>,
@@ -153,6 +157,7 @@ impl Default for ServerOptions {
             max_listeners: 64,
             ping_interval: 0.0,
             ping_timeout: 20.0,
+            tool_timeout: 0.0,
             tasks: None,
             request_state_keys: Secrets::default(),
             request_state_ttl: 600.0,
@@ -202,6 +207,7 @@ impl ServerOptions {
         }
         spoken("server", self.revision.as_deref())?;
         crate::options::seconds("request_state_ttl", self.request_state_ttl)?;
+        crate::options::seconds("tool_timeout", self.tool_timeout)?;
         #[cfg(feature = "runtime")]
         self.sealer()?;
         self.store.as_ref().map_or(Ok(()), |store| store.check(&StoreOptions::option()))?;

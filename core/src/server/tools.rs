@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -33,6 +34,8 @@ pub(crate) struct ToolEntry {
     #[cfg_attr(not(feature = "http"), expect(dead_code, reason = "a mark that is wrong is refused all the same"))]
     mirrors: Arc<[Mirror]>,
     task_support: TaskSupport,
+    /// The longest time of the handler; zero is any.
+    timeout: Option<Duration>,
 }
 
 impl Entry for ToolEntry {
@@ -43,7 +46,7 @@ impl Entry for ToolEntry {
 
 impl ToolEntry {
     pub(super) fn new(mut tool: Tool, handler: Arc<dyn Handler>, common: &Arc<Common>) -> Result<Self> {
-        let (scopes, judged) = (tool.take_scopes(), tool.is_judged());
+        let (scopes, judged, timeout) = (tool.take_scopes(), tool.is_judged(), tool.own_timeout());
         let name = tool.name().to_owned();
         if !is_portable(&name) {
             report::say(format_args!(
@@ -63,7 +66,7 @@ impl ToolEntry {
         let task_support = TaskSupport::of(tool.members())
             .map_err(|error| Error::misuse(format!("tool {name:?}: {}", error.message())))?;
         let listed = Listed::new(Kind::Tool, tool.into_members(), scopes, handler, common)?;
-        Ok(Self { listed, input, output, fit, judged, mirrors: mirrors.into(), task_support })
+        Ok(Self { listed, input, output, fit, judged, mirrors: mirrors.into(), task_support, timeout })
     }
 
     /// One of the definition's schemas, for its validator.
@@ -170,6 +173,10 @@ impl Shaper for ToolEntry {
     fn failures(&self) -> &Failures {
         &self.listed.common.failures
     }
+
+    fn timeout(&self) -> Duration {
+        self.timeout.unwrap_or_else(|| self.listed.common.tool_timeout())
+    }
 }
 
 /// Returns true if a whole result says that its tool failed.
@@ -227,6 +234,10 @@ impl Shaper for Unlisted {
 
     fn failures(&self) -> &Failures {
         &self.common.failures
+    }
+
+    fn timeout(&self) -> Duration {
+        self.common.tool_timeout()
     }
 }
 

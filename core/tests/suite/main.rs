@@ -40,5 +40,6 @@ mod store;
 mod tap;
 mod tasks;
 mod tasks_extension;
+mod timeouts;
 mod trace;
 mod transcripts;

@@ -32,6 +32,10 @@ class ToolOptions(TypedDict, total=False):
     """Support for calls as a task, where the server has the option `tasks`: clients may, or must. In 2026-07-28 either
     makes one for every client that declares the extension `io.modelcontextprotocol/tasks`; see `Context.run_as_task`,
     too. Default: `"forbidden"`."""
+    timeout: float | None
+    """Time after which the function is cancelled, and its caller answered with an error that the model can read; 0 is
+    none. The time in which it waits for answers of the client counts. In seconds. Default: that of the server's option
+    `tool_timeout`."""
     title: str | None
     """The name to show to people. Default: none."""
     icons: Sequence[Icon | Mapping[str, Any]] | None

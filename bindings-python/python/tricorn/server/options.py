@@ -74,6 +74,10 @@ class ServerOptions(Identity, total=False):
     ping_timeout: float | None
     """Time after which a client that does not answer that is taken for lost, and its session ends. In seconds. Default:
     20."""
+    tool_timeout: float | None
+    """Time after which the function of a tool is cancelled, and its caller answered with an error that the model can
+    read. The time in which it waits for answers of the client counts. A tool may have a `timeout` of its own. In
+    seconds. Default: 0, which is none."""
     tasks: TaskOptions | bool | None
     """Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
     (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `task_support`, or

@@ -233,8 +233,10 @@ class Offering:
                     settings[option] = _flag(of, option, options[option])
             if "scopes" in options:
                 settings["scopes"] = _scopes(of, options["scopes"])
+            if "timeout" in options:
+                settings["timeout"] = options["timeout"]
             # Schemas are left alone: the default of a parameter may well be infinite.
-            checks.finite("", {option: options.get(option) for option in ("cache", "annotations", "size")})
+            checks.finite("", {option: options.get(option) for option in ("cache", "annotations", "size", "timeout")})
             if "cache" in options:
                 settings["cache"] = options["cache"]
             text = encode(settings).decode() if settings else ""

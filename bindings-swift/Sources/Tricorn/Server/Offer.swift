@@ -11,6 +11,8 @@ struct Offer {
     var replacing = false
     /// The scopes that an access token needs for it.
     var scopes: [String] = []
+    /// The longest time of a tool's handler.
+    var timeout: Duration?
     /// Lifetime and audience of what is read, in caches.
     var cache: CacheHints?
 }

@@ -129,6 +129,7 @@ extension Offer {
         if !enabled { options.set("enabled", false) }
         if replacing { options.set("replace", true) }
         if !scopes.isEmpty { options.set("scopes", texts: scopes) }
+        options.set("timeout", duration: timeout)
         options.set("cache", cache?.json)
         do {
             try add(definition.checkedText, options.json.checkedText, handler)

@@ -33,6 +33,9 @@ extension Server {
     ///     Default: 0, which is never.
     ///   - pingTimeout: Time after which a client that does not answer that is taken for lost, and its session ends.
     ///     Default: 20 s.
+    ///   - toolTimeout: Time after which the function of a tool is cancelled, and its caller answered with an error
+    ///     that the model can read. The time in which it waits for answers of the client counts. A tool may have a
+    ///     `timeout` of its own. Default: 0, which is none.
     ///   - tasks: Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the
     ///     specification has them (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A
     ///     tool says so by `taskSupport`, or its function by `Context.runAsTask`. Default: no tasks.
@@ -67,10 +70,10 @@ extension Server {
         revision: ProtocolRevision? = nil, pageSize: Int? = nil, maxMessageBytes: Int? = nil, maxNesting: Int? = nil,
         maxDecodedBytes: Int? = nil, maxMemory: Int? = nil, maxInFlight: Int? = nil, maxQueuedNotifications: Int? = nil,
         maxListeners: Int? = nil, capabilities: Set<Capability> = [], pingInterval: Duration? = nil,
-        pingTimeout: Duration? = nil, tasks: TaskOptions? = nil, requestStateKeys: [String]? = nil,
-        requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil, store: StoreOptions? = nil,
-        extensions: [ServerExtension] = [], auth: ServerAuth? = nil, cache: ServerCache? = nil,
-        lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
+        pingTimeout: Duration? = nil, toolTimeout: Duration? = nil, tasks: TaskOptions? = nil,
+        requestStateKeys: [String]? = nil, requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
+        store: StoreOptions? = nil, extensions: [ServerExtension] = [], auth: ServerAuth? = nil,
+        cache: ServerCache? = nil, lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
         onError: (@Sendable (any Error, String) -> Void)? = nil, onWarning: (@Sendable (String) -> Void)? = nil
     ) {
         var options = OptionsText()
@@ -93,6 +96,7 @@ extension Server {
         if !capabilities.isEmpty { options.set("capabilities", Server.declared(capabilities)) }
         options.set("ping_interval", duration: pingInterval)
         options.set("ping_timeout", duration: pingTimeout)
+        options.set("tool_timeout", duration: toolTimeout)
         options.set("tasks", tasks?.json)
         options.set("request_state_keys", texts: requestStateKeys)
         options.set("request_state_ttl", duration: requestStateTTL)

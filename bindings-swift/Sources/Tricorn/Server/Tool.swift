@@ -75,6 +75,8 @@ extension Offering {
     ///     can only hide it.
     ///   - scopes: what a client's access token needs for it, all of them, of a server with `auth`: others are not shown it, and
     ///     are told what they lack when they use it.
+    ///   - timeout: time after which the handler is cancelled, and its caller answered with an error that the model can read;
+    ///     `toolTimeout` of the server when nil, none when `.zero`. The time in which it waits for answers of the client counts.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
     ///     value that encodes to JSON, a `String`, a `ContentBlock` block or an array of them, or a `CallToolResult`. What it
     ///     throws becomes a result with `isError`: the text of a `ToolError`, only the type's name of any other
@@ -82,7 +84,7 @@ extension Offering {
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
-        scopes: [String] = [],
+        scopes: [String] = [], timeout: Duration? = nil,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Output
     ) {
@@ -98,7 +100,7 @@ extension Offering {
                     definition: options.definition(
                         input: try Arguments<Input>.schema(inputSchema),
                         output: try outputSchema ?? Outcome<Output>.schema()),
-                    enabled: enabled, replacing: replacing, scopes: scopes)
+                    enabled: enabled, replacing: replacing, scopes: scopes, timeout: timeout)
             },
             run: { params, context in try encode(try await handler(try decode(params), context)) })
     }
@@ -107,14 +109,14 @@ extension Offering {
     public func tool<Input: Decodable & Sendable, Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
-        scopes: [String] = [],
+        scopes: [String] = [], timeout: Duration? = nil,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input) async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, replacing: replacing, scopes: scopes, taskSupport: taskSupport, inputSchema: inputSchema,
-            outputSchema: outputSchema
+            enabled: enabled, replacing: replacing, scopes: scopes, timeout: timeout, taskSupport: taskSupport,
+            inputSchema: inputSchema, outputSchema: outputSchema
         ) { (input: Input, _) in try await handler(input) }
     }
 
@@ -122,14 +124,14 @@ extension Offering {
     public func tool<Output: Encodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
-        scopes: [String] = [],
+        scopes: [String] = [], timeout: Duration? = nil,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil, outputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable () async throws -> Output
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, replacing: replacing, scopes: scopes, taskSupport: taskSupport, inputSchema: inputSchema,
-            outputSchema: outputSchema
+            enabled: enabled, replacing: replacing, scopes: scopes, timeout: timeout, taskSupport: taskSupport,
+            inputSchema: inputSchema, outputSchema: outputSchema
         ) { (_: NoArguments, _) in try await handler() }
     }
 
@@ -137,13 +139,14 @@ extension Offering {
     public func tool<Input: Decodable & Sendable>(
         _ name: String, _ description: String? = nil, title: String? = nil, annotations: ToolAnnotations? = nil,
         icons: [Types.Icon]? = nil, meta: JSONValue? = nil, enabled: Bool = true, replacing: Bool = false,
-        scopes: [String] = [],
+        scopes: [String] = [], timeout: Duration? = nil,
         taskSupport: TaskSupport? = nil, inputSchema: JSONValue? = nil,
         _ handler: @escaping @Sendable (Input, Context) async throws -> Void
     ) {
         tool(
             name, description, title: title, annotations: annotations, icons: icons, meta: meta,
-            enabled: enabled, replacing: replacing, scopes: scopes, taskSupport: taskSupport, inputSchema: inputSchema
+            enabled: enabled, replacing: replacing, scopes: scopes, timeout: timeout, taskSupport: taskSupport,
+            inputSchema: inputSchema
         ) { (input: Input, context) -> [ContentBlock] in
             try await handler(input, context)
             return []

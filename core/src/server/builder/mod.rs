@@ -126,6 +126,7 @@ impl Server {
             tasks: RwLock::new(options.tasks.clone().map(Tasks::new)),
             extensions: super::extension::Extensions::default(),
         });
+        router.common.set_tool_timeout(limit_of(&options));
         let shared = Shared {
             options: RwLock::new(options),
             router,
@@ -169,6 +170,7 @@ impl Server {
         let mut options = self.shared.options.write().unwrap_or_else(PoisonError::into_inner);
         change(&mut options);
         let (checked, page_size, cache) = (options.check(), options.page_size.max(1), options.cache);
+        self.shared.router.common.set_tool_timeout(limit_of(&options));
         drop(options);
         if let Err(error) = checked {
             self.mistake.get_or_insert(error);
@@ -301,6 +303,14 @@ impl Server {
     #[must_use]
     pub fn ping_timeout(self, timeout: Duration) -> Self {
         self.set(|o| o.ping_timeout = timeout.as_secs_f64())
+    }
+
+    /// Time after which a tool's handler is cancelled, and its caller answered with an error that the model can read. The
+    /// time in which it waits for answers of the client counts. Default: none; zero is none.
+    /// [`Tool::timeout`](crate::model::Tool::timeout) says otherwise for one tool.
+    #[must_use]
+    pub fn tool_timeout(self, time: Duration) -> Self {
+        self.set(|o| o.tool_timeout = time.as_secs_f64())
     }
 
     /// Runs tool calls as tasks, where client and tool want that: in 2025-11-25 as the specification has them
@@ -553,4 +563,9 @@ impl std::fmt::Debug for Server {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Server").field("options", &self.options()).finish_non_exhaustive()
     }
+}
+
+/// Returns the longest time of a tool's handler. A mistake in it is found elsewhere.
+fn limit_of(options: &ServerOptions) -> Duration {
+    Duration::try_from_secs_f64(options.tool_timeout).unwrap_or_default()
 }
