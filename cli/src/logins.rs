@@ -25,7 +25,7 @@ impl Redirect for Nobody {
 pub(crate) async fn with_login(options: ClientOptions, target: &Target, screen: &Screen) -> ClientOptions {
     let Target::Url { url, headers } = target else { return options };
     let is_said = |name: &str| name.eq_ignore_ascii_case("authorization");
-    let given = headers.keys().chain(options.headers.keys()).any(|name| is_said(name));
+    let given = headers.keys().chain(options.get_headers().keys()).any(|name| is_said(name));
     if given || has_user(url) || !url.starts_with("http") {
         return options;
     }
@@ -70,8 +70,8 @@ pub(crate) async fn token(url: &str) -> Option<String> {
 }
 
 fn without_user(mut auth: Auth) -> Auth {
-    if auth.client_id.is_some() && auth.client_secret.is_none() {
-        auth.client_secret = secret();
+    if let Some(secret) = secret().filter(|_| auth.lacks_secret()) {
+        auth = auth.client_secret(secret);
     }
     auth.no_browser(true).redirect(Nobody)
 }

@@ -35,14 +35,17 @@ pub(super) fn login(login: &Login, launcher: &Launcher, screen: &Screen) -> Outc
         .client_name("tricorn")
         // Several stand in one word where they were copied from a request.
         .scopes(login.scope.iter().flat_map(|given| given.split_whitespace()))
-        .login_timeout(login.timeout.as_secs_f64())
+        .login_timeout(login.timeout)
         .browser(Asks { screen: screen.clone(), is_shown: login.no_browser || !screen.can_ask() });
     if let Some(id) = &login.client_id {
-        auth.client_id = Some(id.clone());
-        auth.client_secret = secret();
+        auth = secret().into_iter().fold(auth.client_id(id), Auth::client_secret);
     }
-    auth.issuer.clone_from(&login.issuer);
-    auth.redirect_port = login.redirect_port;
+    if let Some(issuer) = &login.issuer {
+        auth = auth.issuer(issuer);
+    }
+    if let Some(port) = login.redirect_port {
+        auth = auth.redirect_port(port);
+    }
     let options = ClientOptions::new().restart(false).auth(auth.clone());
     let options = login.header.iter().fold(options, |options, (name, value)| options.header(name, value));
     let connected = in_time(screen, async {
