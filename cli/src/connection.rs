@@ -29,8 +29,8 @@ use crate::targets::{self, Elsewhere, Found, Kind, Reach, Way};
 const OPENING: usize = 200;
 /// Time that a server that failed is listened to after its last line.
 const QUIET: Duration = Duration::from_millis(50);
-/// The longest wait for a server that has not shown yet which era it speaks, in seconds.
-const PROBE: f64 = 5.0;
+/// The longest wait for a server that has not shown yet which era it speaks.
+const PROBE: Duration = Duration::from_secs(5);
 
 /// A connected client and what is known of its server.
 pub(crate) struct Session {
@@ -138,7 +138,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
             let mut options = with_login(options, target, screen).await;
             if let (Some(limit), Target::Command { .. }) = (given_limit(connection), target) {
                 // It has to answer within the limit, also one that knows nothing of the first question.
-                options = options.probe_timeout((limit.as_secs_f64() / 2.0).min(PROBE));
+                options = options.probe_timeout((limit / 2).min(PROBE));
             }
             tokio::select! {
                 connected = Client::connect_with(target, &options, &handlers) => (connected, None),
@@ -152,9 +152,8 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         _ => {
             let own = options.clone();
             // Messages are seen on this side of the bridge.
-            let mut options = options;
-            (options.record, options.revision) =
-                (None, options.revision.filter(|_| matches!(found.reach, Reach::Many(_))));
+            let options = options.unrecorded();
+            let options = if matches!(found.reach, Reach::Many(_)) { options } else { options.any_revision() };
             let bridge = Bridge::for_client(found, options, screen, &handlers).await?;
             (Client::in_memory_with(&bridge.server, &own, &handlers).await, Some(bridge))
         }
@@ -192,7 +191,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
 
 /// Says if a bridge has to stand before a cassette, which was recorded in another revision than the one that is asked for.
 fn is_adapted(target: &Target, options: &ClientOptions) -> Outcome<bool> {
-    let (Target::Replay { file, .. }, Some(asked)) = (target, &options.revision) else { return Ok(false) };
+    let (Target::Replay { file, .. }, Some(asked)) = (target, options.get_revision()) else { return Ok(false) };
     let cassette = Cassette::read(file).map_err(|error| Failure::misuse(error.message()))?;
     let recorded = cassette.revision().and_then(|name| Revision::parse(&name));
     Ok(recorded.is_some_and(|recorded| asked != recorded.as_str() && asked != recorded.era().as_str()))
@@ -221,10 +220,9 @@ fn file_name(target: &str) -> Option<String> {
 pub(crate) fn options(connection: &Connection) -> ClientOptions {
     let mut options = ClientOptions::new().tasks(TaskOptions::new()).restart(false);
     if let Some(timeout) = connection.timeout {
-        let seconds = timeout.as_secs_f64();
-        options = options.request_timeout(seconds);
-        if seconds > 0.0 {
-            options = options.probe_timeout(seconds.min(PROBE));
+        options = options.request_timeout(timeout);
+        if !timeout.is_zero() {
+            options = options.probe_timeout(timeout.min(PROBE));
         }
     }
     if let Some(revision) = &connection.revision {

@@ -1,6 +1,6 @@
 //! Logins that `tricorn login` has stored, for the connections of the other commands.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use tricorn::auth::Login;
 use tricorn::client::{Auth, Callback, ClientOptions, Redirect, Target};
@@ -25,7 +25,7 @@ impl Redirect for Nobody {
 pub(crate) async fn with_login(options: ClientOptions, target: &Target, screen: &Screen) -> ClientOptions {
     let Target::Url { url, headers } = target else { return options };
     let is_said = |name: &str| name.eq_ignore_ascii_case("authorization");
-    let given = headers.keys().chain(options.headers.keys()).any(|name| is_said(name));
+    let given = headers.keys().chain(options.get_headers().keys()).any(|name| is_said(name));
     if given || has_user(url) || !url.starts_with("http") {
         return options;
     }
@@ -55,9 +55,8 @@ pub(crate) async fn newest(url: &str) -> Result<Option<(Login, Auth)>> {
 /// The access token of the stored login for a server, refreshed if need be. `None`: there is none that another program
 /// could use.
 pub(crate) async fn token(url: &str) -> Option<String> {
-    let now = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
     let (mut login, auth) = newest(url).await.ok()??;
-    if login.is_stale(now()) && login.refreshes {
+    if login.is_stale(SystemTime::now()) && login.refreshes {
         let options = ClientOptions::new().restart(false).auth(auth);
         let target = Target::from_text(url).ok()?;
         if let Ok(client) = tricorn::client::Client::connect(&target, &options).await {
@@ -65,13 +64,13 @@ pub(crate) async fn token(url: &str) -> Option<String> {
         }
         (login, _) = newest(url).await.ok()??;
     }
-    let is_of_use = !login.is_bound && login.expires_at.is_none_or(|at| at > now());
+    let is_of_use = !login.is_bound && login.expires_at.is_none_or(|at| at > SystemTime::now());
     login.access_token().filter(|_| is_of_use).map(|token| token.expose().to_owned())
 }
 
 fn without_user(mut auth: Auth) -> Auth {
-    if auth.client_id.is_some() && auth.client_secret.is_none() {
-        auth.client_secret = secret();
+    if let Some(secret) = secret().filter(|_| auth.lacks_secret()) {
+        auth = auth.client_secret(secret);
     }
     auth.no_browser(true).redirect(Nobody)
 }
@@ -84,9 +83,4 @@ pub(crate) fn secret() -> Option<String> {
 fn has_user(url: &str) -> bool {
     let authority = url.split_once("://").and_then(|(_, rest)| rest.split(['/', '?', '#']).next());
     authority.is_some_and(|authority| authority.contains('@'))
-}
-
-/// Unix seconds.
-pub(crate) fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }

@@ -250,11 +250,20 @@ pub(crate) fn seconds(name: &str, value: f64) -> Result<Duration> {
     })
 }
 
+/// A century, which fits every clock: the longest time that a builder takes.
+pub(crate) const FOR_EVER: Duration = Duration::from_secs(3_155_760_000);
+
+/// A time as options keep it: seconds, as they come from other languages.
+pub(crate) fn kept(time: Duration) -> f64 {
+    time.min(FOR_EVER).as_secs_f64()
+}
+
 /// Functions that set an option each and give the options back, named as the members: `ClientOptions::new().name("demo")`.
+/// They are the public side of options, so they carry the words.
 macro_rules! setters {
-    ($($name:ident: $($kind:ident)+;)*) => {
+    ($($(#[$words:meta])+ $name:ident: $($kind:ident)+;)*) => {
         $(
-            #[doc = concat!("Sets [`", stringify!($name), "`](Self#structfield.", stringify!($name), ").")]
+            $(#[$words])+
             #[must_use]
             pub fn $name(mut self, value: crate::options::setters!(@given $($kind)+)) -> Self {
                 self.$name = crate::options::setters!(@kept value, $($kind)+);
@@ -264,10 +273,12 @@ macro_rules! setters {
     };
     (@given text) => { impl Into<String> };
     (@given some text) => { impl Into<String> };
+    (@given time) => { std::time::Duration };
     (@given some $type:ident) => { $type };
     (@given $type:ident) => { $type };
     (@kept $value:ident, text) => { $value.into() };
     (@kept $value:ident, some text) => { Some($value.into()) };
+    (@kept $value:ident, time) => { crate::options::kept($value) };
     (@kept $value:ident, some $type:ident) => { Some($value) };
     (@kept $value:ident, $type:ident) => { $value };
 }

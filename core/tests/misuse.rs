@@ -209,8 +209,8 @@ fn task_options(options: &Map<String, Value>) -> Made<TaskOptions> {
             "max_tasks" => tasks.max_tasks(read(value)?),
             "max_session_tasks" => tasks.max_session_tasks(read(value)?),
             "max_task_bytes" => tasks.max_task_bytes(read(value)?),
-            "task_ttl" => tasks.task_ttl(read(value)?),
-            "max_task_ttl" => tasks.max_task_ttl(read(value)?),
+            "task_ttl" => tasks.task_ttl(time(value)?),
+            "max_task_ttl" => tasks.max_task_ttl(time(value)?),
             _ => return unknown(name),
         };
     }
@@ -221,11 +221,11 @@ fn client_options(options: &Map<String, Value>) -> Made<ClientOptions> {
     let mut all = ClientOptions::new();
     for (name, value) in options {
         all = match name.as_str() {
-            "request_timeout" => all.request_timeout(read(value)?),
-            "probe_timeout" => all.probe_timeout(read(value)?),
-            "shutdown_grace" => all.shutdown_grace(read(value)?),
-            "ping_interval" => all.ping_interval(read(value)?),
-            "ping_timeout" => all.ping_timeout(read(value)?),
+            "request_timeout" => all.request_timeout(time(value)?),
+            "probe_timeout" => all.probe_timeout(time(value)?),
+            "shutdown_grace" => all.shutdown_grace(time(value)?),
+            "ping_interval" => all.ping_interval(time(value)?),
+            "ping_timeout" => all.ping_timeout(time(value)?),
             "max_memory" => all.max_memory(read(value)?),
             "max_message_bytes" => all.max_message_bytes(read(value)?),
             "max_decoded_bytes" => all.max_decoded_bytes(read(value)?),
@@ -303,7 +303,7 @@ fn client_auth(options: &Map<String, Value>) -> Made<Auth> {
             "client_metadata_url" => auth.client_metadata_url(read::<String>(value)?),
             "issuer" => auth.issuer(read::<String>(value)?),
             "application_type" => auth.application_type(read::<String>(value)?),
-            "login_timeout" => auth.login_timeout(read(value)?),
+            "login_timeout" => auth.login_timeout(time(value)?),
             "scopes" => auth.scopes(read::<Vec<String>>(value)?),
             _ => return unknown(name),
         };
@@ -316,7 +316,7 @@ fn group_options(options: &Map<String, Value>) -> Made<GroupOptions> {
     let timeout = of_client.remove("connect_timeout");
     let group = GroupOptions::new().client(client_options(&of_client)?);
     match timeout {
-        Some(timeout) => Ok(group.connect_timeout(read(&timeout)?)),
+        Some(timeout) => Ok(group.connect_timeout(time(&timeout)?)),
         None => Ok(group),
     }
 }
@@ -331,10 +331,10 @@ fn http_options(options: &Map<String, Value>) -> Made<HttpOptions> {
             "key" => http.key(read::<String>(value)?),
             "max_sessions" => http.max_sessions(read(value)?),
             "max_connections" => http.max_connections(read(value)?),
-            "session_idle_timeout" => http.session_idle_timeout(read(value)?),
-            "drain_timeout" => http.drain_timeout(read(value)?),
-            "keep_alive_interval" => http.keep_alive_interval(read(value)?),
-            "sse_retry" => http.sse_retry(read(value)?),
+            "session_idle_timeout" => http.session_idle_timeout(time(value)?),
+            "drain_timeout" => http.drain_timeout(time(value)?),
+            "keep_alive_interval" => http.keep_alive_interval(time(value)?),
+            "sse_retry" => http.sse_retry(time(value)?),
             "sse" => http.sse(read(value)?),
             "stateless" => http.stateless(read(value)?),
             "allowed_hosts" => http.allowed_hosts(read::<Vec<String>>(value)?),

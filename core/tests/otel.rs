@@ -298,7 +298,7 @@ async fn a_call_that_becomes_a_task_is_one_trace() {
         let (ours, theirs) = (Told::new(), Told::new());
         let server = Server::new("s")
             .middleware(theirs.telemetry())
-            .tasks(TaskOptions::new().task_poll_interval(0.01))
+            .tasks(TaskOptions::new().task_poll_interval(Duration::from_millis(10)))
             .tool_with(
                 Tool::new("job", "").task_support(tricorn::model::TaskSupport::Required),
                 |_: Nothing| async move {
@@ -326,7 +326,7 @@ async fn a_call_that_becomes_a_task_is_one_trace() {
 async fn what_brings_an_answer_to_a_task_belongs_to_who_waits_for_it() {
     let (ours, theirs) = (Told::new(), Told::new());
     let form = json!({"type": "object", "properties": {"a": {"type": "string"}}});
-    let server = Server::new("s").tasks(TaskOptions::new().task_poll_interval(0.01)).tool_with(
+    let server = Server::new("s").tasks(TaskOptions::new().task_poll_interval(Duration::from_millis(10))).tool_with(
         Tool::new("asks", "").task_support(tricorn::model::TaskSupport::Required),
         move |_: Nothing, cx: Context| {
             let form = form.clone();

@@ -55,8 +55,7 @@ struct Who {
 
 async fn connected(server: &Server) -> (Client, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let handlers = Handlers::new().events(heard.clone());
     (Client::in_memory_with(server, &options, &handlers).await.unwrap(), heard)
 }

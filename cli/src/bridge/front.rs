@@ -58,12 +58,14 @@ pub(super) struct Spoken(Option<String>);
 
 impl Spoken {
     /// Takes it out of the options, where it is not about the server behind.
-    pub(super) fn of(found: &Found, options: &mut ClientOptions) -> Self {
+    pub(super) fn of(found: &Found, options: ClientOptions) -> (Self, ClientOptions) {
         match &found.reach {
             // A cassette answers again when a request with answers to its questions comes.
-            Reach::One(Target::Replay { .. }) => Self(options.revision.take()),
+            Reach::One(Target::Replay { .. }) => {
+                (Self(options.get_revision().map(str::to_owned)), options.any_revision())
+            }
             // Those with sessions: what that one asks goes to whoever called it, while the call goes on.
-            _ => Self(Some("legacy".to_owned())),
+            _ => (Self(Some("legacy".to_owned())), options),
         }
     }
 }

@@ -44,8 +44,8 @@ pub(crate) struct Bridge {
 
 impl Bridge {
     /// Asks the server behind what it is, so that one that is not there is said before anybody connects. Needs a runtime.
-    pub(crate) async fn new(found: Found, mut options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
-        let spoken = Spoken::of(&found, &mut options);
+    pub(crate) async fn new(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
+        let (spoken, options) = Spoken::of(&found, options);
         let scout = Behind::scout(&found, &unrecorded(&options), screen).await?;
         let facts = scout.facts(&found.name);
         let upstreams = Upstreams::new(found, options, screen.clone(), most);
@@ -57,11 +57,12 @@ impl Bridge {
     /// A bridge for one client of this process, which has these handlers: the connection that has asked is the client's.
     pub(crate) async fn for_client(
         found: Found,
-        mut options: ClientOptions,
+        options: ClientOptions,
         screen: &Screen,
         handlers: &Handlers,
     ) -> Outcome<Self> {
-        let (name, spoken) = (found.name.clone(), Spoken::of(&found, &mut options));
+        let name = found.name.clone();
+        let (spoken, options) = Spoken::of(&found, options);
         let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), 1));
         let facts = upstreams.prepare(&Value::Object(handlers.declared().clone()), true).await?.behind.facts(&name);
         Ok(Self::over(&facts, &spoken, upstreams))
@@ -71,11 +72,12 @@ impl Bridge {
     /// connected in time; after that it declares all lists, and whoever asks waits.
     pub(crate) async fn for_group(
         found: Found,
-        mut options: ClientOptions,
+        options: ClientOptions,
         screen: &Screen,
         declared: Value,
     ) -> Outcome<Self> {
-        let (name, spoken) = (found.name.clone(), Spoken::of(&found, &mut options));
+        let name = found.name.clone();
+        let (spoken, options) = Spoken::of(&found, options);
         let upstreams = Arc::new(Upstreams::new(found, options, screen.clone(), 1));
         let connecting = upstreams.clone();
         let mut preparing = tokio::spawn(async move {
@@ -106,13 +108,8 @@ impl Bridge {
     }
 
     /// A bridge to a server that may be [renewed](Self::renew): it may have tools, resources and prompts later on.
-    pub(crate) async fn renewable(
-        found: Found,
-        mut options: ClientOptions,
-        screen: &Screen,
-        most: usize,
-    ) -> Outcome<Self> {
-        let spoken = Spoken::of(&found, &mut options);
+    pub(crate) async fn renewable(found: Found, options: ClientOptions, screen: &Screen, most: usize) -> Outcome<Self> {
+        let (spoken, options) = Spoken::of(&found, options);
         let scout = Behind::scout(&found, &unrecorded(&options), screen).await?;
         let offers = Offers::of(&scout).await;
         let facts = scout.facts(&found.name).with_lists();
@@ -153,7 +150,5 @@ impl Bridge {
 
 /// The options of a connection that is made to look only: it is no part of a recording.
 fn unrecorded(options: &ClientOptions) -> ClientOptions {
-    let mut options = options.clone();
-    options.record = None;
-    options
+    options.clone().unrecorded()
 }

@@ -226,8 +226,8 @@ async fn ask(cassette: &Cassette, target: &Target, name: &str, replay: &Replay, 
     let recorder = Recorder::new(tape.clone(), head, Redaction::new(headers));
     let recorder = recorder.map_err(|error| Failure::new(UNREACHABLE, error.to_string()))?;
     let mut options = options(&replay.connection).cache(CacheOptions::new().enabled(false)).tap(Taping(recorder));
-    if options.revision.is_none() {
-        options.revision = cassette.revision();
+    if let Some(revision) = cassette.revision().filter(|_| options.get_revision().is_none()) {
+        options = options.revision(revision);
     }
     let options = with_login(options, target, screen).await;
     let client = Client::connect_with(target, &options, &handlers(cassette)).await;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use serde_json::{Value, json};
 use tricorn::auth::Login as Stored;
@@ -14,7 +14,7 @@ use crate::connection::runtime;
 use crate::failure::{FAILED, Failure, INTERRUPTED, LOGIN, Outcome};
 use crate::interrupts::Interrupts;
 use crate::launcher::Launcher;
-use crate::logins::{newest, now, secret};
+use crate::logins::{newest, secret};
 use crate::output::{Screen, one_line};
 use crate::questions;
 use crate::targets;
@@ -35,14 +35,17 @@ pub(super) fn login(login: &Login, launcher: &Launcher, screen: &Screen) -> Outc
         .client_name("tricorn")
         // Several stand in one word where they were copied from a request.
         .scopes(login.scope.iter().flat_map(|given| given.split_whitespace()))
-        .login_timeout(login.timeout.as_secs_f64())
+        .login_timeout(login.timeout)
         .browser(Asks { screen: screen.clone(), is_shown: login.no_browser || !screen.can_ask() });
     if let Some(id) = &login.client_id {
-        auth.client_id = Some(id.clone());
-        auth.client_secret = secret();
+        auth = secret().into_iter().fold(auth.client_id(id), Auth::client_secret);
     }
-    auth.issuer.clone_from(&login.issuer);
-    auth.redirect_port = login.redirect_port;
+    if let Some(issuer) = &login.issuer {
+        auth = auth.issuer(issuer);
+    }
+    if let Some(port) = login.redirect_port {
+        auth = auth.redirect_port(port);
+    }
     let options = ClientOptions::new().restart(false).auth(auth.clone());
     let options = login.header.iter().fold(options, |options, (name, value)| options.header(name, value));
     let connected = in_time(screen, async {
@@ -127,14 +130,14 @@ pub(super) fn logins(wish: Wish, logins: &Logins, launcher: &Launcher, screen: &
             Wish::Token => {
                 let (mut login, auth) = newest(&url).await.map_err(store)?.ok_or_else(|| none(&name))?;
                 refuse_bound(&name, &login)?;
-                if login.is_stale(now()) && login.refreshes {
+                if login.is_stale(SystemTime::now()) && login.refreshes {
                     let options = ClientOptions::new().restart(false).auth(auth);
                     let client = Client::connect(&target, &options).await;
                     client.map_err(|error| Failure::connecting(&name, &error))?.close().await;
                     (login, _) = newest(&url).await.map_err(store)?.ok_or_else(|| none(&name))?;
                     refuse_bound(&name, &login)?;
                 }
-                let is_over = login.expires_at.is_some_and(|at| at <= now());
+                let is_over = login.expires_at.is_some_and(|at| at <= SystemTime::now());
                 let Some(token) = login.access_token().filter(|_| !is_over) else {
                     let why = "the stored token has expired, and cannot be refreshed";
                     return Err(Failure::new(LOGIN, format!("{name}: {why}: tricorn login {name}")));
@@ -142,7 +145,7 @@ pub(super) fn logins(wish: Wish, logins: &Logins, launcher: &Launcher, screen: &
                 if logins.json {
                     let mut answer = json!({"access_token": token.expose(), "token_type": "Bearer"});
                     if let Some(at) = login.expires_at {
-                        answer["expires_at"] = at.into();
+                        answer["expires_at"] = seconds(at).into();
                     }
                     screen.json(&answer);
                 } else {
@@ -205,21 +208,23 @@ fn card(login: &Stored, name: &str) -> String {
     }
     let scopes = login.scopes.join(" ");
     row("scopes", if scopes.is_empty() { "none" } else { &scopes });
-    row("token", &life(login, now()));
+    row("token", &life(login, SystemTime::now()));
     row("client", &login.client_id);
     card
 }
 
+/// Seconds since 1970.
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
 /// Lifetime of a token, and its renewal.
-fn life(login: &Stored, now: u64) -> String {
+fn life(login: &Stored, now: SystemTime) -> String {
     let kind = if login.is_bound { "bound to a key (DPoP), " } else { "" };
     let end = match login.expires_at {
         None => "with no end that is known".to_owned(),
         Some(at) if at <= now => "expired".to_owned(),
-        Some(at) => {
-            let time = SystemTime::UNIX_EPOCH + Duration::from_secs(at);
-            format!("until {}", humantime::format_rfc3339_seconds(time))
-        }
+        Some(at) => format!("until {}", humantime::format_rfc3339_seconds(at)),
     };
     let then = if login.refreshes { ", refreshed when it is used" } else { ", not refreshed" };
     format!("{kind}{end}{then}")
@@ -263,6 +268,8 @@ impl Events for Warns {
 #[cfg(test)]
 #[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
+    use std::time::Duration;
+
     use tricorn::auth::{MemoryStore, TokenKey, TokenStore};
 
     use super::*;
@@ -290,7 +297,10 @@ mod tests {
             "https://h/mcp\n  issuer   https://as\n  subject  not said by the token\n  scopes   a b\n  \
              token    expired, refreshed when it is used\n  client   c\\u{1b}[2J"
         );
-        assert_eq!(life(&login, 999), "until 1970-01-01T00:16:40Z, refreshed when it is used");
+        assert_eq!(
+            life(&login, SystemTime::UNIX_EPOCH + Duration::from_secs(999)),
+            "until 1970-01-01T00:16:40Z, refreshed when it is used"
+        );
         assert!(refuse_bound("h", &login).is_ok());
     }
 
@@ -299,6 +309,9 @@ mod tests {
         let login = stored(&json!({"access_token": "hidden", "token_type": "DPoP"})).await;
         let failure = refuse_bound("https://h/mcp", &login).unwrap_err();
         assert!(failure.status == FAILED && failure.message.contains("DPoP"), "{}", failure.message);
-        assert_eq!(life(&login, 1), "bound to a key (DPoP), with no end that is known, not refreshed");
+        assert_eq!(
+            life(&login, SystemTime::UNIX_EPOCH),
+            "bound to a key (DPoP), with no end that is known, not refreshed"
+        );
     }
 }

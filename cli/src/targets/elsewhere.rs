@@ -15,9 +15,9 @@ const GRACE: Duration = Duration::from_secs(3);
 /// Pause between attempts to reach a server that has just started, and their number.
 const PAUSE: Duration = Duration::from_millis(500);
 const ATTEMPTS: usize = 20;
-/// URLs that are tried, and the seconds for each.
+/// URLs that are tried, and the time for each.
 const URLS: usize = 4;
-const ANSWER: f64 = 2.0;
+const ANSWER: Duration = Duration::from_secs(2);
 
 /// The URLs that a program names before it is connected.
 #[derive(Default)]

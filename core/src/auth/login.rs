@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -17,11 +17,13 @@ use super::store::TokenStore;
 use super::token::TokenType;
 use super::url::Parts;
 use crate::error::{Error, Result, shown_url};
+use crate::model::times;
 
 /// Somebody else may be refreshing it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A kept login at one server. What is secret in it is neither serialized nor shown by `Debug`. Times are Unix seconds.
+/// A kept login at one server. What is secret in it is neither serialized nor shown by `Debug`. In JSON, times are
+/// seconds since 1970.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]
 pub struct Login {
@@ -41,10 +43,11 @@ pub struct Login {
     /// The scopes that were granted; those that were asked for, where the server has not said.
     pub scopes: Vec<String>,
     /// Time of the token's arrival.
-    pub since: u64,
+    #[serde(serialize_with = "times::since_1970")]
+    pub since: SystemTime,
     /// End of the access token, if the server has said.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub expires_at: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "times::since_1970_if_any")]
+    pub expires_at: Option<SystemTime>,
     /// There is a refresh token.
     pub refreshes: bool,
     /// The token is bound to a key (RFC 9449), and of no use without it.
@@ -84,8 +87,8 @@ impl Login {
             server: server.to_owned(),
             subject: token.and_then(|token| subject_of(&token.access_token)),
             scopes,
-            since: session.since,
-            expires_at: token.and_then(|token| token.expires_at),
+            since: times::from_unix(session.since),
+            expires_at: token.and_then(|token| token.expires_at).map(times::from_unix),
             refreshes: session.refresh_token().is_some(),
             is_bound: token.is_some_and(|token| token.token_type == TokenType::Dpop),
             token: token.map(|token| token.access_token.as_str().into()),
@@ -105,8 +108,8 @@ impl Login {
 
     /// Returns true if a client would renew the access token before it uses it at this time.
     #[must_use]
-    pub fn is_stale(&self, now: u64) -> bool {
-        self.renew_at.is_some_and(|at| at <= now)
+    pub fn is_stale(&self, now: SystemTime) -> bool {
+        self.renew_at.is_some_and(|at| at <= times::unix(now))
     }
 
     /// Options of a client that uses this login: the same program at the same authorization server, the same user, the same
@@ -204,10 +207,13 @@ mod tests {
         let names: Vec<_> = found.iter().map(|login| login.client_id.as_str()).collect();
         assert_eq!(names, ["two", "one"]);
         assert_eq!((&*found[0].scopes, found[0].refreshes, found[0].is_bound), (&["a".to_owned()][..], true, false));
-        assert_eq!((found[0].is_stale(59), found[0].is_stale(60)), (false, true));
+        let is_stale = |at| found[0].is_stale(times::from_unix(at));
+        assert_eq!((is_stale(59), is_stale(60)), (false, true));
+        assert_eq!((found[0].since, found[0].expires_at), (times::from_unix(2), Some(times::from_unix(90))));
         assert_eq!(found[0].access_token().map(Secret::expose), Some("at-secret"));
         let shown = format!("{found:?}{}", serde_json::to_string(&found).expect("JSON"));
         assert!(!shown.contains("secret") && !shown.contains("hidden"), "{shown}");
+        assert!(shown.contains(r#""since":2,"expires_at":90"#), "{shown}");
         let kept = store.load(&key).await.expect("loaded").expect("something");
         for login in &found {
             let own = Session::from_kept(&kept, "https://as", &login.auth().expect("options")).expect("its own");

@@ -15,7 +15,7 @@ use crate::call::BoxFuture;
 use crate::client::{Auth, Browser, Callback, ClientOptions, Redirect, StoreOptions, Wanted};
 use crate::driver::runtime;
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::Principal;
+use crate::model::{Principal, times};
 use crate::server;
 
 /// Longest time that a store of the host may take for one operation.
@@ -453,6 +453,6 @@ fn principal(known: Known) -> Principal {
     // A time before 1970 has passed as well as 1970 has.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
     let seconds = known.expires_at.map(|at| at as u64);
-    principal.expires_at = seconds;
+    principal.expires_at = seconds.map(times::from_unix);
     principal
 }

@@ -76,32 +76,17 @@ pub(crate) type Told = Arc<dyn Fn(&str, Option<RawJson>) + Send + Sync>;
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
-    /// Time without an answer or progress after which the request is given up; `None` is the client's default, and no
-    /// limit for what a handler asks: its call has one. Zero is no limit.
-    pub timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
     /// The time is the client's own (`request_timeout`), not this request's.
     pub(crate) by_default: bool,
-    /// Time after which the request is given up, progress or not; `None` and zero are no limit.
-    pub max_timeout: Option<Duration>,
-    /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
-    pub progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
-    /// The request's `_meta`, an object; of members that the parameters' own `_meta` has too, these count.
-    pub meta: Option<RawJson>,
-    /// The request may be sent again although nobody knows whether it was carried out. Listing, reading and the like
-    /// always may; a tool's call only when this says so.
-    pub idempotent: bool,
-    /// Has the request run as a task of the peer (revision 2025-11-25), and finishes with the task's result. Given up, it
-    /// cancels the task. [`Unsupported`](crate::ErrorKind::Unsupported) when the peer does not declare that.
-    pub task: Option<TaskMetadata>,
-    /// The use of answers that the client has kept, and the keeping of the new one. For requests of clients.
-    pub cache: CacheMode,
-    /// A result of another type than this library knows (`resultType`, revision 2026-07-28) is given as it is: those of
-    /// extensions. Default: no, it is [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved).
-    pub any_result: bool,
-    /// The trace that the request belongs to; of members that `_meta` has too, those count. `None` is what
-    /// [`ClientOptions::trace_context`](crate::client::ClientOptions::trace_context) says, and of what a handler asks the
-    /// trace of its request.
-    pub trace_context: Option<TraceContext>,
+    pub(crate) max_timeout: Option<Duration>,
+    pub(crate) progress: Option<Arc<dyn Fn(RawJson) + Send + Sync>>,
+    pub(crate) meta: Option<RawJson>,
+    pub(crate) idempotent: bool,
+    pub(crate) task: Option<TaskMetadata>,
+    pub(crate) cache: CacheMode,
+    pub(crate) any_result: bool,
+    pub(crate) trace_context: Option<TraceContext>,
     /// Progress is heard after the answer, too, until what guards the request is dropped.
     pub(crate) lasting: bool,
     /// It opens a listen stream, of which this hears.
@@ -127,63 +112,70 @@ impl CallOptions {
         Self::default()
     }
 
-    /// Gives up after this time without an answer or progress; never, when it is zero.
+    /// Time without an answer or progress after which the request is given up; zero is no limit. Default: the client's
+    /// `request_timeout`, and no limit for what a handler asks: its call has one.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Gives up after this time, progress or not.
+    /// Time after which the request is given up, progress or not; zero is no limit, the default.
     #[must_use]
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
         self.max_timeout = Some(timeout);
         self
     }
 
-    /// Asks for progress: called with `{progress, total?, message?}`.
+    /// Asks for progress: called with `{progress, total?, message?}`, from any thread.
     #[must_use]
     pub fn on_progress(mut self, f: impl Fn(RawJson) + Send + Sync + 'static) -> Self {
         self.progress = Some(Arc::new(f));
         self
     }
 
-    /// Sends this object as the request's `_meta`.
+    /// Sends this object as the request's `_meta`; of members that the parameters' own `_meta` has too, these count.
     #[must_use]
     pub fn meta(mut self, meta: impl Serialize) -> Self {
         self.meta = Some(RawJson::from_value(&meta));
         self
     }
 
-    /// Says that the request may be sent again although nobody knows whether it was carried out.
+    /// Says that the request may be sent again although nobody knows whether it was carried out. Listing, reading and the
+    /// like always may; a tool's call only when this says so. Default: no.
     #[must_use]
     pub fn idempotent(mut self, idempotent: bool) -> Self {
         self.idempotent = idempotent;
         self
     }
 
-    /// Says whether an answer that the client has kept will do, and whether the new one is kept.
+    /// Use of answers that the client has kept, and the keeping of the new one. For requests of clients.
     #[must_use]
     pub fn cache(mut self, mode: CacheMode) -> Self {
         self.cache = mode;
         self
     }
 
-    /// Takes results of any type, such as those of extensions, as they are.
+    /// Takes a result of another type than this library knows (`resultType`, revision 2026-07-28) as it is: those of
+    /// extensions. Default: no, it is [`PeerMisbehaved`](crate::ErrorKind::PeerMisbehaved).
     #[must_use]
     pub fn any_result(mut self, any: bool) -> Self {
         self.any_result = any;
         self
     }
 
-    /// Says which trace the request belongs to.
+    /// Trace that the request belongs to; of members that `_meta` has too, those count. Default: what
+    /// [`ClientOptions::trace_context`](crate::client::ClientOptions::trace_context) says, and of what a handler asks the
+    /// trace of its request.
     #[must_use]
     pub fn trace_context(mut self, trace: TraceContext) -> Self {
         self.trace_context = Some(trace);
         self
     }
 
-    /// Has the request run as a task, which lives for this time or for as long as the peer likes.
+    /// Has the request run as a task of the peer (revision 2025-11-25), which lives for this time or for as long as the peer
+    /// likes, and finishes with the task's result. Given up, it cancels the task.
+    /// [`Unsupported`](crate::ErrorKind::Unsupported) when the peer does not declare that.
     #[must_use]
     pub fn task(mut self, ttl: Option<Duration>) -> Self {
         let millis = |ttl: Duration| u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);

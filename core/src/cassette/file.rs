@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -26,8 +27,8 @@ pub struct Cassette {
 pub struct Entry {
     /// Number of its line in the file; the first line has 1.
     pub line: usize,
-    /// Milliseconds since the recording began.
-    pub time: f64,
+    /// Time since the recording began.
+    pub time: Duration,
     /// Message or event.
     pub what: What,
 }
@@ -77,6 +78,7 @@ pub struct Question {
 
 #[derive(Deserialize)]
 struct Line<'a> {
+    /// Milliseconds.
     #[serde(default)]
     t: f64,
     from: Option<String>,
@@ -155,7 +157,9 @@ impl Cassette {
                 let said = said.split(" at line ").next().unwrap_or_default();
                 wrong(at, &format!("column {}: {said}", error.column()))
             })?;
-            entries.push(Entry { line: at, time: read.t, what: what(read).map_err(|why| wrong(at, why))? });
+            // One that is no time is not worth the cassette.
+            let time = Duration::try_from_secs_f64(read.t / 1e3).unwrap_or_default();
+            entries.push(Entry { line: at, time, what: what(read).map_err(|why| wrong(at, why))? });
         }
         Ok(Self { name: name.to_owned(), head, entries })
     }
@@ -322,6 +326,7 @@ mod tests {
         );
         let cassette = Cassette::parse("a.jsonl", &text).expect("a cassette");
         assert_eq!(cassette.entries().iter().map(|entry| entry.line).collect::<Vec<_>>(), [2, 4, 5, 6]);
+        assert_eq!(cassette.entries()[0].time, Duration::from_micros(1500));
         assert_eq!((cassette.is_legacy(), cassette.revision().as_deref()), (true, Some("2025-06-18")));
         assert_eq!(cassette.head()["by"], "tricorn");
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Map, Value, json};
 
@@ -88,12 +88,12 @@ impl Recorder {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).redaction.learn(secret);
     }
 
-    fn line(&self, line: impl FnOnce(f64, &mut Redaction) -> String) -> Result<()> {
+    fn line(&self, line: impl FnOnce(Duration, &mut Redaction) -> String) -> Result<()> {
         let mut state = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if state.is_over {
             return Ok(());
         }
-        let time = (state.started.elapsed().as_secs_f64() * 1e6).round() / 1e3;
+        let time = state.started.elapsed();
         let mut line = line(time, &mut state.redaction);
         line.push('\n');
         let ends = |why: String| Err(Error::new(crate::ErrorKind::Transport, format!("the cassette ends here: {why}")));
@@ -112,21 +112,27 @@ impl Recorder {
     }
 }
 
-/// A line for a message that passed `time` milliseconds after the beginning, without the break at its end.
+/// Milliseconds, of which three digits behind the point are written.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// A line for a message that passed this time after the beginning, without the break at its end.
 #[must_use]
-pub fn message_line(time: f64, by_client: bool, on: &str, text: &str, redaction: &mut Redaction) -> String {
+pub fn message_line(time: Duration, by_client: bool, on: &str, text: &str, redaction: &mut Redaction) -> String {
     let from = if by_client { "client" } else { "server" };
     let what = match redaction.json(text) {
         Some(message) => format!("\"msg\":{message}"),
         None => format!("\"text\":{}", json!(redaction.text(text))),
     };
+    let time = millis(time);
     format!("{{\"t\":{time},\"from\":\"{from}\",\"on\":{},{what}}}", json!(on))
 }
 
-/// A line for something that happened.
+/// A line for something that happened this time after the beginning, without the break at its end.
 #[must_use]
-pub fn event_line(time: f64, name: &str, text: &str, redaction: &mut Redaction) -> String {
-    json!({"t": time, "event": name, "text": redaction.text(text)}).to_string()
+pub fn event_line(time: Duration, name: &str, text: &str, redaction: &mut Redaction) -> String {
+    json!({"t": millis(time), "event": name, "text": redaction.text(text)}).to_string()
 }
 
 #[cfg(test)]

@@ -39,22 +39,12 @@ use crate::store::MemoryCache;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CacheOptions {
-    /// True if anything is kept. Default: yes.
-    pub enabled: bool,
-    /// The most answers that are kept; those that were used longest ago make room. Default 1000.
-    pub max_entries: usize,
-    /// The most bytes of them. Default 16 MiB.
-    pub max_bytes: usize,
-    /// Gives the last answer although it is no longer fresh when the server cannot be asked (a transport's error, no
-    /// answer in time, or it has gone), with the member `tricorn/stale` in its `_meta`; until the client is closed.
-    /// Default: no.
-    pub stale_on_error: bool,
-    /// Keeps what is kept together with the other clients of this process that do so: of one HTTP server, and private
-    /// answers only under the same authorization. The limits are then the default ones. Default: no.
-    pub shared: bool,
-    /// The authorization under which private answers are kept, where that is not what the HTTP headers, the address and
-    /// the environment say: any text that is unlike others', such as a user's id. It is kept as a digest only.
-    pub scope: Option<String>,
+    pub(crate) enabled: bool,
+    pub(crate) max_entries: usize,
+    pub(crate) max_bytes: usize,
+    pub(crate) stale_on_error: bool,
+    pub(crate) shared: bool,
+    pub(crate) scope: Option<String>,
     pub(super) place: Where,
 }
 
@@ -106,11 +96,21 @@ impl CacheOptions {
     }
 
     setters! {
+        /// True if anything is kept. Default: yes.
         enabled: bool;
+        /// The most answers that are kept; those that were used longest ago make room. Default 1000.
         max_entries: usize;
+        /// The most bytes of the kept answers. Default 16 MiB.
         max_bytes: usize;
+        /// Gives the last answer although it is no longer fresh when the server cannot be asked (a transport's error,
+        /// no answer in time, or it has gone), with the member `tricorn/stale` in its `_meta`; until the client is
+        /// closed. Default: no.
         stale_on_error: bool;
+        /// Keeps what is kept together with the other clients of this process that do so: of one HTTP server, and
+        /// private answers only under the same authorization. The limits are then the default ones. Default: no.
         shared: bool;
+        /// The authorization under which private answers are kept, where that is not what the HTTP headers, the address
+        /// and the environment say: any text that is unlike others', such as a user's id. It is kept as a digest only.
         scope: some text;
     }
 

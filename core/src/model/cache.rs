@@ -52,10 +52,8 @@ impl CacheScope {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheHints {
-    /// Lifetime after the result was received. Zero: it is not cached.
-    pub ttl: Option<Duration>,
-    /// Scope in which it may be cached.
-    pub scope: Option<CacheScope>,
+    pub(crate) ttl: Option<Duration>,
+    pub(crate) scope: Option<CacheScope>,
 }
 
 impl CacheHints {
@@ -65,14 +63,14 @@ impl CacheHints {
         Self { ttl: None, scope: None }
     }
 
-    /// Sets the lifetime after the result was received; with zero it is not cached.
+    /// Lifetime after the result was received; with zero it is not cached. Default: what the less special place says.
     #[must_use]
     pub const fn ttl(mut self, ttl: Duration) -> Self {
         self.ttl = Some(ttl);
         self
     }
 
-    /// Sets the scope in which it may be cached.
+    /// Scope in which it may be cached. Default: what the less special place says.
     #[must_use]
     pub const fn scope(mut self, scope: CacheScope) -> Self {
         self.scope = Some(scope);

@@ -19,6 +19,7 @@ pub(crate) mod sampling;
 pub(crate) mod schema;
 pub(crate) mod subscription;
 mod task;
+pub(crate) mod times;
 mod tool;
 mod trace;
 mod uri_template;

@@ -1,9 +1,11 @@
 //! Principal: the sender of a request.
 
 use std::fmt;
+use std::time::SystemTime;
 
 use serde_json::{Map, Value, json};
 
+use super::times;
 use crate::error::{Error, Result};
 use crate::options::check_scopes;
 
@@ -38,8 +40,8 @@ pub struct Principal {
     pub scopes: Vec<String>,
     /// All that the token or its introspection says. The token itself is not in it.
     pub claims: Map<String, Value>,
-    /// Expiry of the token, in seconds since 1970. `None`: nobody says so.
-    pub expires_at: Option<u64>,
+    /// Expiry of the token. `None`: nobody says so.
+    pub expires_at: Option<SystemTime>,
     /// Scopes that the granted ones imply.
     implied: Vec<String>,
     /// The subject is a client's id, which another's `sub` may happen to be.
@@ -94,10 +96,10 @@ impl Principal {
         self
     }
 
-    /// Sets [`expires_at`](Self#structfield.expires_at): seconds since 1970.
+    /// Sets [`expires_at`](Self#structfield.expires_at). Whole seconds count.
     #[must_use]
-    pub fn expires_at(mut self, seconds: u64) -> Self {
-        self.expires_at = Some(seconds);
+    pub fn expires_at(mut self, time: SystemTime) -> Self {
+        self.expires_at = Some(time);
         self
     }
 
@@ -166,7 +168,7 @@ impl Principal {
             client_id: text("clientId"),
             scopes: texts("scopes")?,
             claims: value["claims"].as_object()?.clone(),
-            expires_at: value["expiresAt"].as_u64(),
+            expires_at: value["expiresAt"].as_u64().map(times::from_unix),
             implied: texts("impliedScopes")?,
             is_client: value["isClient"].as_bool()?,
         })
@@ -181,7 +183,7 @@ impl Principal {
             "scopes": self.scopes,
             "impliedScopes": self.implied,
             "claims": self.claims,
-            "expiresAt": self.expires_at,
+            "expiresAt": self.expires_at.map(times::unix),
         })
     }
 }
@@ -194,7 +196,7 @@ impl fmt::Debug for Principal {
             .field("issuer", &self.issuer)
             .field("client_id", &self.client_id)
             .field("scopes", &self.scopes)
-            .field("expires_at", &self.expires_at)
+            .field("expires_at", &self.expires_at.map(times::unix))
             .finish_non_exhaustive()
     }
 }
@@ -220,7 +222,7 @@ mod tests {
     fn a_principal_is_its_issuer_and_subject() {
         let one = Principal::new("ada").issuer("https://a.example");
         for (other, same) in [
-            (one.clone().scopes(["x"]).expires_at(7).client_id("c"), true),
+            (one.clone().scopes(["x"]).expires_at(times::from_unix(7)).client_id("c"), true),
             (Principal::new("ada"), false),
             (Principal::new("ada").issuer("https://b.example"), false),
             (Principal::new("bob").issuer("https://a.example"), false),

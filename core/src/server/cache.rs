@@ -41,20 +41,13 @@ use crate::options::unknown_in_words;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheOptions {
-    /// For everything.
-    pub general: CacheHints,
-    /// `server/discover`.
-    pub discover: CacheHints,
-    /// `tools/list`.
-    pub tools: CacheHints,
-    /// `prompts/list`.
-    pub prompts: CacheHints,
-    /// `resources/list`.
-    pub resources: CacheHints,
-    /// `resources/templates/list`.
-    pub resource_templates: CacheHints,
-    /// `resources/read`.
-    pub read: CacheHints,
+    general: CacheHints,
+    discover: CacheHints,
+    tools: CacheHints,
+    prompts: CacheHints,
+    resources: CacheHints,
+    resource_templates: CacheHints,
+    read: CacheHints,
 }
 
 impl CacheOptions {

@@ -51,7 +51,7 @@ pub(crate) use jobs::Jobs;
 #[cfg(feature = "runtime")]
 pub(crate) use lifespan::{Lifespan, NOT_STARTED, Shared as SharedState};
 pub use listed::Kind;
-pub use options::{Secrets, ServerOptions};
+pub use options::ServerOptions;
 pub use parameters::Parameters;
 pub use question::{InputRequired, Question};
 pub(crate) use router::Router;

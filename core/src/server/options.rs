@@ -13,85 +13,39 @@ use crate::protocol::KeepAlive;
 use crate::protocol::revision::spoken;
 use crate::store::StoreOptions;
 
-/// Identity and limits of a server. The same names in every language.
+/// Identity and limits of a server, as they come from JSON. The same names in every language; times in seconds. In Rust a
+/// [`Server`](crate::Server) is made by its functions of these names, which say what each option is.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// Programmatic name. Required.
-    pub name: String,
-    /// Version of the program.
-    pub version: String,
-    /// Name for people.
-    pub title: Option<String>,
-    /// Description for people.
-    pub description: Option<String>,
-    /// Web page about it.
-    pub website_url: Option<String>,
-    /// The schema's `Icon` objects.
-    pub icons: Option<RawJson>,
-    /// A hint for the model on how to use the server.
-    pub instructions: Option<String>,
-    /// Capabilities that are declared to clients besides the existing ones: `completions`, `prompts`, `resources`
-    /// though there is none of it yet, because a client never asks for a feature that it was not told of as it
-    /// connected; and as members with an object, `experimental` or any other capability that this library knows nothing
-    /// of. JSON: an array of names, or an object. Default: nothing.
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) website_url: Option<String>,
+    pub(crate) icons: Option<RawJson>,
+    pub(crate) instructions: Option<String>,
     #[serde(deserialize_with = "names_or_members")]
-    pub capabilities: Map<String, Value>,
-    /// Only this revision is spoken, such as `2025-11-25`, or only those with handshakes (`legacy`) or without
-    /// (`modern`). Default: all of them.
-    pub revision: Option<String>,
-    /// Entries on one page of a list. Default 250.
-    pub page_size: usize,
-    /// The longest message in bytes. Default 4 MiB.
-    pub max_message_bytes: usize,
-    /// The deepest nesting of a message. Default 128.
-    pub max_nesting: usize,
-    /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
-    /// take a hundred times what their text does. Default 64 MiB.
-    pub max_decoded_bytes: usize,
-    /// The most that the whole process keeps for its peers at any time, in bytes: long bodies and what is in them,
-    /// events for clients that lose a stream, notifications for slow readers. One client has at most as much as is left
-    /// for others. Beyond it what is idle is given up, then new work is refused (503 over HTTP). All servers and
-    /// clients of the process draw on it, and the last one to set it sets it for all. Default: a quarter of the memory
-    /// that the machine or its control group has, and 64 MiB at least.
-    pub max_memory: Option<usize>,
-    /// Requests worked on at once per connection. Default 256.
-    pub max_in_flight: usize,
-    /// Notifications that may wait for a slow peer. Default 256.
-    pub max_queued_notifications: usize,
-    /// Listen streams (`subscriptions/listen`) that one connection may have open; over HTTP each is a request of its own.
-    /// Default 64.
-    pub max_listeners: usize,
-    /// Seconds without a message of a legacy client after which it is asked for a sign of life, where it can be reached
-    /// (over HTTP: through a standalone stream); 0 for never, the default.
-    pub ping_interval: f64,
-    /// Seconds after which a client that does not answer that is taken for lost, and its session ends. Default 20.
-    pub ping_timeout: f64,
-    /// Seconds after which a tool's handler is cancelled, and its caller answered with an error that the model can read; 0
-    /// for never, the default. The time in which it waits for answers of the client counts. A tool may have a time of its
-    /// own.
-    pub tool_timeout: f64,
-    /// Runs tool calls as tasks, where client and tool want that. Default: no tasks. In 2026-07-28 it is the extension
-    /// `io.modelcontextprotocol/tasks`.
-    pub tasks: Option<TaskOptions>,
-    /// Secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember between two rounds
-    /// of questions (`requestState`). The first one seals, all of them open, so that they can be changed one after
-    /// the other. Servers that answer the same clients need the same, and the same name. Default: a secret of this
-    /// process alone.
-    pub request_state_keys: Secrets,
-    /// Seconds for which such a state holds: as long as a user may take to answer one round. A client that comes back in
-    /// time gets a new one, which holds as long again. Whole seconds count, begun ones too. Default 600.
-    pub request_state_ttl: f64,
-    /// The longest such state, in bytes as it is sent: Base64, so that the answers and steps in it have three quarters
-    /// of that. Default 16 KiB.
-    pub max_request_state_bytes: usize,
-    /// The store that makes one server of several processes: a URL such as `redis://host:6379`, or an object of `url`,
-    /// `prefix` and `secret`. Default: the URL in the environment variable `TRICORN_STORE`; without one each process is
-    /// a server of its own.
-    pub store: Option<StoreOptions>,
-    /// Lifetime and scope of the server's answers in clients' caches. Default: none is cached.
-    pub cache: CacheOptions,
+    pub(crate) capabilities: Map<String, Value>,
+    pub(crate) revision: Option<String>,
+    pub(crate) page_size: usize,
+    pub(crate) max_message_bytes: usize,
+    pub(crate) max_nesting: usize,
+    pub(crate) max_decoded_bytes: usize,
+    pub(crate) max_memory: Option<usize>,
+    pub(crate) max_in_flight: usize,
+    pub(crate) max_queued_notifications: usize,
+    pub(crate) max_listeners: usize,
+    pub(crate) ping_interval: f64,
+    pub(crate) ping_timeout: f64,
+    pub(crate) tool_timeout: f64,
+    pub(crate) tasks: Option<TaskOptions>,
+    pub(crate) request_state_keys: Secrets,
+    pub(crate) request_state_ttl: f64,
+    pub(crate) max_request_state_bytes: usize,
+    pub(crate) store: Option<StoreOptions>,
+    pub(crate) cache: CacheOptions,
 }
 
 /// Capabilities that can be declared before there is any of them.
@@ -232,7 +186,7 @@ impl ServerOptions {
 /// Texts that are never shown.
 #[derive(Clone, Default, Deserialize)]
 #[serde(transparent)]
-pub struct Secrets(pub(crate) Option<Vec<String>>);
+pub(crate) struct Secrets(pub(crate) Option<Vec<String>>);
 
 impl std::fmt::Debug for Secrets {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -38,26 +38,23 @@ use crate::call::Handler;
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Parameters {
-    /// JSON Schema (an object's) of the variables or arguments. They come as text; what the schema wants otherwise is
-    /// read as JSON, and all of it is checked before the handler runs. Default: text.
-    pub schema: Option<Value>,
-    /// Completion handlers, by the names of the variables or arguments. A handler gets the parameters of
-    /// `completion/complete`, and answers with an array of strings or `{"values", "total"?, "hasMore"?}`. An `enum` of
-    /// the schema completes itself.
-    pub completions: Vec<(String, Arc<dyn Handler>)>,
+    pub(crate) schema: Option<Value>,
+    pub(crate) completions: Vec<(String, Arc<dyn Handler>)>,
     /// True if the handler checks the variables or arguments itself, as one does that was made of a type by a library which
     /// knows more than its JSON Schema says. They are still made of text as `schema` says. Default: false.
-    pub judged: bool,
+    pub(crate) judged: bool,
 }
 
 impl Parameters {
-    /// With this schema.
+    /// JSON Schema (an object's) of the variables or arguments. They come as text; what the schema wants otherwise is
+    /// read as JSON, and all of it is checked before the handler runs. Default: text.
     #[must_use]
     pub fn of(schema: Option<Value>) -> Self {
         Self { schema, ..Self::default() }
     }
 
-    /// Completes the one called `name`.
+    /// Completes the one called `name`. The handler gets the parameters of `completion/complete`, and answers with an array
+    /// of strings or `{"values", "total"?, "hasMore"?}`. An `enum` of the schema completes itself.
     #[must_use]
     pub fn complete<M, F: IntoHandler<M>>(mut self, name: &str, function: F) -> Self {
         self.completions.push((name.to_owned(), function.into_handler()));

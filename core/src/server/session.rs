@@ -153,7 +153,7 @@ impl Session {
     /// # Errors
     /// As [`Server::add_resource`](crate::Server::add_resource); [`Unsupported`](ErrorKind::Unsupported) when the server
     /// had no resources and did not declare any as the client connected, and so below: see
-    /// [`ServerOptions::capabilities`](crate::server::ServerOptions::capabilities).
+    /// [`Server::capabilities`](crate::Server::capabilities).
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<()> {
         let entry = resource_entry(resource, handler, self.adding(Kind::Resource)?)?;
         self.change(Kind::Resource, |changes| changes.own.resources.add(&entry), Result::is_ok)?

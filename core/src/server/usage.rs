@@ -19,7 +19,7 @@ pub struct Usage {
 }
 
 /// Bytes that the whole process keeps for its peers at the moment, in all servers: of at most
-/// [`max_memory`](super::ServerOptions#structfield.max_memory).
+/// [`max_memory`](crate::Server::max_memory).
 #[must_use]
 pub fn memory_kept() -> usize {
     budget::used()

@@ -36,18 +36,9 @@ const MIN_SECRET: usize = 32;
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreOptions {
-    /// Address: `redis://` or with TLS `rediss://`, then `user:password@host:6379/0`, all but the host optional;
-    /// `redis+cluster://host:6379,host:6379` of some nodes of a cluster;
-    /// `redis+sentinel://host:26379,host:26379/service/0` of sentinels, whose own user and password are `?sentinel_user=…`
-    /// and `&sentinel_password=…`; `rediss+cluster://` and `rediss+sentinel://` with TLS;
-    /// `unix:///path?db=0&user=…&pass=…`. Special characters of a password are percent-encoded.
-    pub url: String,
-    /// First part of every key, of letters, digits and `-_.:`, at most 64 bytes. Default `tricorn`.
-    pub prefix: String,
-    /// Secret of at least 32 bytes that seals a server's keys of request states, a client's answers, and logins, which
-    /// need one, so that whoever reads the store does not read them. The same in all processes. Default: the others are
-    /// not sealed.
-    pub secret: Option<String>,
+    pub(crate) url: String,
+    pub(crate) prefix: String,
+    pub(crate) secret: Option<String>,
     /// The store of the program, in place of one at a URL.
     #[cfg(feature = "redis")]
     pub(crate) documents: Option<Own>,
@@ -70,6 +61,12 @@ impl Eq for Own {}
 
 impl StoreOptions {
     /// The store at this URL, with every other option at its default.
+    ///
+    /// The URL is `redis://` or with TLS `rediss://`, then `user:password@host:6379/0`, all but the host optional;
+    /// `redis+cluster://host:6379,host:6379` of some nodes of a cluster;
+    /// `redis+sentinel://host:26379,host:26379/service/0` of sentinels, whose own user and password are `?sentinel_user=…`
+    /// and `&sentinel_password=…`; `rediss+cluster://` and `rediss+sentinel://` with TLS;
+    /// `unix:///path?db=0&user=…&pass=…`. Special characters of a password are percent-encoded.
     pub fn new(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -87,14 +84,16 @@ impl StoreOptions {
         Self { documents: Some(Own(Arc::new(store))), ..Self::new("") }
     }
 
-    /// Sets the first part of every key.
+    /// First part of every key, of letters, digits and `-_.:`, at most 64 bytes. Default `tricorn`.
     #[must_use]
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Sets the secret, of at least 32 bytes.
+    /// Secret of at least 32 bytes that seals a server's keys of request states, a client's answers, and logins, which
+    /// need one, so that whoever reads the store does not read them. The same in all processes. Default: the others are
+    /// not sealed.
     #[must_use]
     pub fn secret(mut self, secret: impl Into<String>) -> Self {
         self.secret = Some(secret.into());

@@ -8,7 +8,7 @@ mod owners;
 mod scopes;
 
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use fixture::*;
 use serde_json::{Value, json};
@@ -271,8 +271,10 @@ async fn a_function_may_have_the_word() {
     let verify = |token: String| async move {
         let refused = |kind| Err(Error::new(kind, format!("{token} is bad")));
         match token.as_str() {
-            "ada" => Ok(Principal::new("ada").scopes(["base"]).expires_at(now() + 60)),
-            "old" => Ok(Principal::new("ada").scopes(["base"]).expires_at(now() - 600)),
+            "ada" => Ok(Principal::new("ada").scopes(["base"]).expires_at(SystemTime::now() + Duration::from_secs(60))),
+            "old" => {
+                Ok(Principal::new("ada").scopes(["base"]).expires_at(SystemTime::now() - Duration::from_secs(600)))
+            }
             "small" => Ok(Principal::new("ada")),
             "panics" => panic!("a secret"),
             "hangs" => std::future::pending().await,

@@ -79,9 +79,8 @@ impl Events for Heard {
     fn warning(&self, _message: &str) {}
 }
 
-async fn connect(target: &Target, grace: f64) -> (Client, mpsc::UnboundedReceiver<String>) {
-    let mut options = ClientOptions::default();
-    (options.revision, options.shutdown_grace) = (Some("2025-11-25".into()), grace);
+async fn connect(target: &Target, grace: Duration) -> (Client, mpsc::UnboundedReceiver<String>) {
+    let options = ClientOptions::new().revision("2025-11-25").shutdown_grace(grace);
     let (heard, lines) = mpsc::unbounded_channel();
     let handlers = Handlers::new().events(Heard(heard));
     let client = Client::connect_with(target, &options, &handlers);
@@ -96,7 +95,7 @@ pub(super) async fn close(client: &Client) {
 async fn a_child_that_leaves_at_the_end_of_input_is_not_signalled() {
     let mut held = Held::new("polite");
     let target = held.target(r#"trap 'say term' TERM; answer "$legacy"; until_the_end; say left"#);
-    let (client, _lines) = connect(&target, 60.0).await;
+    let (client, _lines) = connect(&target, Duration::from_secs(60)).await;
     let before = Instant::now();
     close(&client).await;
     assert!(before.elapsed() < PATIENCE, "no step is waited for longer than it takes");
@@ -114,7 +113,7 @@ async fn a_child_that_stays_is_told_and_then_killed_with_all_its_children() {
         while :; do sleep 600; done"#;
     for dropped in [false, true] {
         let mut held = Held::new("stubborn");
-        let (client, _lines) = connect(&held.target(script), 0.2).await;
+        let (client, _lines) = connect(&held.target(script), Duration::from_millis(200)).await;
         if dropped {
             drop(client);
         } else {
@@ -128,7 +127,7 @@ async fn a_child_that_stays_is_told_and_then_killed_with_all_its_children() {
 async fn what_a_child_leaves_behind_is_ended() {
     let mut held = Held::new("leaves");
     let target = held.target(r#"sleep 600 & answer "$legacy"; until_the_end; say left"#);
-    let (client, _lines) = connect(&target, 0.2).await;
+    let (client, _lines) = connect(&target, Duration::from_millis(200)).await;
     close(&client).await;
     assert_eq!(held.rest().await, "left\n");
 }
@@ -140,7 +139,7 @@ async fn a_client_that_is_killed() {
     let args = vec!["-c".into(), script];
     let env = BTreeMap::from([("HELD".into(), Some(held))]);
     let target = Target::Command { command: "sh".into(), args, env, cwd: None, stderr: Stderr::Discard };
-    let (client, _lines) = connect(&target, 60.0).await;
+    let (client, _lines) = connect(&target, Duration::from_secs(60)).await;
     std::future::pending::<()>().await;
     drop(client);
 }
@@ -180,7 +179,7 @@ async fn the_pipes_of_a_process_that_got_away_are_let_go() {
         away '' ; away 'x >&2'
         answer "$legacy"
         until_the_end"#;
-    let (client, _lines) = connect(&held.target(script), 0.2).await;
+    let (client, _lines) = connect(&held.target(script), Duration::from_millis(200)).await;
     close(&client).await;
     assert_eq!(held.rest().await, "");
 }
@@ -189,7 +188,7 @@ async fn the_pipes_of_a_process_that_got_away_are_let_go() {
 async fn standard_error_reaches_the_events_to_the_last_word() {
     let mut held = Held::new("stderr");
     let target = held.target(r#"echo one >&2; printf 'two\r\n' >&2; answer "$legacy"; until_the_end; echo bye >&2"#);
-    let (client, mut lines) = connect(&target, 60.0).await;
+    let (client, mut lines) = connect(&target, Duration::from_secs(60)).await;
     let mut next = async || tokio::time::timeout(PATIENCE, lines.recv()).await.unwrap();
     assert_eq!((next().await.as_deref(), next().await.as_deref()), (Some("one"), Some("two")));
     close(&client).await;

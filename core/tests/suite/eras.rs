@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tricorn::client::{Client, ClientOptions, Target};
 use tricorn::protocol::revision::Era;
@@ -15,8 +16,7 @@ use crate::http_client::server::*;
 async fn connect(server: &Server, token: u32) -> Result<Era, Error> {
     let headers = BTreeMap::from([("Authorization".to_owned(), format!("Bearer {token}"))]);
     let target = Target::Url { url: server.url(), headers };
-    let mut options = ClientOptions::default();
-    options.headers.insert("X-Request-Id".into(), token.to_string());
+    let options = ClientOptions::new().header("X-Request-Id", token.to_string());
     let client = tokio::time::timeout(PATIENCE, Client::connect(&target, &options)).await.unwrap()?;
     client.close().await;
     Ok(client.revision().era())
@@ -84,8 +84,8 @@ async fn what_may_pass_makes_nobody_legacy() {
         })
         .await;
         let target = Target::Url { url: server.url(), headers: BTreeMap::new() };
-        let mut options = ClientOptions::default();
-        options.probe_timeout = if what == "silence" { 0.05 } else { 5.0 };
+        let patience = Duration::from_millis(if what == "silence" { 50 } else { 5000 });
+        let options = ClientOptions::new().probe_timeout(patience);
         let first = tokio::time::timeout(PATIENCE, Client::connect(&target, &options)).await.unwrap();
         match kind {
             Some(kind) => {

@@ -293,7 +293,7 @@ async fn a_handler_knows_the_extension_wherever_it_runs() {
         .tool_with(Tool::new("task", "").task_support(TaskSupport::Required), async |_: Nothing, cx: Context| {
             Ok::<_, HandlerError>(cx.extension(SEARCH).is_some())
         });
-    let handlers = Handlers::new().tasks(TaskOptions::new().task_poll_interval(0.01)).unwrap();
+    let handlers = Handlers::new().tasks(TaskOptions::new().task_poll_interval(Duration::from_millis(10))).unwrap();
     for revision in ["2025-06-18", "2025-11-25", MODERN] {
         let client = Client::in_memory_with(&server, &declaring(revision), &handlers).await.unwrap();
         for tool in ["which", "either"] {

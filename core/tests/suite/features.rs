@@ -165,15 +165,11 @@ async fn prompts_have_typed_arguments() {
 #[tokio::test]
 async fn arguments_are_completed() {
     let many = |_: Value| json!((0..150).map(|n| format!("v{n}")).collect::<Vec<_>>());
-    let mut parameters = Parameters::default();
-    parameters.completions.push(("city".into(), with(many)));
-    parameters.completions.push((
-        "street".into(),
-        with(|asked| {
-            let city = asked.get("context").map_or("nowhere", |context| context["arguments"]["city"].as_str().unwrap());
-            json!([format!("{city} {}", asked["argument"]["value"].as_str().unwrap())])
-        }),
-    ));
+    let street = |asked: Value| {
+        let city = asked.get("context").map_or("nowhere", |context| context["arguments"]["city"].as_str().unwrap());
+        json!([format!("{city} {}", asked["argument"]["value"].as_str().unwrap())])
+    };
+    let parameters = Parameters::default().complete("city", With(many)).complete("street", With(street));
     let server = server();
     let prompt = Prompt::new("visit").argument("city", "", true).argument("street", "", false);
     server.add_prompt(prompt, parameters, with(|_| json!("x"))).unwrap();

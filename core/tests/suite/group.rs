@@ -45,9 +45,7 @@ fn add(server: &Server, name: &str, tool: &str) {
 }
 
 fn legacy() -> GroupOptions {
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
-    options.into()
+    ClientOptions::new().revision("2025-11-25").into()
 }
 
 fn names(listing: &GroupListing) -> Vec<&str> {
@@ -76,8 +74,7 @@ async fn names_lead_to_their_servers() {
     assert_eq!(unknown.kind(), ErrorKind::Misuse);
     assert!(unknown.message().contains("did you mean \"a_add\" or \"b_add\""), "{unknown}");
 
-    let mut options = GroupOptions::default();
-    options.prefix = Prefix::Always;
+    let options = GroupOptions::new().prefix(Prefix::Always);
     let servers = Servers::new().server("a b", tools("a", &["one"]));
     let group = ClientGroup::connect(servers, options).await.unwrap();
     assert_eq!(names(&group.tools().await), ["a_b_one"]);
@@ -94,8 +91,7 @@ async fn one_that_fails_does_not_stop_the_others() {
     }});
     let path = std::env::temp_dir().join(format!("tricorn group {}.json", std::process::id()));
     std::fs::write(&path, config.to_string()).unwrap();
-    let mut options = legacy();
-    options.connect_timeout = 0.3;
+    let options = legacy().connect_timeout(Duration::from_millis(300));
     for servers in [Servers::from_file(&path), Servers::parse(&config.to_string())] {
         let servers = servers.unwrap().server("here", tools("here", &["t"]));
         let group = ClientGroup::connect(servers, options.clone()).await.unwrap();
@@ -315,8 +311,7 @@ async fn a_server_that_does_not_hear_of_the_log_level_is_not_waited_for() {
         printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"logging":{}},' "$id"
         printf '"serverInfo":{"name":"s","version":"1"}}}\n'
         while read line; do :; done"#;
-    let mut options = legacy();
-    options.connect_timeout = 0.5;
+    let options = legacy().connect_timeout(Duration::from_millis(500));
     let group = ClientGroup::connect(Servers::new(), options).await.unwrap();
     group.set_log_level(LogLevel::Debug).await;
     let joins = group.add("mute", Target::command("sh", ["-c", script]));

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::json;
 use tricorn::client::{Client, ClientOptions, Handlers, Stderr, Target};
@@ -31,8 +32,7 @@ fn target(script: &str) -> Target {
 }
 
 async fn connect(script: &str, revision: Option<&str>) -> (Result<Client, Error>, Vec<String>) {
-    let mut options = ClientOptions::default();
-    options.revision = revision.map(str::to_owned);
+    let options = revision.into_iter().fold(ClientOptions::new(), ClientOptions::revision);
     let heard = Arc::new(Heard::default());
     let (target, handlers) = (target(script), Handlers::new().events(heard.clone()));
     let client = Client::connect_with(&target, &options, &handlers);
@@ -89,8 +89,8 @@ async fn messages_in_other_forms_are_read() {
 
 #[tokio::test]
 async fn what_a_server_writes_beside_is_said_with_the_error() {
-    let mut options = ClientOptions::default();
-    (options.request_timeout, options.probe_timeout) = (0.2, 0.1);
+    let options = ClientOptions::new().probe_timeout(Duration::from_millis(100));
+    let options = options.request_timeout(Duration::from_millis(200));
     let target = target("echo 'Usage: server [options]'; while read -r line; do :; done");
     let heard = Handlers::new().events(Heard::default());
     let failed = Client::connect_with(&target, &options, &heard).await.unwrap_err();

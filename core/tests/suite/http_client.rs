@@ -190,8 +190,7 @@ async fn answers_that_are_none_fail_the_request_and_nothing_else() {
         }
     })
     .await;
-    let mut options = ClientOptions::default();
-    options.max_message_bytes = 2000;
+    let options = ClientOptions::new().max_message_bytes(2000);
     let client = connect_as(&server, &options).await.unwrap();
     for (name, kind, part) in [
         ("garbled", ErrorKind::PeerMisbehaved, "JSON"),

@@ -43,8 +43,7 @@ impl Events for Heard {
 async fn connect(url: &str) -> (Client, Arc<Heard>) {
     let heard = Arc::new(Heard::default());
     let target = Target::from_text(url).unwrap();
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let client = within("connecting", Client::connect_with(&target, &options, &Handlers::new().events(heard.clone())))
         .await
         .unwrap();

@@ -31,7 +31,7 @@ async fn refused(it: &Fixture, session: &str, last: &str) -> Answer {
 
 #[tokio::test]
 async fn a_stream_begins_with_an_event_without_data_where_the_revision_has_it() {
-    let it = Fixture::with(|_| {}, r#"{"sse_retry": 2.5}"#);
+    let it = Fixture::with(|server| server, r#"{"sse_retry": 2.5}"#);
     for (version, primes) in [("2025-03-26", false), ("2025-06-18", false), (LATEST, true)] {
         let session = it.session(version).await;
         let events = Reader::new(it.open(&in_session(&session), &call("1", "steps")).await).rest().await;
@@ -121,7 +121,7 @@ async fn a_handler_may_end_its_stream_before_it_answers() {
 
 #[tokio::test]
 async fn ids_of_nobody_are_refused_and_what_is_dropped_is_gone() {
-    let it = Fixture::with(|_| {}, r#"{"max_events": 2}"#);
+    let it = Fixture::with(|server| server, r#"{"max_events": 2}"#);
     let session = it.session(LATEST).await;
     let other = it.session(LATEST).await;
     let mut stream = Reader::new(it.open(&in_session(&session), &call("1", "waits")).await);
@@ -145,7 +145,7 @@ async fn ids_of_nobody_are_refused_and_what_is_dropped_is_gone() {
 
 #[tokio::test]
 async fn without_room_for_events_there_is_nothing_to_resume() {
-    let it = Fixture::with(|_| {}, r#"{"max_events": 0}"#);
+    let it = Fixture::with(|server| server, r#"{"max_events": 0}"#);
     let session = it.session(LATEST).await;
     let mut stream = Reader::new(it.open(&in_session(&session), &call("1", "pauses")).await);
     assert_eq!(stream.next().await.unwrap().id, "");

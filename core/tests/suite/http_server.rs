@@ -62,7 +62,7 @@ async fn only_pages_that_the_options_name_may_read_the_answers() {
     let page = ("origin", "https://app.example.com");
     let asked =
         [page, ("access-control-request-method", "POST"), ("access-control-request-headers", "mcp-method, x-a")];
-    let it = Fixture::with(|_| {}, r#"{"allowed_origins": ["https://app.example.com"]}"#);
+    let it = Fixture::with(|server| server, r#"{"allowed_origins": ["https://app.example.com"]}"#);
     let answer = it.send("OPTIONS", "/mcp", &asked, "").await;
     assert_eq!((answer.status, &*answer.text), (204, ""));
     for (name, value) in [
@@ -91,7 +91,7 @@ async fn only_pages_that_the_options_name_may_read_the_answers() {
 
 #[tokio::test]
 async fn a_body_that_is_no_message_is_a_bad_request() {
-    let it = Fixture::with(|o| o.max_message_bytes = 1000, "");
+    let it = Fixture::with(|server| server.max_message_bytes(1000), "");
     let long = format!("\"{}\"", "x".repeat(1000));
     for (body, refused) in [
         ("", (400, PARSE)),
@@ -262,7 +262,7 @@ async fn a_large_answer_is_one_event() {
 
 #[tokio::test]
 async fn a_silent_call_becomes_a_stream_with_comments() {
-    let it = Fixture::with(|_| {}, r#"{"keep_alive_interval": 0.01}"#);
+    let it = Fixture::with(|server| server, r#"{"keep_alive_interval": 0.01}"#);
     let mut response = it.open(&[], &modern(1, "tools/call", tool("waits", json!({})))).await;
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     for _ in 0..3 {
@@ -300,7 +300,7 @@ async fn going_away_cancels_a_stateless_call() {
 
 #[tokio::test]
 async fn a_slow_reader_loses_progress_and_never_the_answer() {
-    let it = Fixture::with(|o| o.max_queued_notifications = 3, "");
+    let it = Fixture::with(|server| server.max_queued_notifications(3), "");
     let mut call = modern(1, "tools/call", tool("waits", json!({})));
     call["params"]["_meta"]["progressToken"] = json!(1);
     let mut response = it.open(&[], &call).await;
@@ -320,7 +320,7 @@ async fn a_slow_reader_loses_progress_and_never_the_answer() {
 
 #[tokio::test]
 async fn too_many_calls_are_asked_to_come_back() {
-    let it = Fixture::with(|o| o.max_in_flight = 1, r#"{"max_connections": 1}"#);
+    let it = Fixture::with(|server| server.max_in_flight(1), r#"{"max_connections": 1}"#);
     let mut call = modern(1, "tools/call", tool("waits", json!({})));
     call["params"]["_meta"]["progressToken"] = json!(1);
     let running = it.open(&[], &call).await;
@@ -388,7 +388,7 @@ async fn a_refusal_says_back_only_so_much() {
 
 #[tokio::test]
 async fn a_server_without_sessions_says_nothing_of_them() {
-    let it = Fixture::with(|options| options.revision = Some("modern".into()), "{}");
+    let it = Fixture::with(|server| server.revision("modern"), "{}");
     let json = [("content-type", "application/json"), ("accept", "application/json, text/event-stream")];
     let with = |name, value| [&json[..], &[(name, value)]].concat();
     let refused = |answer: &Answer| (answer.status, answer.json["error"]["code"].clone());

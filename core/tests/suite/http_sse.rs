@@ -51,7 +51,7 @@ impl<'a> Pair<'a> {
 }
 
 fn served(options: &str) -> Fixture {
-    Fixture::with(|_| {}, options)
+    Fixture::with(|server| server, options)
 }
 
 #[tokio::test]
@@ -143,10 +143,7 @@ async fn the_negotiated_revision_says_what_else_there_is() {
 #[tokio::test]
 async fn it_is_guarded_like_the_main_endpoint() {
     let it = Fixture::with(
-        |o| {
-            o.max_message_bytes = 1000;
-            o.max_in_flight = 1;
-        },
+        |server| server.max_message_bytes(1000).max_in_flight(1),
         r#"{"sse": true, "max_sessions": 1, "sse_message_path": "/prefix/messages"}"#,
     );
     for (headers, status) in [

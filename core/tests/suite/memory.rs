@@ -36,8 +36,7 @@ async fn closing_the_server_ends_its_calls_and_its_clients() {
                 Ok(())
             }
         });
-        let mut options = ClientOptions::default();
-        options.revision = Some(revision.into());
+        let options = ClientOptions::new().revision(revision);
         let client = Client::in_memory(&server, &options).await.expect("connected");
         let call = client.call_tool("wait", json!({}));
         let close = async {
@@ -55,8 +54,7 @@ async fn closing_the_server_ends_its_calls_and_its_clients() {
 async fn a_tool_that_comes_later_is_served_on_open_connections() {
     for revision in ["2025-11-25", "2026-07-28"] {
         let server = Server::new("memory");
-        let mut options = ClientOptions::default();
-        options.revision = Some(revision.into());
+        let options = ClientOptions::new().revision(revision);
         let client = Client::in_memory(&server, &options).await.expect("connected");
         client.ping().await.expect("alive");
         assert_eq!(client.list_tools().await.expect("an empty list").len(), 0, "{revision}");
@@ -181,8 +179,7 @@ async fn a_clients_handler_notifies_as_a_client() {
         let answer = cx.ask("sampling/createMessage", Some(params), &CallOptions::default()).await?;
         Ok(answer.get().to_owned())
     });
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     let handlers = Handlers::new().sampling(Arc::new(Notifies));
     let client = Client::in_memory_with(&server, &options, &handlers).await.expect("connected");
     let said = client.call_tool("ask", json!({})).await.expect("a result").text();
@@ -193,8 +190,7 @@ async fn a_clients_handler_notifies_as_a_client() {
 async fn a_client_notifies_what_its_revision_has_clients_notify() {
     let server = Server::new("memory");
     for (revision, taken) in [("2025-11-25", true), ("2026-07-28", false)] {
-        let mut options = ClientOptions::default();
-        options.revision = Some(revision.into());
+        let options = ClientOptions::new().revision(revision);
         let client = Client::in_memory(&server, &options).await.expect("connected");
         client.notify("notifications/cancelled", None).expect("a client's");
         let told = client.notify("notifications/progress", None);
@@ -269,8 +265,7 @@ async fn a_client_in_this_process_is_a_connection() {
 async fn a_timeout_names_the_option_that_it_came_from() {
     let server =
         Server::new("memory").tool("wait", "", |_: Nothing| std::future::pending::<Result<(), HandlerError>>());
-    let mut options = ClientOptions::default();
-    options.request_timeout = 0.05;
+    let options = ClientOptions::new().request_timeout(Duration::from_millis(50));
     let client = Client::in_memory(&server, &options).await.expect("connected");
     for (call, option) in [
         (CallOptions::new(), "(request_timeout)"),

@@ -51,8 +51,7 @@ impl Events for Ends {
 }
 
 async fn connected(server: &Server, handlers: &Handlers) -> Client {
-    let mut options = ClientOptions::default();
-    options.revision = Some("2025-11-25".into());
+    let options = ClientOptions::new().revision("2025-11-25");
     Client::in_memory_with(server, &options, handlers).await.unwrap()
 }
 
@@ -180,8 +179,7 @@ async fn a_server_hears_that_roots_have_changed_and_asks_for_them() {
             }
         });
         let roots = tricorn::client::Roots::new([json!("file:///a")]).unwrap();
-        let mut options = ClientOptions::default();
-        options.revision = Some(revision.into());
+        let options = ClientOptions::new().revision(revision);
         let client = Client::in_memory_with(&server, &options, &Handlers::new().roots(&roots)).await.unwrap();
         roots.set([json!("file:///b"), json!("file:///c")]).unwrap();
         let told = tokio::time::timeout(Duration::from_secs(20), heard.recv()).await.unwrap();

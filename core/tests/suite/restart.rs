@@ -196,7 +196,7 @@ async fn a_client_is_closed_while_its_server_is_started_again() {
     let lingers = r#"[ $n = 1 ] && { (exec >&- 2>&-; trap '' TERM; until_the_end; exec sleep 600) & }"#;
     for (name, before, said) in [("silent", silent, "run 1\nrun 2\n"), ("lingers", lingers, "run 1\n")] {
         let (held, target) = program(name, before);
-        let grace = if name == "lingers" { 0.5 } else { 60.0 };
+        let grace = Duration::from_millis(if name == "lingers" { 500 } else { 60_000 });
         let (client, mut lines) = connect(&target, &ClientOptions::new().shutdown_grace(grace)).await;
         let plain = CallOptions::new();
         call(&client, "die", &plain).await.unwrap_err();
@@ -219,7 +219,7 @@ async fn a_client_is_closed_while_its_server_is_started_again() {
 async fn what_a_process_has_left_behind_is_gone_before_the_next_one_starts() {
     let before = r#"[ $n = 1 ] && { (trap 'say gone; exit' TERM; sleep 600 & wait) >&- 2>&- & }"#;
     let (held, target) = program("remains", before);
-    let (client, _lines) = connect(&target, &ClientOptions::new().shutdown_grace(1.0)).await;
+    let (client, _lines) = connect(&target, &ClientOptions::new().shutdown_grace(Duration::from_secs(1))).await;
     let plain = CallOptions::new();
     call(&client, "die", &plain).await.unwrap_err();
     assert_eq!(call(&client, "t", &plain).await.unwrap(), "run 2");

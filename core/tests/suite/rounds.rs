@@ -505,8 +505,8 @@ async fn what_is_declared_is_what_is_answered() {
     });
     for revision in ["2025-11-25", "2026-07-28"] {
         let user = User::new(|_| json!({"action": "accept"}));
-        let mut options = ClientOptions::new().revision(revision);
-        options.capabilities = Some(RawJson::trusted(r#"{"elicitation":{"form":{},"url":{}}}"#));
+        let declared = RawJson::trusted(r#"{"elicitation":{"form":{},"url":{}}}"#);
+        let options = ClientOptions::new().revision(revision).capabilities(declared);
         let handlers = Handlers::new().elicitation(user.clone());
         let client = Client::in_memory_with(&server, &options, &handlers).await.unwrap();
         assert_eq!(client.call_tool("visit", json!({})).await.unwrap().text(), "Accept", "{revision}");

@@ -255,11 +255,7 @@ async fn event(stream: &mut http::Response<tricorn::http::Body>) -> String {
 #[tokio::test]
 async fn any_process_takes_messages_for_a_stream_of_the_oldest_transport() {
     let running = Running::on_port(&[]);
-    let options = || {
-        let mut options = HttpOptions::default();
-        options.sse = true;
-        options
-    };
+    let options = || HttpOptions::parse(r#"{"sse": true}"#).unwrap();
     let all: Vec<_> = (0..3).map(|_| server(running.url()).endpoint(options()).unwrap()).collect();
     let mut stream = send(&all[0], "GET", "/sse", &Value::Null).await;
     assert_eq!(stream.status(), 200);

@@ -70,9 +70,7 @@ async fn messages_are_seen_both_ways_in_memory() {
 
 #[tokio::test]
 async fn exchanges_have_numbers_over_http() {
-    let mut http = HttpOptions::new();
-    http.port = 0;
-    let serving = server().serve_http(http).await.expect("serving");
+    let serving = server().serve_http(HttpOptions::new().port(0)).await.expect("serving");
     for revision in ["2025-11-25", "2026-07-28"] {
         let seen = Seen::default();
         let options = ClientOptions::new().revision(revision).tap(seen.clone());

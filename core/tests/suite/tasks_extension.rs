@@ -365,7 +365,8 @@ async fn rounds_come_first_and_then_the_task() {
 #[tokio::test]
 async fn a_task_is_its_principals_and_ends_in_its_time() {
     let gates = Arc::<Gates>::default();
-    let server = server(&gates, TaskOptions::new().max_tasks(2).max_session_tasks(1).max_task_ttl(0.2));
+    let server =
+        server(&gates, TaskOptions::new().max_tasks(2).max_session_tasks(1).max_task_ttl(Duration::from_millis(200)));
     let mut caller = Caller::new(&server);
     caller.authorization = Some("Bearer one");
     let id = id_of(&caller.call("slow", json!({})).await);

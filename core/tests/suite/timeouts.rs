@@ -37,9 +37,7 @@ fn slow(server: Server, tool: Tool, ended: &Arc<tokio::sync::Notify>) -> Server 
 }
 
 async fn connected(server: &Server, revision: &str) -> Client {
-    let mut options = ClientOptions::default();
-    options.revision = Some(revision.into());
-    Client::in_memory(server, &options).await.expect("connected")
+    Client::in_memory(server, &ClientOptions::new().revision(revision)).await.expect("connected")
 }
 
 #[tokio::test]
@@ -100,9 +98,7 @@ async fn a_task_that_takes_too_long_fails() {
     let ended = Arc::new(tokio::sync::Notify::new());
     let server = Server::new("timeouts").tool_timeout(Duration::from_millis(50)).tasks(TaskOptions::default());
     let server = slow(server, Tool::new("slow", "").task_support(TaskSupport::Required), &ended);
-    let mut options = ClientOptions::default();
-    options.revision = Some("2026-07-28".into());
-    options.tasks = Some(TaskOptions::default());
+    let options = ClientOptions::new().revision("2026-07-28").tasks(TaskOptions::new());
     let client = Client::in_memory(&server, &options).await.expect("connected");
     let result = client.call_tool("slow", json!({})).await.expect("an answer");
     assert_eq!((result.is_error, result.text()), (true, "tool \"slow\" was cancelled: it took longer than 0.05 s".into()));

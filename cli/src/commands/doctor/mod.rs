@@ -99,7 +99,7 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     }
     let limit = given.connection.timeout.filter(|limit| !limit.is_zero()).unwrap_or(ALTOGETHER);
     let report = Report::default();
-    let mut redaction = redaction(&Reach::One(target.clone()), &plan.options.headers);
+    let mut redaction = redaction(&Reach::One(target.clone()), plan.options.get_headers());
     if let Some(client) = &plan.client {
         redaction.learn(&client.secret);
     }

@@ -85,6 +85,7 @@ pub(super) fn cassette(
 mod tests {
     use super::*;
     use serde_json::json;
+    use std::time::Duration;
 
     const SECRET: &str = "canary/secret+value";
 
@@ -104,10 +105,10 @@ mod tests {
     fn a_cassette_has_the_records_of_one_connection() {
         let message = |connection, text: &str| {
             let what = What::Message { by_client: true, server: None, on: "stdio".to_owned(), text: text.to_owned() };
-            Arc::new(Record { time: 1.5, connection, what })
+            Arc::new(Record { time: Duration::from_micros(1500), connection, what })
         };
-        let event =
-            Record { time: 2.0, connection: 2, what: What::Event { name: "stderr", text: format!("x {SECRET}") } };
+        let what = What::Event { name: "stderr", text: format!("x {SECRET}") };
+        let event = Record { time: Duration::from_millis(2), connection: 2, what };
         let log = [message(1, "{}"), message(2, r#"{"method":"ping"}"#), message(2, "?"), Arc::new(event)];
         let Value::Object(head) = json!({"cassette": 1}) else { unreachable!() };
         let text = cassette(head, 2, &mut Redaction::new([SECRET.to_owned()]), &log);

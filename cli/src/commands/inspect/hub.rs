@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -17,8 +17,8 @@ const NEWS_BYTES: usize = 32 << 20;
 
 /// Something that passed, or happened, at a connection.
 pub(super) struct Record {
-    /// Milliseconds since the command started.
-    pub(super) time: f64,
+    /// Time since the command started.
+    pub(super) time: Duration,
     /// The connection that it belongs to: each reconnect begins another one.
     pub(super) connection: u64,
     pub(super) what: What,
@@ -74,6 +74,11 @@ struct State {
     forgotten: u64,
 }
 
+/// Milliseconds, of which three digits behind the point are told.
+fn millis(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
 /// Log and news.
 pub(super) struct Hub {
     state: Mutex<State>,
@@ -105,7 +110,7 @@ impl Hub {
 
     /// Milliseconds since the command started.
     pub(super) fn time(&self) -> f64 {
-        (self.started.elapsed().as_secs_f64() * 1e6).round() / 1e3
+        millis(self.started.elapsed())
     }
 
     /// Counts another connection and gives its number.
@@ -126,7 +131,7 @@ impl Hub {
 
     /// Adds to the log.
     pub(super) fn record(&self, connection: u64, what: What) {
-        let time = self.time();
+        let time = self.started.elapsed();
         let size = match &what {
             What::Message { text, .. } | What::Event { text, .. } => text.len() + 100,
         };
@@ -248,7 +253,7 @@ struct Shown<'a> {
 }
 
 fn written(number: u64, record: &Record, out: &mut String) {
-    let mut shown = Shown { n: number, t: record.time, c: record.connection, ..Shown::default() };
+    let mut shown = Shown { n: number, t: millis(record.time), c: record.connection, ..Shown::default() };
     let outline: Option<Outline<'_>>;
     match &record.what {
         What::Event { name, text } => (shown.kind, shown.text) = (name, text),
@@ -323,7 +328,7 @@ mod tests {
         ] {
             out.clear();
             let what = What::Message { by_client: true, server: None, on: "stdio".to_owned(), text: text.to_owned() };
-            written(7, &Record { time: 1.0, connection: 1, what }, &mut out);
+            written(7, &Record { time: Duration::from_millis(1), connection: 1, what }, &mut out);
             assert!(out.contains(&format!("\"kind\":\"{kind}\"")), "{out}");
         }
     }

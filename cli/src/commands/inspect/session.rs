@@ -440,7 +440,7 @@ impl Session {
         });
         let Value::Object(mut head) = head else { return String::new() };
         head.retain(|_, value| !value.is_null());
-        let mut redaction = export::redaction(&self.found.reach, &self.options.headers);
+        let mut redaction = export::redaction(&self.found.reach, self.options.get_headers());
         let connection = self.live().connection;
         export::cassette(head, connection, &mut redaction, &self.hub.log())
     }

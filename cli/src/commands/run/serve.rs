@@ -98,8 +98,7 @@ pub(super) async fn serve_bridge(
             status = ending.next() => Ok(status),
         };
     };
-    let mut http = HttpOptions::new();
-    (http.host, http.port, http.max_sessions) = (host, port, sessions.max(2));
+    let http = HttpOptions::new().host(host).port(port).max_sessions(sessions.max(2));
     let serving = server.serve_http(http).await.map_err(|error| failed(&error))?;
     screen.line(&format!("ready {}", serving.url()));
     let status = ending.next().await;

@@ -102,50 +102,26 @@ impl fmt::Debug for Identity {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Auth {
-    /// Way of getting tokens. Default: by what else is given, and a user's login otherwise.
-    pub grant: Option<Grant>,
-    /// The program's id at the authorization server, where it is registered already.
-    pub client_id: Option<String>,
-    /// Its secret there.
-    pub client_secret: Option<String>,
-    /// Its private key there, PEM; it proves itself with `private_key_jwt` (RFC 7523) then.
-    pub private_key: Option<String>,
-    /// The key's algorithm. Default `ES256`.
-    pub signing_algorithm: Option<String>,
-    /// The key's id (`kid`), where the server needs it.
-    pub key_id: Option<String>,
-    /// The issuer that `client_id` belongs to; of the authorization servers that a server lists, this one is taken. For
-    /// servers without metadata, the one that is asked. Say it beside a secret: what a server lists is its own choice.
-    pub issuer: Option<String>,
-    /// The URL of the program's own Client ID Metadata Document: its id at servers that understand that.
-    pub client_metadata_url: Option<String>,
-    /// The program's name for people, where it registers itself. Default: the client's own name.
-    pub client_name: Option<String>,
-    /// Web page about the program.
-    pub client_uri: Option<String>,
-    /// `native` or `web` (OpenID Connect). Default: `native` where the browser comes back to this machine.
-    pub application_type: Option<String>,
-    /// The user, where one program has several: the login of one is not shown for another. Default: the one user of the
-    /// program.
-    pub user: Option<String>,
-    /// Scopes that are always asked for, besides what the server wants.
-    pub scopes: Vec<String>,
-    /// Tokens bound to a key (RFC 9449): `true` wherever the authorization server can, `false` never. Default: where the
-    /// MCP server asks for it.
-    pub dpop: Option<bool>,
-    /// The identity provider that answers for the user.
-    pub identity: Option<Identity>,
-    /// A workload's JWT, which is the grant.
-    pub assertion: Option<String>,
-    /// An access token: nothing else is done then.
-    pub token: Option<String>,
-    /// Longest time that a user may take to log in, in seconds. Default 300.
-    pub login_timeout: f64,
-    /// Says the login page's address on standard error instead of opening it, where no other browser is given.
-    pub no_browser: bool,
-    /// The port of this machine that the browser comes back to, at `/callback`, where nothing else is given. Default: one
-    /// that is free; a client that was registered by hand may need its own.
-    pub redirect_port: Option<u16>,
+    pub(crate) grant: Option<Grant>,
+    pub(crate) client_id: Option<String>,
+    pub(crate) client_secret: Option<String>,
+    pub(crate) private_key: Option<String>,
+    pub(crate) signing_algorithm: Option<String>,
+    pub(crate) key_id: Option<String>,
+    pub(crate) issuer: Option<String>,
+    pub(crate) client_metadata_url: Option<String>,
+    pub(crate) client_name: Option<String>,
+    pub(crate) client_uri: Option<String>,
+    pub(crate) application_type: Option<String>,
+    pub(crate) user: Option<String>,
+    pub(crate) scopes: Vec<String>,
+    pub(crate) dpop: Option<bool>,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) assertion: Option<String>,
+    pub(crate) token: Option<String>,
+    pub(crate) login_timeout: f64,
+    pub(crate) no_browser: bool,
+    pub(crate) redirect_port: Option<u16>,
     #[serde(skip)]
     pub(crate) browser: Option<Arc<dyn Browser>>,
     #[serde(skip)]
@@ -158,8 +134,8 @@ pub struct Auth {
     store: Option<Arc<dyn TokenStore>>,
     #[serde(skip)]
     traced: Arc<Mutex<VecDeque<AuthStep>>>,
-    /// Number of users that are logging in.
     #[serde(skip)]
+    /// Number of users that are logging in.
     users: Arc<watch::Sender<usize>>,
 }
 
@@ -276,28 +252,59 @@ impl Auth {
     }
 
     setters! {
+        /// Way of getting tokens. Default: by what else is given, and a user's login otherwise.
         grant: some Grant;
+        /// The program's id at the authorization server, where it is registered already.
         client_id: some text;
+        /// The program's secret at the authorization server.
         client_secret: some text;
+        /// The program's private key at the authorization server, PEM; it proves itself with `private_key_jwt` (RFC
+        /// 7523) then.
         private_key: some text;
+        /// The key's algorithm. Default `ES256`.
         signing_algorithm: some text;
+        /// The key's id (`kid`), where the server needs it.
         key_id: some text;
+        /// The issuer that `client_id` belongs to; of the authorization servers that a server lists, this one is taken.
+        /// For servers without metadata, the one that is asked. Say it beside a secret: what a server lists is its own
+        /// choice.
         issuer: some text;
+        /// The URL of the program's own Client ID Metadata Document: its id at servers that understand that.
         client_metadata_url: some text;
+        /// The program's name for people, where it registers itself. Default: the client's own name.
         client_name: some text;
+        /// Web page about the program.
         client_uri: some text;
+        /// `native` or `web` (OpenID Connect). Default: `native` where the browser comes back to this machine.
         application_type: some text;
+        /// The user, where one program has several: the login of one is not shown for another. Default: the one user of
+        /// the program.
         user: some text;
+        /// Tokens bound to a key (RFC 9449): `true` wherever the authorization server can, `false` never. Default:
+        /// where the MCP server asks for it.
         dpop: some bool;
+        /// The identity provider that answers for the user.
         identity: some Identity;
+        /// A workload's JWT, which is the grant.
         assertion: some text;
+        /// An access token: nothing else is done then.
         token: some text;
-        login_timeout: f64;
+        /// Longest time that a user may take to log in. Default 5 minutes.
+        login_timeout: time;
+        /// Says the login page's address on standard error instead of opening it, where no other browser is given.
         no_browser: bool;
+        /// The port of this machine that the browser comes back to, at `/callback`, where nothing else is given.
+        /// Default: one that is free; a client that was registered by hand may need its own.
         redirect_port: some u16;
     }
 
-    /// Sets [`scopes`](Self#structfield.scopes).
+    /// Returns true if the program's id is known, and no secret beside it.
+    #[must_use]
+    pub const fn lacks_secret(&self) -> bool {
+        self.client_id.is_some() && self.client_secret.is_none()
+    }
+
+    /// Scopes that are always asked for, besides what the server wants.
     #[must_use]
     pub fn scopes(mut self, scopes: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.scopes = scopes.into_iter().map(Into::into).collect();

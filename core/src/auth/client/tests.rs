@@ -22,7 +22,7 @@ fn what_is_missing_is_named() {
         (Auth::new().issuer("http://as"), Some("\"issuer\"")),
         (Auth::private_key_jwt("c", "pem", "HS256"), Some("\"signing_algorithm\"")),
         (Auth::bearer("a b"), Some("\"token\"")),
-        (Auth::new().login_timeout(-1.0), Some("login_timeout")),
+        (Auth { login_timeout: -1.0, ..Auth::new() }, Some("login_timeout")),
     ] {
         let error = auth.check().err().map(|error| error.message().to_owned());
         assert_eq!(error.is_some(), why.is_some(), "{auth:?}: {error:?}");

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::Principal;
+use crate::model::times::from_unix;
 
 /// Expectations of a token.
 #[derive(Debug)]
@@ -77,7 +78,7 @@ pub(crate) fn check(claims: Map<String, Value>, expected: &Expected<'_>, now: u6
     };
     principal.issuer = name(&claims, "iss")?.map(str::to_owned);
     principal.scopes = scopes(&claims);
-    principal.expires_at = expires_at;
+    principal.expires_at = expires_at.map(from_unix);
     principal.claims = claims;
     Ok(principal)
 }
@@ -240,7 +241,10 @@ mod tests {
         let principal = checked(&json!({"client_id": "c", "scope": "a  b a", "scp": ["b", "c"]})).expect("a principal");
         assert_eq!((principal.subject.as_str(), principal.client_id.as_deref()), ("ada", Some("c")));
         assert_eq!(principal.scopes, ["a", "b", "c"]);
-        assert_eq!((principal.issuer.as_deref(), principal.expires_at), (Some("https://as"), Some(NOW + 60)));
+        assert_eq!(
+            (principal.issuer.as_deref(), principal.expires_at),
+            (Some("https://as"), Some(from_unix(NOW + 60)))
+        );
         let client = checked(&json!({"sub": null, "azp": "c"})).expect("a client");
         assert_eq!((client.subject.as_str(), client.client_id.as_deref()), ("c", Some("c")));
         assert!(!client.is(&checked(&json!({"sub": "c"})).expect("a user")));

@@ -10,6 +10,7 @@ use super::{Middleware, Next, Request};
 use crate::call::{BoxFuture, Context};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{RawJson, unquoted};
+use crate::model::times;
 use crate::protocol::Origin;
 use crate::report;
 
@@ -22,8 +23,9 @@ pub struct RequestRecord {
     /// Its object: the tool's or prompt's name, or the resource's URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Time until its answer, in seconds.
-    pub seconds: f64,
+    /// Time until its answer. JSON: `seconds`.
+    #[serde(rename = "seconds", serialize_with = "times::seconds")]
+    pub time: Duration,
     /// The error that it was answered with; a tool's own failure is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
@@ -62,7 +64,7 @@ impl Logging {
                 None if record.cancelled => "cancelled".to_owned(),
                 None => "ok".to_owned(),
             };
-            report::say(format_args!("{}{name} {:.1} ms {outcome}", record.method, record.seconds * 1e3));
+            report::say(format_args!("{}{name} {:.1} ms {outcome}", record.method, record.time.as_secs_f64() * 1e3));
         })
     }
 
@@ -88,7 +90,7 @@ impl Middleware for Logging {
                 None => (None, true),
                 Some(outcome) => (outcome.as_ref().err().map(Error::to_string), false),
             };
-            f(&RequestRecord { method, name: about, seconds: time.as_secs_f64(), error, cancelled, origin });
+            f(&RequestRecord { method, name: about, time, error, cancelled, origin });
         })
     }
 }
@@ -108,10 +110,12 @@ pub struct MethodTiming {
     pub count: u64,
     /// Those of them that were answered with an error or cancelled.
     pub failed: u64,
-    /// The time of all of them together, in seconds.
-    pub seconds: f64,
-    /// The longest one, in seconds.
-    pub longest: f64,
+    /// Time of all of them together. JSON: `seconds`.
+    #[serde(rename = "seconds", serialize_with = "times::seconds")]
+    pub time: Duration,
+    /// Time of the longest one. JSON: seconds.
+    #[serde(serialize_with = "times::seconds")]
+    pub longest: Duration,
 }
 
 /// Adds up how long the requests of each method take. A clone counts in the same place.
@@ -161,8 +165,8 @@ impl Timing {
         let timing = all.entry(method).or_default();
         timing.count += 1;
         timing.failed += u64::from(failed);
-        timing.seconds += time.as_secs_f64();
-        timing.longest = timing.longest.max(time.as_secs_f64());
+        timing.time += time;
+        timing.longest = timing.longest.max(time);
     }
 }
 

@@ -4,10 +4,10 @@ use serde::Deserialize;
 
 use crate::error::{Error, Result};
 use crate::idiom::named;
-use crate::options::seconds;
+use crate::options::{seconds, setters};
 use crate::store::TaskRoom;
 
-/// Limits of a side that runs requests as tasks. The same names in every language; times in seconds.
+/// Limits of a side that runs requests as tasks. The same names in every language.
 ///
 /// ```
 /// # #[tokio::main]
@@ -33,20 +33,12 @@ use crate::store::TaskRoom;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TaskOptions {
-    /// Tasks kept, of all sessions. The longest finished make room; when all are being worked on, a request that is to
-    /// become one is refused. Default 1,000.
-    pub max_tasks: usize,
-    /// Tasks kept of one session. Default 250.
-    pub max_session_tasks: usize,
-    /// The bytes of all results kept; the longest finished tasks make room. Default 16 MiB.
-    pub max_task_bytes: usize,
-    /// Lifetime of a task, from its creation, when its request names none. Default 3600.
-    pub task_ttl: f64,
-    /// The longest that a task lives, whatever its request says; after that it is stopped, and gone with its result.
-    /// Default 86400.
-    pub max_task_ttl: f64,
-    /// Interval at which waiting peers should look. Default 1.
-    pub task_poll_interval: f64,
+    pub(crate) max_tasks: usize,
+    pub(crate) max_session_tasks: usize,
+    pub(crate) max_task_bytes: usize,
+    pub(crate) task_ttl: f64,
+    pub(crate) max_task_ttl: f64,
+    pub(crate) task_poll_interval: f64,
 }
 
 impl Default for TaskOptions {
@@ -69,46 +61,21 @@ impl TaskOptions {
         Self::default()
     }
 
-    /// Tasks kept, of all sessions.
-    #[must_use]
-    pub fn max_tasks(mut self, tasks: usize) -> Self {
-        self.max_tasks = tasks;
-        self
-    }
-
-    /// Tasks kept of one session.
-    #[must_use]
-    pub fn max_session_tasks(mut self, tasks: usize) -> Self {
-        self.max_session_tasks = tasks;
-        self
-    }
-
-    /// The bytes of all results kept.
-    #[must_use]
-    pub fn max_task_bytes(mut self, bytes: usize) -> Self {
-        self.max_task_bytes = bytes;
-        self
-    }
-
-    /// Sets the lifetime of a task when its request names none, in seconds.
-    #[must_use]
-    pub fn task_ttl(mut self, seconds: f64) -> Self {
-        self.task_ttl = seconds;
-        self
-    }
-
-    /// The longest that a task lives, in seconds.
-    #[must_use]
-    pub fn max_task_ttl(mut self, seconds: f64) -> Self {
-        self.max_task_ttl = seconds;
-        self
-    }
-
-    /// Sets the interval at which waiting peers should look, in seconds.
-    #[must_use]
-    pub fn task_poll_interval(mut self, seconds: f64) -> Self {
-        self.task_poll_interval = seconds;
-        self
+    setters! {
+        /// Tasks kept, of all sessions. The longest finished make room; when all are being worked on, a request that is
+        /// to become one is refused. Default 1,000.
+        max_tasks: usize;
+        /// Tasks kept of one session. Default 250.
+        max_session_tasks: usize;
+        /// Most bytes of all results kept; the longest finished tasks make room. Default 16 MiB.
+        max_task_bytes: usize;
+        /// Lifetime of a task, from its creation, when its request names none. Default 1 hour.
+        task_ttl: time;
+        /// Longest time that a task lives, whatever its request says; after that it is stopped, and gone with its
+        /// result. Default 1 day.
+        max_task_ttl: time;
+        /// Interval at which waiting peers should look. Default 1 s.
+        task_poll_interval: time;
     }
 
     /// # Errors

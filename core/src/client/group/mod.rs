@@ -43,7 +43,7 @@ pub enum Prefix {
     Always,
 }
 
-/// Options of a group. The same names in every language; times in seconds.
+/// Options of a group. The same names in every language.
 ///
 /// ```
 /// # #[tokio::main]
@@ -63,13 +63,9 @@ pub enum Prefix {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GroupOptions {
-    /// Options of every client.
-    pub client: ClientOptions,
-    /// Longest time that a server may take to connect; 0 for no limit. Default 30. The time that a user takes to log in
-    /// does not count: that has `login_timeout`.
-    pub connect_timeout: f64,
-    /// Naming of things. Default [`Prefix::Clash`].
-    pub prefix: Prefix,
+    pub(crate) client: ClientOptions,
+    pub(crate) connect_timeout: f64,
+    pub(crate) prefix: Prefix,
 }
 
 impl Default for GroupOptions {
@@ -92,8 +88,12 @@ impl GroupOptions {
     }
 
     setters! {
+        /// Options of every client.
         client: ClientOptions;
-        connect_timeout: f64;
+        /// Longest time that a server may take to connect; zero for no limit. Default 30 s. The time that a user takes
+        /// to log in does not count: that has `login_timeout`.
+        connect_timeout: time;
+        /// Naming of things. Default [`Prefix::Clash`].
         prefix: Prefix;
     }
 

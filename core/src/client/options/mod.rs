@@ -25,7 +25,7 @@ use crate::protocol::{Facts, KeepAlive, Role};
 /// as content and as data. Other clients take between 10 MiB and any length.
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
-/// Identity and limits of a client. The same names in every language; times in seconds.
+/// Identity and limits of a client. The same names in every language.
 ///
 /// ```no_run
 /// # #[tokio::main]
@@ -48,85 +48,39 @@ const MAX_MESSAGE_BYTES: usize = 32 << 20;
 #[serde(default)]
 #[non_exhaustive]
 pub struct ClientOptions {
-    /// Programmatic name. Default `tricorn`.
-    pub name: String,
-    /// Version of the program.
-    pub version: String,
-    /// Name for people.
-    pub title: Option<String>,
-    /// Description for people.
-    pub description: Option<String>,
-    /// Web page about it.
-    pub website_url: Option<String>,
-    /// The schema's `Icon` objects.
-    pub icons: Option<RawJson>,
-    /// Only this revision will do, such as `2025-11-25`, or only one with handshakes (`legacy`) or without (`modern`).
-    /// Default: the newest that both sides speak.
-    pub revision: Option<String>,
-    /// Time without an answer or progress after which a request is given up; 0 for none. Default 60.
-    pub request_timeout: f64,
-    /// Longest time that a server may take to answer the first question before it is taken for a legacy one. Default 5.
-    pub probe_timeout: f64,
-    /// The longest message in bytes. Default 32 MiB.
-    pub max_message_bytes: usize,
-    /// The deepest nesting of a message. Default 128.
-    pub max_nesting: usize,
-    /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
-    /// take a hundred times what their text does. Default 64 MiB.
-    pub max_decoded_bytes: usize,
-    /// The most that the whole process keeps for its peers at any time, in bytes: what long messages take until they
-    /// are read. All servers and clients of the process draw on it, and the last one to set it sets it for all. Beyond
-    /// it an answer is an error. Default: a quarter of the memory that the machine or its control group has, and 64 MiB
-    /// at least.
-    pub max_memory: Option<usize>,
-    /// Requests awaited at once, further ones wait their turn; and of the server worked on at once. Default 256.
-    pub max_in_flight: usize,
-    /// Sent with every HTTP request.
-    pub headers: BTreeMap<String, String>,
-    /// The proxy for all that is asked over HTTP, authorization included: a URL with `http://` or `socks5://`; empty for none.
-    /// Default: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, or their names in small letters.
-    pub proxy: Option<String>,
-    /// Authorities whose certificates are trusted besides those of this machine, which `SSL_CERT_FILE`, `SSL_CERT_DIR` and
-    /// `NODE_EXTRA_CA_CERTS` may name: PEM, or a file with that. Default: none.
-    pub ca: Option<String>,
-    /// The client's own certificate, with those between it and its authority: PEM, or a file with that. Default: none.
-    pub cert: Option<String>,
-    /// The private key that it belongs to: PEM, or a file with that. Default: it is in `cert`.
-    pub key: Option<String>,
-    /// Time for each step of ending a child process: its own exit, SIGTERM, SIGKILL. Default 2.
-    pub shutdown_grace: f64,
-    /// Starts a program again that has ended unasked, when it is needed: in revisions without sessions, in others the
-    /// client ends with it. At most five times within a minute. Default: yes.
-    pub restart: bool,
-    /// Part of this program's environment that a started program finds, besides the `env` of its target: all of it, a
-    /// short list of variables that programs need and that hold no secret, or that list and these names. Default: all.
-    pub inherit_env: InheritEnv,
-    /// The client's capabilities object.
-    pub capabilities: Option<RawJson>,
-    /// The extensions of the protocol that the client declares, each with its settings, an object: what belongs to them is
-    /// told, and may be asked. That for tasks is the option `tasks`. Default: none.
-    pub extensions: BTreeMap<String, Value>,
-    /// Time without a message of the server after which it is asked for a sign of life; 0 for never, the default.
-    pub ping_interval: f64,
-    /// Time after which a server that does not answer that is taken for lost, and the connection ends: more than what it
-    /// may be busy for without reading. Default 20.
-    pub ping_timeout: f64,
-    /// Runs sampling and elicitation as tasks, where the server wants that. Default: no tasks.
-    pub tasks: Option<TaskOptions>,
-    /// Cache of the server's answers. Default: on, as long as they allow.
-    pub cache: CacheOptions,
-    /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this client
-    /// has listed it; a result that does not fit is an error. Default: yes.
-    pub validate_output: bool,
-    /// Records everything that passes as a cassette, in this file, which is replaced: see [`cassette`](crate::cassette).
-    /// Default: nothing.
-    pub record: Option<String>,
-    /// Leaves secrets out of what is recorded: values of headers, of the target's environment and query, of `auth`, of
-    /// members and variables that are named like secrets, and texts that look like them. Default: yes.
-    pub redact: bool,
-    /// Authorization at a protected server. Default: none, other than by `headers`.
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) title: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) website_url: Option<String>,
+    pub(crate) icons: Option<RawJson>,
+    pub(crate) revision: Option<String>,
+    pub(crate) request_timeout: f64,
+    pub(crate) probe_timeout: f64,
+    pub(crate) max_message_bytes: usize,
+    pub(crate) max_nesting: usize,
+    pub(crate) max_decoded_bytes: usize,
+    pub(crate) max_memory: Option<usize>,
+    pub(crate) max_in_flight: usize,
+    pub(crate) headers: BTreeMap<String, String>,
+    pub(crate) proxy: Option<String>,
+    pub(crate) ca: Option<String>,
+    pub(crate) cert: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) shutdown_grace: f64,
+    pub(crate) restart: bool,
+    pub(crate) inherit_env: InheritEnv,
+    pub(crate) capabilities: Option<RawJson>,
+    pub(crate) extensions: BTreeMap<String, Value>,
+    pub(crate) ping_interval: f64,
+    pub(crate) ping_timeout: f64,
+    pub(crate) tasks: Option<TaskOptions>,
+    pub(crate) cache: CacheOptions,
+    pub(crate) validate_output: bool,
+    pub(crate) record: Option<String>,
+    pub(crate) redact: bool,
     #[cfg(feature = "auth")]
-    pub auth: Option<Auth>,
+    pub(crate) auth: Option<Auth>,
     #[serde(skip)]
     pub(super) trace: TraceSource,
     #[serde(skip)]
@@ -183,9 +137,10 @@ impl ClientOptions {
     /// Every option at its default.
     ///
     /// ```
-    /// let options = tricorn::client::ClientOptions::new().revision("2025-11-25").header("X-User", "ada");
-    /// assert_eq!(options.revision.as_deref(), Some("2025-11-25"));
-    /// assert_eq!(options.headers["X-User"], "ada");
+    /// use std::time::Duration;
+    ///
+    /// let options = tricorn::client::ClientOptions::new().request_timeout(Duration::from_secs(10)).header("X-User", "ada");
+    /// assert_eq!(options.get_headers()["X-User"], "ada");
     /// ```
     #[must_use]
     pub fn new() -> Self {
@@ -193,63 +148,136 @@ impl ClientOptions {
     }
 
     setters! {
+        /// Programmatic name. Default `tricorn`.
         name: text;
+        /// Version of the program.
         version: text;
+        /// Name for people.
         title: some text;
+        /// Description for people.
         description: some text;
+        /// Web page about it.
         website_url: some text;
+        /// The schema's `Icon` objects.
         icons: some RawJson;
+        /// Only this revision will do, such as `2025-11-25`, or only one with handshakes (`legacy`) or without
+        /// (`modern`). Default: the newest that both sides speak.
         revision: some text;
-        request_timeout: f64;
-        probe_timeout: f64;
+        /// Time without an answer or progress after which a request is given up; zero for none. Default 60 s.
+        request_timeout: time;
+        /// Longest time that a server may take to answer the first question before it is taken for a legacy one.
+        /// Default 5 s.
+        probe_timeout: time;
+        /// The longest message in bytes. Default 32 MiB.
         max_message_bytes: usize;
+        /// The deepest nesting of a message. Default 128.
         max_nesting: usize;
+        /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small
+        /// ones take a hundred times what their text does. Default 64 MiB.
         max_decoded_bytes: usize;
+        /// The most that the whole process keeps for its peers at any time, in bytes: what long messages take until
+        /// they are read. All servers and clients of the process draw on it, and the last one to set it sets it for
+        /// all. Beyond it an answer is an error. Default: a quarter of the memory that the machine or its control group
+        /// has, and 64 MiB at least.
         max_memory: some usize;
+        /// Requests awaited at once, further ones wait their turn; and of the server worked on at once. Default 256.
         max_in_flight: usize;
+        /// The proxy for all that is asked over HTTP, authorization included: a URL with `http://` or `socks5://`;
+        /// empty for none. Default: what `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, or their names in
+        /// small letters.
         proxy: some text;
+        /// Authorities whose certificates are trusted besides those of this machine, which `SSL_CERT_FILE`,
+        /// `SSL_CERT_DIR` and `NODE_EXTRA_CA_CERTS` may name: PEM, or a file with that. Default: none.
         ca: some text;
+        /// The client's own certificate, with those between it and its authority: PEM, or a file with that. Default:
+        /// none.
         cert: some text;
+        /// The private key that `cert` belongs to: PEM, or a file with that. Default: it is in `cert`.
         key: some text;
-        shutdown_grace: f64;
+        /// Time for each step of ending a child process: its own exit, SIGTERM, SIGKILL. Default 2 s.
+        shutdown_grace: time;
+        /// Starts a program again that has ended unasked, when it is needed: in revisions without sessions, in others
+        /// the client ends with it. At most five times within a minute. Default: yes.
         restart: bool;
+        /// The client's capabilities object.
         capabilities: some RawJson;
-        ping_interval: f64;
-        ping_timeout: f64;
+        /// Time without a message of the server after which it is asked for a sign of life; zero for never, the
+        /// default.
+        ping_interval: time;
+        /// Time after which a server that does not answer that is taken for lost, and the connection ends: more than
+        /// what it may be busy for without reading. Default 20 s.
+        ping_timeout: time;
+        /// Runs sampling and elicitation as tasks, where the server wants that. Default: no tasks.
         tasks: some TaskOptions;
+        /// Cache of the server's answers. Default: on, as long as they allow.
         cache: CacheOptions;
+        /// Checks what a tool answers (`structuredContent`) against the `outputSchema` that it was listed with, if this
+        /// client has listed it; a result that does not fit is an error. Default: yes.
         validate_output: bool;
+        /// Records everything that passes as a cassette, in this file, which is replaced: see
+        /// [`cassette`](crate::cassette). Default: nothing.
         record: some text;
+        /// Leaves secrets out of what is recorded: values of headers, of the target's environment and query, of `auth`,
+        /// of members and variables that are named like secrets, and texts that look like them. Default: yes.
         redact: bool;
     }
 
     #[cfg(feature = "auth")]
     setters! {
+        /// Authorization at a protected server. Default: none, other than by `headers`.
         auth: some Auth;
     }
 
-    /// Sets [`inherit_env`](Self#structfield.inherit_env).
+    /// Part of this program's environment that a started program finds, besides the `env` of its target: all of it, a
+    /// short list of variables that programs need and that hold no secret, or that list and these names. Default: all.
     #[must_use]
     pub fn inherit_env(mut self, what: impl Into<InheritEnv>) -> Self {
         self.inherit_env = what.into();
         self
     }
 
-    /// Adds one of the [`headers`](Self#structfield.headers).
+    /// Adds a header that is sent with every HTTP request.
     #[must_use]
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
         self
     }
 
-    /// Declares an extension of the protocol with these settings, an object.
+    /// Declares an extension of the protocol with these settings, an object: what belongs to it is told, and may be asked.
+    /// That for tasks is the option `tasks`. Default: none.
     #[must_use]
     pub fn extension(mut self, id: impl Into<String>, settings: Value) -> Self {
         self.extensions.insert(id.into(), settings);
         self
     }
 
-    /// Reads the options from JSON.
+    /// Returns the revision or the era that alone will do, if one was named.
+    #[must_use]
+    pub fn get_revision(&self) -> Option<&str> {
+        self.revision.as_deref()
+    }
+
+    /// Returns the headers that are sent with every HTTP request.
+    #[must_use]
+    pub const fn get_headers(&self) -> &BTreeMap<String, String> {
+        &self.headers
+    }
+
+    /// Takes back [`revision`](Self::revision): any that both sides speak will do.
+    #[must_use]
+    pub fn any_revision(mut self) -> Self {
+        self.revision = None;
+        self
+    }
+
+    /// Takes back [`record`](Self::record), for a connection that is no part of a recording.
+    #[must_use]
+    pub fn unrecorded(mut self) -> Self {
+        self.record = None;
+        self
+    }
+
+    /// Reads the options from JSON, where times are numbers of seconds.
     ///
     /// # Errors
     /// [`Misuse`](crate::ErrorKind::Misuse) naming the option that is unknown or wrong.

@@ -27,6 +27,7 @@ use crate::call::{Chain, Middleware, TaskOptions, Tasks};
 use crate::error::{Error, Result};
 use crate::jsonrpc::{Limits, RawJson};
 use crate::model::{Capabilities, Implementation, TASKS_EXTENSION};
+use crate::options::kept;
 use crate::protocol::revision::{Revision, spoken};
 use crate::protocol::{Facts, Input, KeepAlive, Role, States};
 use crate::signal::Signal;
@@ -181,13 +182,14 @@ impl Server {
         self
     }
 
-    /// Version of the program.
+    /// Version of the program. Default `0.0.0`.
     #[must_use]
     pub fn version(self, version: impl Into<String>) -> Self {
         self.set(|o| o.version = version.into())
     }
 
     /// Speaks only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without (`modern`).
+    /// Default: all of them.
     #[must_use]
     pub fn revision(self, revision: impl Into<String>) -> Self {
         self.set(|o| o.revision = Some(revision.into()))
@@ -223,7 +225,8 @@ impl Server {
         self.set(|o| o.instructions = Some(text.into()))
     }
 
-    /// Declares these to clients, also before there are any: `completions`, `prompts`, `resources`.
+    /// Declares these to clients besides the existing ones, though there is none of it yet: `completions`, `prompts`,
+    /// `resources`. A client never asks for a feature that it was not told of as it connected. Default: none.
     #[must_use]
     pub fn capabilities<N: Into<String>>(self, names: impl IntoIterator<Item = N>) -> Self {
         self.set(|o| o.capabilities.extend(names.into_iter().map(|name| (name.into(), json!({})))))
@@ -260,14 +263,18 @@ impl Server {
         self.set(|o| o.max_nesting = levels)
     }
 
-    /// The most memory that a message's values may take once they are decoded, in bytes and by estimate. Default 64 MiB.
+    /// The most memory that a message's values may take once they are decoded, in bytes and by estimate: many small ones
+    /// take a hundred times what their text does. Default 64 MiB.
     #[must_use]
     pub fn max_decoded_bytes(self, bytes: usize) -> Self {
         self.set(|o| o.max_decoded_bytes = bytes)
     }
 
-    /// The most that the whole process keeps for its peers, in bytes: see
-    /// [`ServerOptions`](crate::server::ServerOptions). Default: a quarter of the machine's memory.
+    /// The most that the whole process keeps for its peers at any time, in bytes: long bodies and what is in them,
+    /// events for clients that lose a stream, notifications for slow readers. One client has at most as much as is left
+    /// for others. Beyond it what is idle is given up, then new work is refused (503 over HTTP). All servers and
+    /// clients of the process draw on it, and the last one to set it sets it for all. Default: a quarter of the memory
+    /// that the machine or its control group has, and 64 MiB at least.
     #[must_use]
     pub fn max_memory(self, bytes: usize) -> Self {
         self.set(|o| o.max_memory = Some(bytes))
@@ -296,13 +303,13 @@ impl Server {
     /// (over HTTP: through a standalone stream). Default: never; zero is never.
     #[must_use]
     pub fn ping_interval(self, interval: Duration) -> Self {
-        self.set(|o| o.ping_interval = interval.as_secs_f64())
+        self.set(|o| o.ping_interval = kept(interval))
     }
 
     /// Time after which a client that does not answer that is taken for lost, and its session ends. Default 20 s.
     #[must_use]
     pub fn ping_timeout(self, timeout: Duration) -> Self {
-        self.set(|o| o.ping_timeout = timeout.as_secs_f64())
+        self.set(|o| o.ping_timeout = kept(timeout))
     }
 
     /// Time after which a tool's handler is cancelled, and its caller answered with an error that the model can read. The
@@ -344,7 +351,7 @@ impl Server {
     #[cfg(feature = "runtime")]
     #[must_use]
     pub fn request_state_ttl(self, ttl: Duration) -> Self {
-        self.set(|o| o.request_state_ttl = ttl.as_secs_f64()).sealing()
+        self.set(|o| o.request_state_ttl = kept(ttl)).sealing()
     }
 
     /// The longest such state, in bytes as it is sent: Base64, so that the answers and steps in it have three quarters

@@ -319,7 +319,7 @@ impl Server {
     }
 
     /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.
-    /// With a [store](crate::server::ServerOptions#structfield.store) those of all processes are told.
+    /// With a [store](crate::Server::store) those of all processes are told.
     pub fn resource_updated(&self, uri: &str) {
         #[cfg(feature = "runtime")]
         if self.shared.outbox.add(|| crate::store::Change::Resource(uri.to_owned())) {
@@ -337,7 +337,7 @@ impl Server {
     }
 
     /// Tells clients that a list has changed, where the server cannot know: that of a source.
-    /// With a [store](crate::server::ServerOptions#structfield.store) those of all processes are told.
+    /// With a [store](crate::Server::store) those of all processes are told.
     pub fn list_changed(&self, kind: Kind) {
         #[cfg(feature = "runtime")]
         if self.shared.outbox.add(|| crate::store::Change::List(kind.as_str().to_owned())) {

@@ -264,7 +264,7 @@ async fn clients_without_a_login_ask_their_user_once() {
 async fn a_login_that_nobody_finishes_leaves_the_turn_to_another() {
     let servers = Servers::new(World::default()).await;
     let user = User { lost: Arc::new(Mutex::new(1)), ..User::default() };
-    let auth = login(&user).login_timeout(1.0);
+    let auth = login(&user).login_timeout(Duration::from_secs(1));
     let all = futures_util::future::join_all((0..3).map(|_| servers.connect(&auth))).await;
     let (good, bad): (Vec<_>, Vec<_>) = all.into_iter().partition(Result::is_ok);
     assert_eq!((good.len(), bad.len()), (2, 1));

@@ -10,8 +10,7 @@ async fn a_modern_server_is_known_by_its_first_answer() {
         _ => modern(seen).unwrap_or_else(|| panic!("{seen:?}")),
     })
     .await;
-    let mut options = ClientOptions::default();
-    options.headers.insert("X-Own".into(), "a, b".into());
+    let options = ClientOptions::new().header("X-Own", "a, b");
     let client = connect_as(&server, &options).await.unwrap();
     assert_eq!(client.revision(), Revision::NEWEST);
     assert_eq!(names(&client).await.unwrap(), ["add"]);

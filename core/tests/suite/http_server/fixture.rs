@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tricorn::http::{Body, Endpoint, HttpOptions};
 use tricorn::jsonrpc::RawJson;
 use tricorn::model::Tool;
-use tricorn::server::{HandlerError, Server, ServerOptions};
+use tricorn::server::{HandlerError, Server};
 use tricorn::{Context, Handler, Reply};
 
 /// Longer than anything here takes, however busy the machine is.
@@ -99,12 +99,9 @@ pub(crate) struct Region {
 #[derive(Deserialize, schemars::JsonSchema)]
 pub(crate) struct Nothing {}
 
-pub(crate) fn server(gate: &Arc<Gate>, change: impl FnOnce(&mut ServerOptions)) -> Server {
-    let mut options = ServerOptions::default();
-    options.name = "fixture".into();
-    change(&mut options);
+pub(crate) fn server(gate: &Arc<Gate>, change: impl FnOnce(Server) -> Server) -> Server {
     let region = json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}});
-    Server::with_options(options)
+    change(Server::new("fixture"))
         .tool("add", "", |Add { a, b }: Add| async move { Ok::<_, HandlerError>(a + b) })
         .tool("context", "", |_: Nothing, cx: Context| async move {
             Ok::<_, HandlerError>(cx.request().to_json().get().to_owned())
@@ -143,10 +140,10 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn new() -> Self {
-        Self::with(|_| {}, "")
+        Self::with(|server| server, "")
     }
 
-    pub(crate) fn with(change: impl FnOnce(&mut ServerOptions), http: &str) -> Self {
+    pub(crate) fn with(change: impl FnOnce(Server) -> Server, http: &str) -> Self {
         let gate = Arc::default();
         let server = server(&gate, change);
         let endpoint = server.endpoint(HttpOptions::parse(http).unwrap()).unwrap();

@@ -130,7 +130,7 @@ async fn behind_a_trusted_proxy_each_client_has_a_share_of_its_own() {
 
 #[tokio::test]
 async fn the_oldest_stream_of_who_has_the_most_makes_room() {
-    let it = Fixture::with(|_| {}, r#"{"max_connections": 2}"#);
+    let it = Fixture::with(|server| server, r#"{"max_connections": 2}"#);
     let session = it.session("2025-11-25").await;
     let headers = [EVENTS, ("mcp-session-id", session.as_str())];
     let mut first = it.start("GET", "/mcp", &headers, "").await.into_body();
@@ -329,7 +329,7 @@ async fn event_streams_are_not_to_be_transformed() {
 
 #[tokio::test]
 async fn handshake_revisions_can_be_served_without_sessions() {
-    let it = Fixture::with(|_| {}, r#"{"stateless": true}"#);
+    let it = Fixture::with(|server| server, r#"{"stateless": true}"#);
     let opened = it.post(&[], &initialize("2025-11-25")).await;
     assert_eq!((opened.status, opened.header("mcp-session-id")), (200, None));
     let declared = &opened.json["result"]["capabilities"];

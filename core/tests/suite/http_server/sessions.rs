@@ -1,5 +1,7 @@
 //! The legacy revisions: sessions, their streams, batches.
 
+use std::time::Duration;
+
 use super::*;
 
 fn in_session(session: &str) -> [(&str, &str); 1] {
@@ -252,7 +254,7 @@ async fn streams_of_a_session_are_bounded() {
 
 #[tokio::test]
 async fn the_session_idle_for_longest_makes_room() {
-    let it = Fixture::with(|_| {}, r#"{"max_sessions": 2}"#);
+    let it = Fixture::with(|server| server, r#"{"max_sessions": 2}"#);
     let ping = legacy(1, "ping", &json!({}));
     let alive = async |id: &str| it.post(&in_session(id), &ping).await.status == 200;
     let (one, two) = (it.session("2025-11-25").await, it.session("2025-11-25").await);
@@ -274,7 +276,7 @@ async fn the_session_idle_for_longest_makes_room() {
 
 #[tokio::test]
 async fn an_idle_session_ends_by_itself_and_a_busy_one_does_not() {
-    let it = Fixture::with(|_| {}, r#"{"session_idle_timeout": 0.05}"#);
+    let it = Fixture::with(|server| server, r#"{"session_idle_timeout": 0.05}"#);
     let (idle, busy) = (it.session("2025-11-25").await, it.session("2025-11-25").await);
     let stream = it.start("GET", "/mcp", &[in_session(&busy)[0], GET], "").await;
     until("the idle one is gone", || it.server.usage().sessions == 1).await;
@@ -287,7 +289,7 @@ async fn an_idle_session_ends_by_itself_and_a_busy_one_does_not() {
 
 #[tokio::test]
 async fn a_call_whose_client_has_hung_up_does_not_keep_its_session() {
-    let it = Fixture::with(|_| {}, r#"{"session_idle_timeout": 0.05}"#);
+    let it = Fixture::with(|server| server, r#"{"session_idle_timeout": 0.05}"#);
     let id = it.session("2025-11-25").await;
     let call = legacy(1, "tools/call", &json!({"name": "waits", "arguments": {}, "_meta": {"progressToken": 1}}));
     drop(it.open(&in_session(&id), &call).await);
@@ -298,7 +300,8 @@ async fn a_call_whose_client_has_hung_up_does_not_keep_its_session() {
 
 #[tokio::test]
 async fn a_client_that_answers_no_ping_loses_its_session() {
-    let it = Fixture::with(|o| (o.ping_interval, o.ping_timeout) = (0.05, 0.2), "{}");
+    let (interval, timeout) = (Duration::from_millis(50), Duration::from_millis(200));
+    let it = Fixture::with(|server| server.ping_interval(interval).ping_timeout(timeout), "{}");
     let (id, other) = (it.session("2025-11-25").await, it.session("2025-11-25").await);
     let mut stream = it.start("GET", "/mcp", &[("mcp-session-id", &id), GET], "").await.into_body();
     // What is answered is a sign of life.

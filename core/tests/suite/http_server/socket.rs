@@ -1,5 +1,7 @@
 //! Over real sockets: what only a socket has.
 
+use std::time::Duration;
+
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tricorn::http::{HttpOptions, HttpServer};
@@ -203,7 +205,7 @@ async fn a_mounted_endpoint_drains_with_its_server_however_often_that_is_told() 
 async fn a_drain_ends_with_its_time_and_with_a_close() {
     for closes in [false, true] {
         let it = Fixture::new();
-        let patience = if closes { 600.0 } else { 0.05 };
+        let patience = Duration::from_millis(if closes { 600_000 } else { 50 });
         let options = HttpOptions::new().port(0).drain_timeout(patience);
         let serving = within("listening", it.server.serve_http(options)).await.unwrap();
         let mut call = connect(&serving).await;
@@ -226,7 +228,7 @@ async fn a_drain_ends_with_its_time_and_with_a_close() {
 
 #[tokio::test]
 async fn a_body_that_is_too_long_does_not_cost_the_connection() {
-    let it = Fixture::with(|o| o.max_message_bytes = 100_000, "");
+    let it = Fixture::with(|server| server.max_message_bytes(100_000), "");
     let serving = listening(&it.server).await;
     let mut socket = connect(&serving).await;
     let text = "x".repeat(150_000);
@@ -258,7 +260,7 @@ async fn dropping_the_handle_closes() {
 
 #[tokio::test]
 async fn a_body_that_says_it_is_too_long_is_not_waited_for() {
-    let it = Fixture::with(|o| o.max_message_bytes = 100_000, "");
+    let it = Fixture::with(|server| server.max_message_bytes(100_000), "");
     let serving = listening(&it.server).await;
     for (length, expect) in [(9_999_999_999u64, ""), (150_000, ""), (150_000, "Expect: 100-continue\r\n")] {
         let mut socket = connect(&serving).await;

@@ -20,7 +20,7 @@ const TTL: Option<Duration> = Some(Duration::from_secs(60));
 #[tokio::test]
 async fn a_handle_follows_its_task_and_comes_back_to_it() {
     let gate = Arc::<Gate>::default();
-    let server = server(&gate, Some(TaskOptions::new().task_poll_interval(3600.0)));
+    let server = server(&gate, Some(TaskOptions::new().task_poll_interval(Duration::from_secs(3600))));
     let client = connected(&server, WITH_TASKS, &Handlers::new()).await;
     let task = client.call_tool_task("slow", json!({"text": "hi"}), TTL, &CallOptions::new()).await.unwrap();
     until("the handler runs", || gate.started() == 1).await;
@@ -89,14 +89,13 @@ async fn waiting_for_a_task_brings_its_questions() {
     // One that keeps its questions until its client asks for the result.
     let asked = Arc::<Notify>::default();
     let seen = asked.clone();
-    let server = server(&Arc::default(), Some(TaskOptions::new().task_poll_interval(0.01))).middleware(
-        move |request: Request, cx: Context, next: Next| {
+    let server = server(&Arc::default(), Some(TaskOptions::new().task_poll_interval(Duration::from_millis(10))))
+        .middleware(move |request: Request, cx: Context, next: Next| {
             if request.method == "tasks/result" {
                 seen.notify_one();
             }
             async move { next.run(request, &cx).await }
-        },
-    );
+        });
     let answers = move |_: Value| {
         let asked = asked.clone();
         async move {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use ::http::{Request, Response};
 use bytes::Bytes;
@@ -118,8 +119,7 @@ async fn a_session_sees_its_own_tasks_and_takes_them_along() {
 async fn a_session_is_there_for_as_long_as_its_tasks() {
     let gate = Arc::<Gate>::default();
     let server = server(&gate, Some(TaskOptions::new()));
-    let mut options = HttpOptions::default();
-    options.session_idle_timeout = 0.1;
+    let options = HttpOptions::new().session_idle_timeout(Duration::from_millis(100));
     let endpoint = server.endpoint(options).unwrap();
     let mut session = Session::new(&endpoint).await;
     let id = session.begin("long").await;
@@ -225,7 +225,7 @@ async fn requests_for_a_result_that_were_given_up_do_not_fill_the_session() {
 #[tokio::test]
 async fn a_client_over_http_is_asked_by_its_tasks_and_keeps_their_results() {
     let gate = Arc::<Gate>::default();
-    let server = server(&gate, Some(TaskOptions::new().task_poll_interval(0.01)));
+    let server = server(&gate, Some(TaskOptions::new().task_poll_interval(Duration::from_millis(10))));
     let serving = server.serve_http(HttpOptions::parse(r#"{"port": 0}"#).unwrap()).await.unwrap();
     let target = Target::Url { url: serving.url().to_owned(), headers: BTreeMap::new() };
     let answers = |_: Value| async { Ok::<_, HandlerError>(json!({"name": "Ada"})) };

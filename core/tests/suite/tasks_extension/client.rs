@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tricorn::client::{Client, ClientOptions, Handlers, Target};
@@ -39,7 +40,7 @@ impl Handler for User {
 }
 
 pub(super) fn fast() -> TaskOptions {
-    TaskOptions::new().task_poll_interval(0.01)
+    TaskOptions::new().task_poll_interval(Duration::from_millis(10))
 }
 
 pub(super) async fn connected(server: &Server, revision: &str, user: &Arc<User>) -> Client {
@@ -123,7 +124,7 @@ async fn both_kinds_on_one_server_know_nothing_of_each_other() {
     assert_eq!(old.task(news.id()).status().await.unwrap_err().code(), Some(-32602));
     assert_eq!(new.task(olds.id()).status().await.unwrap_err().code(), Some(-32602));
     // Zero is no limit.
-    let options = CallOptions::new().max_timeout(std::time::Duration::ZERO);
+    let options = CallOptions::new().max_timeout(Duration::ZERO);
     gates.go.notify_waiters();
     let call = new.call_tool_with("asks", json!({}), &options);
     assert_eq!(within("the call", call).await.unwrap().text(), "\"1\" \"2\"");
@@ -147,13 +148,13 @@ async fn a_call_that_is_given_up_cancels_its_task() {
     let gates = Arc::<Gates>::default();
     let server = server(&gates, fast());
     let client = connected(&server, MODERN, &User::new(accepts)).await;
-    let options = CallOptions::new().max_timeout(std::time::Duration::from_millis(50));
+    let options = CallOptions::new().max_timeout(Duration::from_millis(50));
     let late = client.call_tool_with("slow", json!({}), &options).await.unwrap_err();
     assert_eq!(late.kind(), ErrorKind::Timeout, "{late}");
     gates.stopped(1).await;
     {
         let call = client.call_tool("slow", json!({}));
-        let _ = tokio::time::timeout(std::time::Duration::from_millis(50), call).await.unwrap_err();
+        let _ = tokio::time::timeout(Duration::from_millis(50), call).await.unwrap_err();
     }
     gates.stopped(2).await;
 }
@@ -182,7 +183,7 @@ async fn a_call_that_is_given_up_just_as_it_becomes_a_task_leaves_none() {
     client.call_tool("plain", json!({})).await.unwrap();
     within("all that began to stop", async {
         while gates.dropped.load(Ordering::SeqCst) < gates.begun.load(Ordering::SeqCst) {
-            tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            tokio::time::sleep(Duration::from_millis(2)).await;
         }
     })
     .await;
@@ -348,11 +349,11 @@ async fn all_of_a_call_that_becomes_a_task_is_one_trace() {
         // What is said of the call by hand counts for all of it.
         for options in [plain.clone().trace_context(trace(77)), plain.clone().meta(trace(77))] {
             heard.lock().unwrap().clear();
-            let options = options.max_timeout(std::time::Duration::from_millis(100));
+            let options = options.max_timeout(Duration::from_millis(100));
             within("giving up", client.call_tool_with("slow", json!({}), &options)).await.unwrap_err();
             within("its end", async {
                 while !heard.lock().unwrap().iter().any(|(method, _)| method == "tasks/cancel") {
-                    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                    tokio::time::sleep(Duration::from_millis(2)).await;
                 }
             })
             .await;

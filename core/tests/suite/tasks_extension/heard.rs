@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tricorn::client::{Change, Client, ClientOptions, Handlers, Target};
@@ -18,7 +19,7 @@ use crate::http_client::server::{Reply, Server as Scripted, error, result};
 
 /// So seldom that no test would end by looking.
 fn slow() -> TaskOptions {
-    TaskOptions::new().task_poll_interval(60.0)
+    TaskOptions::new().task_poll_interval(Duration::from_secs(60))
 }
 
 fn declaring() -> Handlers {
@@ -125,7 +126,7 @@ async fn many_tasks_are_listened_to_within_limits() {
         for task in waiting {
             while !task.is_finished() {
                 gates.go.notify_waiters();
-                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+                tokio::time::sleep(Duration::from_millis(1)).await;
             }
             assert_eq!(task.await.unwrap(), TaskStatus::Completed);
         }
@@ -232,7 +233,7 @@ async fn a_task_whose_server_is_away_is_not_cancelled() {
     .await;
     let target = Target::from_text(&server.url()).unwrap();
     let client = Client::connect_with(&target, &ClientOptions::default(), &declaring()).await.unwrap();
-    let options = CallOptions::new().timeout(std::time::Duration::from_secs(1));
+    let options = CallOptions::new().timeout(Duration::from_secs(1));
     let lost = within("the end", client.call_tool_with("slow", json!({}), &options)).await.unwrap_err();
     assert!(lost.kind() == ErrorKind::Transport && lost.message().contains("\"t-1\""), "{lost}");
     client.list_tools().await.unwrap_err();

@@ -89,8 +89,7 @@ async fn main() -> tricorn::Result<()> {
     });
     let place = if var("BENCH_TRANSPORT").as_deref() == Ok("http") { "BENCH_URL" } else { "BENCH_SERVER_CMD" };
     let target: Target = var(place).map_err(|_| Error::misuse(format!("{place} is not set")))?.parse()?;
-    let mut options = ClientOptions::default();
-    options.revision = var("BENCH_PROTO").ok();
+    let options = var("BENCH_PROTO").into_iter().fold(ClientOptions::new(), ClientOptions::revision);
     let client = Client::connect(&target, &options).await?;
     phase(&client, &plan, number("BENCH_WARMUP")).await;
     println!("READY tricorn-rust {}", client.revision());

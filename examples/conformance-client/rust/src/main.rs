@@ -79,15 +79,16 @@ impl tricorn::Handler for Accepts {
 async fn main() -> tricorn::Result<()> {
     let url = std::env::args().next_back().ok_or_else(|| Error::misuse("usage: run URL"))?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_else(|_| "initialize".into());
-    let mut options = ClientOptions::default();
-    options.name = "tricorn-conformance".into();
+    let mut options = ClientOptions::new().name("tricorn-conformance");
     if scenario == "request-metadata" {
         let all = r#"{"roots":{},"sampling":{},"elicitation":{}}"#;
-        options.capabilities = Some(tricorn::jsonrpc::RawJson::trusted(all));
+        options = options.capabilities(tricorn::jsonrpc::RawJson::trusted(all));
     }
-    options.revision = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok().filter(|v| !v.is_empty());
+    if let Some(revision) = std::env::var("MCP_CONFORMANCE_PROTOCOL_VERSION").ok().filter(|v| !v.is_empty()) {
+        options = options.revision(revision);
+    }
     if scenario.starts_with("auth/") {
-        options.auth = Some(auth::options(&scenario, &context()));
+        options = options.auth(auth::options(&scenario, &context()));
     }
     let mut handlers = Handlers::new();
     if scenario.starts_with("elicitation") {

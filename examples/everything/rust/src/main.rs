@@ -12,7 +12,10 @@ mod protected;
 mod questions;
 mod tasks;
 
+use std::time::Duration;
+
 use serde_json::json;
+use tricorn::http::HttpOptions;
 use tricorn::prelude::*;
 
 /// A setting from the environment.
@@ -41,7 +44,7 @@ fn server() -> tricorn::Result<Server> {
         app = app.cache(cache);
     }
     if let Some(seconds) = setting("TASKS") {
-        app = tasks::tools(app.tasks(TaskOptions::new().max_task_ttl(seconds)));
+        app = tasks::tools(app.tasks(TaskOptions::new().max_task_ttl(Duration::from_secs_f64(seconds))));
     }
     if let Some(revision) = setting::<String>("REVISION") {
         app = app.revision(revision);
@@ -62,18 +65,22 @@ fn server() -> tricorn::Result<Server> {
     })
 }
 
+fn http_options() -> tricorn::Result<HttpOptions> {
+    let mut given = json!({
+        "allowed_hosts": setting::<String>("ALLOWED_HOSTS").map(|host| [host]),
+        "sse": setting::<String>("SSE").is_some(),
+        "cert": setting::<String>("CERT"),
+        "key": setting::<String>("KEY"),
+    });
+    for name in ["max_sessions", "max_connections", "session_idle_timeout", "sse_retry", "drain_timeout"] {
+        given[name] = setting(&name.to_ascii_uppercase()).unwrap_or_default();
+    }
+    HttpOptions::parse(&given.to_string())
+}
+
 #[tokio::main]
 async fn main() -> tricorn::Result<ExitCode> {
-    let mut http = tricorn::http::HttpOptions::default();
-    http.max_sessions = setting("MAX_SESSIONS").unwrap_or(http.max_sessions);
-    http.max_connections = setting("MAX_CONNECTIONS").unwrap_or(http.max_connections);
-    http.session_idle_timeout = setting("SESSION_IDLE_TIMEOUT").unwrap_or(http.session_idle_timeout);
-    http.sse_retry = setting("SSE_RETRY").unwrap_or(http.sse_retry);
-    http.drain_timeout = setting("DRAIN_TIMEOUT").unwrap_or(http.drain_timeout);
-    http.allowed_hosts = setting("ALLOWED_HOSTS").into_iter().collect();
-    http.sse = setting::<String>("SSE").is_some();
-    http.cert = setting("CERT");
-    http.key = setting("KEY");
+    let http = http_options()?;
     if setting::<String>("MOUNT").is_some() {
         return mounted::serve(&server()?, http).await;
     }

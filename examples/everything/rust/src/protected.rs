@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde_json::{Map, Value, json};
 use tricorn::Server;
@@ -55,7 +55,7 @@ impl From<Known> for Principal {
     fn from(known: Known) -> Self {
         let mut principal = Self::new(known.subject).scopes(known.scopes).claims(known.claims);
         (principal.issuer, principal.client_id) = (known.issuer, known.client_id);
-        principal.expires_at = known.expires_at;
+        principal.expires_at = known.expires_at.map(|seconds| UNIX_EPOCH + Duration::from_secs(seconds));
         principal
     }
 }
@@ -136,7 +136,7 @@ pub(crate) fn offers(app: Server) -> Server {
             "issuer": principal.map(|own| &own.issuer),
             "client_id": principal.map(|own| &own.client_id),
             "scopes": principal.map(|own| &own.scopes),
-            "expires_at": principal.map(|own| own.expires_at),
+            "expires_at": principal.and_then(|own| own.expires_at?.duration_since(UNIX_EPOCH).ok()).map(|time| time.as_secs()),
             "team": principal.map(|own| own.claims.get("team")),
             "reads": principal.is_some_and(|own| own.has_scope("files:read")),
         }))

@@ -1,5 +1,7 @@
 //! Resumption: a stream ends early, and nothing is lost.
 
+use std::time::Duration;
+
 use serde_json::json;
 use tricorn::http::HttpOptions;
 use tricorn::jsonrpc::RawJson;
@@ -33,7 +35,8 @@ fn show(progress: &RawJson) {
 
 #[tokio::main]
 pub(crate) async fn main() -> tricorn::Result<()> {
-    let serving = server().serve_http(HttpOptions::new().port(0).sse_retry(0.1)).await?;
+    let retry = Duration::from_millis(100);
+    let serving = server().serve_http(HttpOptions::new().port(0).sse_retry(retry)).await?;
     let options = ClientOptions::new().revision("2025-11-25");
     let client = Client::connect(&serving.url().parse()?, &options).await?;
     let calling = CallOptions::new().on_progress(|progress| show(&progress));

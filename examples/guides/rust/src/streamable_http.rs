@@ -22,10 +22,8 @@ pub(crate) async fn main() -> tricorn::Result<()> {
     let serving = server().serve_http(HttpOptions::new().port(0)).await?;
     let target: Target = serving.url().parse()?;
 
-    let mut options = ClientOptions::default();
-    options.headers.insert("X-User".into(), "ada".into());
-    for revision in [None, Some("2025-11-25".to_owned())] {
-        options.revision = revision;
+    let options = ClientOptions::new().header("X-User", "ada");
+    for options in [options.clone(), options.revision("2025-11-25")] {
         let client = Client::connect(&target, &options).await?;
         println!("{} over {}, session: {}", client.revision(), client.transport(), client.session_id().is_some());
         println!("{}", client.call_tool("greet", json!({})).await?.text());

@@ -252,7 +252,7 @@ impl Table {
 }
 
 fn seconds(ttl: f64) -> TaskOptions {
-    TaskOptions::new().task_ttl(ttl)
+    TaskOptions::new().task_ttl(Duration::from_secs_f64(ttl))
 }
 
 #[test]
@@ -284,7 +284,7 @@ fn a_result_is_waited_for_and_kept_until_the_time_is_over() {
 
 #[test]
 fn a_task_whose_time_is_over_is_stopped_and_whoever_waits_is_told() {
-    let mut it = Table::new(seconds(10.0).max_task_ttl(20.0));
+    let mut it = Table::new(seconds(10.0).max_task_ttl(Duration::from_secs(20)));
     let long = it.start(json!({"ttl": 99_000})).expect("a task");
     let short = it.start(json!({"ttl": 1_500.5})).expect("a task");
     assert_eq!(it.hand.alarms(), 1, "one timer, for the first");

@@ -8,7 +8,7 @@ use super::lanes::Resumption;
 use crate::endpoint::http::unix;
 use crate::error::{Error, Result};
 use crate::idiom::{named, number, unit};
-use crate::options::setters;
+use crate::options::{FOR_EVER, setters};
 use crate::store::Room;
 
 /// Options of a server over Streamable HTTP. The same names in every language.
@@ -34,67 +34,27 @@ use crate::store::Room;
 #[serde(default)]
 #[non_exhaustive]
 pub struct HttpOptions {
-    /// Name or address to listen on, or `unix:/run/mcp.sock`: a Unix-domain socket at this path, which has no port and whose
-    /// clients count as `127.0.0.1`. Permissions of the file (the umask) and of its folder say who may connect; any
-    /// `Host` is answered unless `allowed_hosts` names some. Default `127.0.0.1`: this machine only.
-    pub host: String,
-    /// Port to listen on; 0 is any free one. Default 8000.
-    pub port: u16,
-    /// The endpoint's path where a port is listened on. Default `/mcp`.
-    pub path: String,
-    /// The certificate that a server on a port shows, with those between it and its authority, as PEM
-    /// or as the path of a file with that, which is read again when it changes. Clients speak https then. Default: none.
-    pub cert: Option<String>,
-    /// The private key of `cert`, in the same way. Default: it is in `cert`.
-    pub key: Option<String>,
-    /// True if a server on a port writes each request to standard error when its answer is over, in the
-    /// Common Log Format with the milliseconds that it took; without queries, headers and bodies. Default no.
-    pub access_log: bool,
-    /// The `Host` values that are answered: `name` (any port), `name:port`, or `*` for all. Default: the loopback names
-    /// and `host`, with the port listened on.
-    pub allowed_hosts: Vec<String>,
-    /// The `Origin` values that are answered, as `https://app.example.com`, or `*` for all. Requests without one come
-    /// from no browser and are always answered. Default: the origins at the allowed hosts.
-    pub allowed_origins: Vec<String>,
-    /// The most legacy sessions at once; an idle one of whoever has the most makes room, else one of the newcomer's own.
-    /// One principal has seven eighths of them at most. Default 10,000.
-    pub max_sessions: usize,
-    /// Seconds without a request or open stream after which a legacy session ends, unless it has tasks that can still be
-    /// asked for. Default 1800.
-    pub session_idle_timeout: f64,
-    /// Seconds that requests have to be answered after SIGTERM or [`Server::drain`](crate::server::Server::drain), where a port
-    /// or socket is listened on: new connections are refused, streams that wait for news end, and the rest is cancelled
-    /// after that. 0: everything ends at once. Default 5.
-    pub drain_timeout: f64,
-    /// Seconds of silence on an event stream after which a comment is sent. Default 15.
-    pub keep_alive_interval: f64,
-    /// The most events that a legacy session keeps for a client that loses a stream, the oldest dropped; 0 for no
-    /// resumption. Default 256.
-    pub max_events: usize,
-    /// The most bytes of them. Default 1 MiB; an event that is larger is not kept.
-    pub max_event_bytes: usize,
-    /// Seconds after which a client is to ask for a stream that ended early. Default 1.
-    pub sse_retry: f64,
-    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can
-    /// answer each request: no `Mcp-Session-Id`, and a fresh context with every request. Features that need a session
-    /// are not offered, and fail with an error that says so: questions to the client, subscriptions, log levels, tasks.
-    /// Default no.
-    pub stateless: bool,
-    /// True if clients of the oldest transport, HTTP+SSE, are served, too. Default no.
-    pub sse: bool,
-    /// Path at which they open their stream, where a port is listened on. Default `/sse`.
-    pub sse_path: String,
-    /// Path at which they post, as told at the beginning of the stream. Default `/messages` where a port is listened
-    /// on; mounted it is the stream's own URL with a query, which needs no knowledge of where that is.
-    pub sse_message_path: String,
-    /// The most sockets at once, and the most stateless requests worked on at once. When there are more sockets, the one
-    /// that can best be done without of whoever has the most of them makes room. Default 4096, or as many as the process
-    /// may open.
-    pub max_connections: usize,
-    /// The proxies that say where a request comes from (`X-Forwarded-For`, `Forwarded`), which is what sockets, streams and
-    /// sessions are counted by: addresses, or networks as `10.0.0.0/8`. Each has to add the address to what it was sent, or
-    /// replace it. Default: none, so that all clients behind a proxy count as one.
-    pub trusted_proxies: Vec<String>,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) path: String,
+    pub(crate) cert: Option<String>,
+    pub(crate) key: Option<String>,
+    pub(crate) access_log: bool,
+    pub(crate) allowed_hosts: Vec<String>,
+    pub(crate) allowed_origins: Vec<String>,
+    pub(crate) max_sessions: usize,
+    pub(crate) session_idle_timeout: f64,
+    pub(crate) drain_timeout: f64,
+    pub(crate) keep_alive_interval: f64,
+    pub(crate) max_events: usize,
+    pub(crate) max_event_bytes: usize,
+    pub(crate) sse_retry: f64,
+    pub(crate) stateless: bool,
+    pub(crate) sse: bool,
+    pub(crate) sse_path: String,
+    pub(crate) sse_message_path: String,
+    pub(crate) max_connections: usize,
+    pub(crate) trusted_proxies: Vec<String>,
 }
 
 impl Default for HttpOptions {
@@ -133,24 +93,54 @@ impl HttpOptions {
     }
 
     setters! {
+        /// Name or address to listen on, or `unix:/run/mcp.sock`: a Unix-domain socket at this path, which has no port
+        /// and whose clients count as `127.0.0.1`. Permissions of the file (the umask) and of its folder say who may
+        /// connect; any `Host` is answered unless `allowed_hosts` names some. Default `127.0.0.1`: this machine only.
         host: text;
+        /// Port to listen on; 0 is any free one. Default 8000.
         port: u16;
+        /// The endpoint's path where a port is listened on. Default `/mcp`.
         path: text;
+        /// The certificate that a server on a port shows, with those between it and its authority, as PEM or as the
+        /// path of a file with that, which is read again when it changes. Clients speak https then. Default: none.
         cert: some text;
+        /// The private key of `cert`, in the same way. Default: it is in `cert`.
         key: some text;
+        /// True if a server on a port writes each request to standard error when its answer is over, in the
+        /// Common Log Format with the milliseconds that it took; without queries, headers and bodies. Default no.
         access_log: bool;
+        /// The most legacy sessions at once; an idle one of whoever has the most makes room, else one of the newcomer's
+        /// own. One principal has seven eighths of them at most. Default 10,000.
         max_sessions: usize;
-        session_idle_timeout: f64;
-        drain_timeout: f64;
-        keep_alive_interval: f64;
+        /// Time without a request or open stream after which a legacy session ends, unless it has tasks that can still
+        /// be asked for. Default 30 minutes.
+        session_idle_timeout: time;
+        /// Time that requests have to be answered after SIGTERM or [`Server::drain`](crate::server::Server::drain),
+        /// where a port or socket is listened on: new connections are refused, streams that wait for news end, and the
+        /// rest is cancelled after that. Zero: everything ends at once. Default 5 s.
+        drain_timeout: time;
+        /// Time of silence on an event stream after which a comment is sent. Default 15 s.
+        keep_alive_interval: time;
+        /// The most events that a legacy session keeps for a client that loses a stream, the oldest dropped; 0 for no
+        /// resumption. Default 256.
         max_events: usize;
+        /// The most bytes of the events that a legacy session keeps. Default 1 MiB; an event that is larger is not
+        /// kept.
         max_event_bytes: usize;
-        sse_retry: f64;
+        /// Time after which a client is to ask for a stream that ended early. Default 1 s.
+        sse_retry: time;
+        /// True if clients of the handshake revisions are served without sessions, so that any of several processes can
+        /// answer each request: no `Mcp-Session-Id`, and a fresh context with every request. Features that need a
+        /// session are not offered, and fail with an error that says so: questions to the client, subscriptions, log
+        /// levels, tasks. Default no.
         stateless: bool;
+        /// The most sockets at once, and the most stateless requests worked on at once. When there are more sockets,
+        /// the one that can best be done without of whoever has the most of them makes room. Default 4096, or as many
+        /// as the process may open.
         max_connections: usize;
     }
 
-    /// Sets [`sse`](Self#structfield.sse).
+    /// True if clients of the oldest transport, HTTP+SSE, are served, too. Default no.
     #[must_use]
     #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
     pub fn sse(mut self, value: bool) -> Self {
@@ -158,7 +148,7 @@ impl HttpOptions {
         self
     }
 
-    /// Sets [`sse_path`](Self#structfield.sse_path).
+    /// Path at which clients of HTTP+SSE open their stream, where a port is listened on. Default `/sse`.
     #[must_use]
     #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
     pub fn sse_path(mut self, value: impl Into<String>) -> Self {
@@ -166,7 +156,8 @@ impl HttpOptions {
         self
     }
 
-    /// Sets [`sse_message_path`](Self#structfield.sse_message_path).
+    /// Path at which clients of HTTP+SSE post, as told at the beginning of the stream. Default `/messages` where a port is
+    /// listened on; mounted it is the stream's own URL with a query, which needs no knowledge of where that is.
     #[must_use]
     #[deprecated(note = "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")]
     pub fn sse_message_path(mut self, value: impl Into<String>) -> Self {
@@ -174,21 +165,25 @@ impl HttpOptions {
         self
     }
 
-    /// Sets [`allowed_hosts`](Self#structfield.allowed_hosts).
+    /// The `Host` values that are answered: `name` (any port), `name:port`, or `*` for all. Default: the loopback names
+    /// and `host`, with the port listened on.
     #[must_use]
     pub fn allowed_hosts(mut self, hosts: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed_hosts = hosts.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets [`allowed_origins`](Self#structfield.allowed_origins).
+    /// The `Origin` values that are answered, as `https://app.example.com`, or `*` for all. Requests without one come
+    /// from no browser and are always answered. Default: the origins at the allowed hosts.
     #[must_use]
     pub fn allowed_origins(mut self, origins: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.allowed_origins = origins.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Sets [`trusted_proxies`](Self#structfield.trusted_proxies).
+    /// The proxies that say where a request comes from (`X-Forwarded-For`, `Forwarded`), which is what sockets, streams and
+    /// sessions are counted by: addresses, or networks as `10.0.0.0/8`. Each has to add the address to what it was sent, or
+    /// replace it. Default: none, so that all clients behind a proxy count as one.
     #[must_use]
     pub fn trusted_proxies(mut self, proxies: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.trusted_proxies = proxies.into_iter().map(Into::into).collect();
@@ -282,7 +277,7 @@ impl HttpOptions {
 
     pub(super) fn drain(&self) -> Result<Duration> {
         let given = Some(self.drain_timeout).filter(|given| !given.is_nan());
-        given.and_then(|given| Duration::try_from_secs_f64(given.min(FOR_EVER)).ok()).ok_or_else(|| {
+        given.and_then(|given| Duration::try_from_secs_f64(given.min(FOR_EVER.as_secs_f64())).ok()).ok_or_else(|| {
             let (option, unit, value) = (named("drain_timeout"), unit(), number(self.drain_timeout));
             Error::misuse(format!("HTTP option {option:?}: expected {unit} of at least 0, got {value}"))
         })
@@ -300,11 +295,8 @@ fn wrong(name: &str, why: &str) -> Error {
     Error::misuse(format!("HTTP option {:?}: {why}", named(name)))
 }
 
-/// A century, which still fits every clock.
-const FOR_EVER: f64 = 3_155_760_000.0;
-
 fn seconds(name: &str, value: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(value.min(FOR_EVER)).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
+    Duration::try_from_secs_f64(value.min(FOR_EVER.as_secs_f64())).ok().filter(|d| !d.is_zero()).ok_or_else(|| {
         Error::misuse(format!("HTTP option {:?}: expected {} above 0, got {}", named(name), unit(), number(value)))
     })
 }

@@ -12,8 +12,8 @@ async fn main() -> tricorn::Result<()> {
     let mut args = std::env::args().skip(1);
     let target = args.next().ok_or_else(|| Error::misuse("usage: quickstart-client TARGET [--revision R]"))?;
     let mut options = ClientOptions::default();
-    if args.next().as_deref() == Some("--revision") {
-        options.revision = args.next();
+    if let (Some("--revision"), Some(revision)) = (args.next().as_deref(), args.next()) {
+        options = options.revision(revision);
     }
     let client = Client::connect(&target.parse()?, &options).await?;
     // The first call of a program costs more.

@@ -302,12 +302,11 @@ async fn main() -> Result<()> {
         Value::String(url) => json!({"url": url}),
         words => json!({"command": words[0], "args": words.as_array().and_then(|w| w.get(1..))}),
     };
-    let mut options = ClientOptions::default();
-    options.revision = plan["revision"].as_str().map(str::to_owned);
+    let options = plan["revision"].as_str().into_iter().fold(ClientOptions::new(), ClientOptions::revision);
     let heard = Arc::new(Heard::default());
     let mut handlers = handlers(&plan["answers"], &heard)?;
     // Of older revisions they are another thing.
-    if options.revision.is_none() {
+    if options.get_revision().is_none() {
         handlers = handlers.tasks(TaskOptions::new())?;
     }
     let target = Target::parse(&target.to_string())?;

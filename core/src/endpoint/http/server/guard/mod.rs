@@ -8,7 +8,7 @@ mod issuer;
 use std::net::IpAddr;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use futures_util::FutureExt;
 use http::header::{AUTHORIZATION, HOST};
@@ -37,6 +37,7 @@ use crate::driver::now;
 use crate::endpoint::http::fetch::FetchPolicy;
 use crate::error::{ErrorKind, Result};
 use crate::model::Principal;
+use crate::model::times::unix;
 use crate::report;
 use crate::server::Server;
 
@@ -146,7 +147,7 @@ impl Guard {
 
     /// Returns the time that a principal's token is still good; `None`: nobody says so.
     pub(super) fn time_left(&self, principal: &Principal) -> Option<Duration> {
-        let end = principal.expires_at?.saturating_add(self.auth.clock_skew);
+        let end = unix(principal.expires_at?).saturating_add(self.auth.clock_skew);
         Some(Duration::from_secs(end.saturating_sub(seconds())))
     }
 
@@ -289,7 +290,9 @@ impl Guard {
 
     fn in_time(&self, principal: &Principal) -> Result<(), Denied> {
         match principal.expires_at {
-            Some(end) if end.saturating_add(self.auth.clock_skew) <= seconds() => Err(invalid("the token has expired")),
+            Some(end) if unix(end).saturating_add(self.auth.clock_skew) <= seconds() => {
+                Err(invalid("the token has expired"))
+            }
             _ => Ok(()),
         }
     }
@@ -338,5 +341,5 @@ fn invalid(why: &'static str) -> Denied {
 
 /// Seconds since 1970.
 fn seconds() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
+    unix(SystemTime::now())
 }
