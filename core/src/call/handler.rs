@@ -6,9 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::task::{self, Poll};
 use std::time::Duration;
 
+use super::request::Guard;
 #[cfg(feature = "runtime")]
 use super::rounds::{self, Input};
-use super::request::Guard;
 use super::{Context, Scope};
 use crate::error::{Error, Result, shortened};
 use crate::idiom;

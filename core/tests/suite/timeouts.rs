@@ -101,7 +101,10 @@ async fn a_task_that_takes_too_long_fails() {
     let options = ClientOptions::new().revision("2026-07-28").tasks(TaskOptions::new());
     let client = Client::in_memory(&server, &options).await.expect("connected");
     let result = client.call_tool("slow", json!({})).await.expect("an answer");
-    assert_eq!((result.is_error, result.text()), (true, "tool \"slow\" was cancelled: it took longer than 0.05 s".into()));
+    assert_eq!(
+        (result.is_error, result.text()),
+        (true, "tool \"slow\" was cancelled: it took longer than 0.05 s".into())
+    );
     tokio::time::timeout(Duration::from_secs(20), ended.notified()).await.expect("the handler ends");
     client.close().await;
 }

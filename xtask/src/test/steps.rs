@@ -145,7 +145,9 @@ pub(super) fn many(lang: Lang) -> Vec<Step> {
             // The model below such a store is the engine's: one language is enough.
             setup::postgres();
             let both = ["tests/scale/test_sessions.py", "tests/scale/test_questions.py"];
-            for (name, sharing, files) in [("own store", "documents", &both[..]), ("PostgreSQL", "postgres", &both[..1])] {
+            for (name, sharing, files) in
+                [("own store", "documents", &both[..]), ("PostgreSQL", "postgres", &both[..1])]
+            {
                 let mut own = ours(files);
                 own.args(["-m", "not slow", "--sharing", sharing]);
                 all.push(step(&format!("python many processes: {name}"), own, 10, Reader::Pytest));
@@ -353,8 +355,20 @@ fn with_store(inner: &Command) -> Command {
 /// A third of the load that looks for leaks: one object of a host takes a hundred bytes and more. The engine's own leaks,
 /// which may be smaller, are looked for with Rust and the whole load.
 const LESS: [&str; 14] = [
-    "--calls", "30000", "--cancels", "3000", "--sessions", "2000", "--rounds", "200", "--kills", "300", "--streams", "3000",
-    "--tasks", "300",
+    "--calls",
+    "30000",
+    "--cancels",
+    "3000",
+    "--sessions",
+    "2000",
+    "--rounds",
+    "200",
+    "--kills",
+    "300",
+    "--streams",
+    "3000",
+    "--tasks",
+    "300",
 ];
 
 fn suite(args: &[&str]) -> Command {
