@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .client.auth import ClientAuth, Identity, Wanted
     from .client.cache_store import CacheStore
     from .client.client import AsyncClient, connect
-    from .client.group import AsyncClientGroup, ClientGroup, connect_many
+    from .client.group import AsyncClientGroup, connect_many
     from .client.http_transport import HttpRequest, HttpResponse, HttpTransport
     from .client.listening import (
         AsyncListening,
@@ -48,8 +48,9 @@ if TYPE_CHECKING:
         ToolsListChanged,
     )
     from .client.options import ClientCache, ClientOptions, GroupOptions, Handlers
-    from .client.sync import Client, Listening
-    from .client.tasks import AsyncTaskHandle, TaskHandle
+    from .client.sync import Listening
+    from .client.sync_client import Client, ClientGroup, TaskHandle
+    from .client.tasks import AsyncTaskHandle
     from .client.token_store import FileStore, TokenKey, TokenStore
     from .errors import (
         AuthError,
@@ -229,7 +230,7 @@ _NAMES = {
     "client.auth": ("ClientAuth", "Identity", "Wanted"),
     "client.cache_store": ("CacheStore",),
     "client.client": ("AsyncClient", "connect"),
-    "client.group": ("AsyncClientGroup", "ClientGroup", "connect_many"),
+    "client.group": ("AsyncClientGroup", "connect_many"),
     "client.http_transport": ("HttpRequest", "HttpResponse", "HttpTransport"),
     "client.listening": (
         "AsyncListening",
@@ -243,8 +244,9 @@ _NAMES = {
         "ToolsListChanged",
     ),
     "client.options": ("ClientCache", "ClientOptions", "GroupOptions", "Handlers"),
-    "client.sync": ("Client", "Listening"),
-    "client.tasks": ("AsyncTaskHandle", "TaskHandle"),
+    "client.sync": ("Listening",),
+    "client.sync_client": ("Client", "ClientGroup", "TaskHandle"),
+    "client.tasks": ("AsyncTaskHandle",),
     "client.token_store": ("FileStore", "TokenKey", "TokenStore"),
     "errors": (
         "AuthError",

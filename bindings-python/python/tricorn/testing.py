@@ -14,7 +14,7 @@ from .client.asgi_transport import ASGITransport
 from .client.client import AsyncClient
 from .client.options import ClientOptions
 from .client.settings import Target, introduce
-from .client.sync import Client
+from .client.sync_client import Client
 from .errors import MisuseError
 from .model.results import CallToolResult
 from .server.options import HttpOptions

@@ -1,8 +1,9 @@
 //! `cargo xtask gen-types`: the pinned schemas in, the wire types of Python, Node and Swift out, and the corpus index;
-//! `surface/` in, the option types of the three out, and the documentation of limits.
+//! `surface/` in, the option types of the three out, and the documentation of limits;
+//! the asynchronous Python client in, its synchronous twin out.
 //!
 //! pins checked → schemas merged (`schema`, overlay.toml) → lowered (`model`, `docs`) → one emitter per language;
-//! `surface` reads and writes its own.
+//! `surface` reads and writes its own, and `sync` has sync.toml.
 
 mod corpus;
 mod docs;
@@ -12,6 +13,7 @@ mod python;
 mod schema;
 mod surface;
 mod swift;
+mod sync;
 mod typescript;
 
 use std::fs;
@@ -39,6 +41,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
         ("bindings-swift/Sources/Tricorn/Types.swift".to_owned(), swift::emit(&model)?),
         ("bindings-swift/Tests/TricornTests/CorpusTypes.swift".to_owned(), swift::corpus_types(&corpus.types())),
         ("tests/corpus/index.json".to_owned(), corpus.index()),
+        (sync::FILE.to_owned(), sync::emit(root)?),
     ];
     outputs.extend(surface::outputs(root)?);
     let mut drifted = Vec::new();

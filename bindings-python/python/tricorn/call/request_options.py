@@ -145,9 +145,8 @@ def notified(method: str, params: Mapping[str, Any] | None) -> bytes | None:
     return encode_params(method, params)
 
 
-def progress_of(options: RequestOptions, host: Host) -> Callable[[bytes], None] | None:
-    """Returns the receiver of the progress that the options ask for, on the event loop of `host`."""
-    callback = options.get("on_progress")
+def progress_of(callback: OnProgress | None, host: Host) -> Callable[[bytes], None] | None:
+    """Returns the receiver of the progress that a request asks for, on the event loop of `host`."""
     if callback is None:
         return None
     return progress_sink(lambda progress: host.tell("on_progress", callback, progress))

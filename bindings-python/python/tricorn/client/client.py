@@ -198,8 +198,7 @@ class AsyncClient(Connection, AsyncFeatures):
                 timeout, max_timeout, on_progress, idempotent, task, cache=cache, trace_context=trace_context
             ),
         )
-        progress = None if on_progress is None else progress_of({"on_progress": on_progress}, self._host)
-        return CallToolResult.from_wire(await self._host.wait(start, progress))
+        return CallToolResult.from_wire(await self._host.wait(start, progress_of(on_progress, self._host)))
 
     async def request(
         self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RawRequestOptions]
@@ -282,7 +281,7 @@ class AsyncClient(Connection, AsyncFeatures):
         follows: int | None = None,
     ) -> bytes:
         start = self._start(method, with_meta(method, params, options), written(method, options, until_over, follows))
-        return await self._host.wait(start, progress_of(options, self._host))
+        return await self._host.wait(start, progress_of(options.get("on_progress"), self._host))
 
     def _start(self, method: str, params: bytes | None, options: str) -> Callable[[int], None]:
         self._check()

@@ -28,12 +28,11 @@ from ..model.definitions import Definition, Kind
 from ..model.results import CallToolResult, Page
 from .client import AsyncClient
 from .connection import Connection
-from .features import AsyncFeatures, Features
+from .features import AsyncFeatures
 from .options import GroupOptions, Handlers
 from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request
 from .settings import Given, Target, introduce, resolve
-from .sync import Client, the_background
-from .tasks import AsyncTaskHandle, TaskHandle
+from .tasks import AsyncTaskHandle
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -302,93 +301,3 @@ class AsyncClientGroup(Connection, AsyncFeatures):
 def _error(raw: dict[str, Any]) -> Error:
     data = None if raw.get("data") is None else msgspec.json.encode(raw["data"])
     return error_of(raw["kind"], raw["message"], raw.get("code"), data)
-
-
-class ClientGroup(Features):
-    """Several servers as one client, for code without asyncio: `with ClientGroup("mcp.json") as group: ...`.
-
-    As `AsyncClientGroup`; callbacks are called in a thread of the library's own, `on_progress` too.
-    """
-
-    def __init__(self, servers: Servers, **options: Unpack[GroupOptions]) -> None:
-        introduce(options, sys._getframe(1).f_globals)
-        self._async = AsyncClientGroup(servers, **options)
-
-    def connect(self) -> Self:
-        """Connects to all servers; those that cannot be are among `failures`."""
-        for peer in self._async._peers:
-            peer._host.must_not_block()
-        the_background().open(self, self._async.connect())
-        return self
-
-    def close(self) -> None:
-        """Ends all connections."""
-        background = the_background()
-        background.clients.discard(self)
-        background.run(self._async.close())
-
-    def __enter__(self) -> Self:
-        return self.connect()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def names(self) -> list[str]:
-        """The servers' names in their order."""
-        return self._async.names
-
-    @property
-    def failures(self) -> dict[str, Error]:
-        """Errors of the servers that are not connected, by name."""
-        return self._async.failures
-
-    def __getitem__(self, name: str) -> Client:
-        """The client of one server. Closing it leaves the others alone; `connect` connects it anew."""
-        return Client.of(self._async[name])
-
-    def add(self, name: str, target: Target) -> Client:
-        """Adds a server and connects it."""
-        the_background().run(self._async.add(name, target))
-        return self[name]
-
-    def remove(self, name: str) -> bool:
-        """Takes a server out of the group and ends its connection; False when there is none."""
-        return the_background().run(self._async.remove(name))
-
-    def reconnect(self, name: str) -> Client:
-        """Connects a server anew."""
-        the_background().run(self._async.reconnect(name))
-        return self[name]
-
-    def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, **options: Unpack[RequestOptions]
-    ) -> CallToolResult:
-        """Calls the tool of this public name, as `Client.call_tool`."""
-        return the_background().run(self._async.call_tool(name, arguments, **options))
-
-    def call_tool_task(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        ttl: float | None = None,
-        **options: Unpack[RequestOptions],
-    ) -> TaskHandle:
-        """As `Client.call_tool_task`."""
-        client, own = the_background().run(self._async._route("tool", name))
-        return Client.of(client).call_tool_task(own, arguments, ttl, **options)
-
-    @deprecated("MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry")
-    def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
-        """Wants log messages of this level and more severe ones of all servers that log, now and later."""
-        the_background().run(self._async.set_log_level(level, **options))
-
-    def ping(self, **options: Unpack[RequestOptions]) -> None:
-        """Asks all servers that are connected for a sign of life."""
-        the_background().run(self._async.ping(**options))
-
-    def _do(self, request: Request[T], options: RequestOptions) -> T:
-        return the_background().run(self._async._do(request, options))
-
-    def __repr__(self) -> str:
-        return repr(self._async).replace("AsyncClient", "Client")

@@ -79,20 +79,6 @@ class AsyncSender:
         """No longer follows a task by this number."""
 
 
-class Sender:
-    """Base of synchronous clients: sends requests."""
-
-    def _do(self, request: Request[T], options: RequestOptions) -> T:
-        raise NotImplementedError
-
-    def _number(self) -> int:
-        """A number to follow a task by, of which there is no other; any, where there are no tasks."""
-        return 0
-
-    def _leave(self, number: int) -> None:
-        """No longer follows a task by this number."""
-
-
 class Listing(Generic[D]):
     """One of the lists that come in pages."""
 

@@ -1,4 +1,5 @@
-"""The synchronous client: the same methods as `AsyncClient`, for any thread, with or without an event loop in it."""
+"""Ground of the synchronous clients, for any thread, with or without an event loop in it: their own thread, waiting,
+and listening. The clients themselves, with the methods of the asynchronous ones, are in `sync_client`."""
 
 from __future__ import annotations
 
@@ -12,39 +13,19 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine
 from concurrent import futures
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
-from msgspec import UNSET, UnsetType
-
-from ..call.options import CacheMode, OnProgress, RawRequestOptions, RequestOptions
-from ..call.request_options import (
-    limit,
-    progress_sink,
-    request_options,
-    with_meta,
-    written,
-)
+from ..call.options import OnProgress
+from ..call.request_options import limit, progress_sink
 from ..errors import MisuseError
-from ..json.decoding import decode
-from ..json.deprecation import deprecated
-from ..model.content import Implementation
-from ..model.definitions import Resource
-from ..model.results import CallToolResult
-from ..model.trace import TraceLike
 from .client import AsyncClient
-from .features import Features
-from .handlers import RootLike
-from .listening import Change, Known, Listener, ListeningClient, Wanted, late, wanted
-from .options import ClientOptions
-from .requests import Request, call_params
-from .settings import Target, introduce
+from .connection import Connection
+from .listening import Change, Listener, ListeningClient, late
 
 if TYPE_CHECKING:
-    from typing_extensions import Self, Unpack
-
-    from ..errors.auth_step import AuthStep
+    from typing_extensions import Self
 
 T = TypeVar("T")
 
@@ -221,7 +202,7 @@ class Listening(Listener[_Answer]):
     def __enter__(self) -> Self:
         self._begin()
         try:
-            self._opened(_settled(self._client, self._open))
+            self._opened(settled(self._client, self._open))
         except BaseException:
             self.close()
             raise
@@ -240,14 +221,29 @@ class Listening(Listener[_Answer]):
         return change
 
 
-def _may_block(client: ListeningClient) -> None:
+def begin(client: Closing, connection: Connection) -> None:
+    """Connects a client on the thread that all share."""
+    _may_block(connection)
+    the_background().open(client, connection.connect())
+
+
+def end(client: Closing, connection: Connection) -> None:
+    """Ends the connection of a client on the thread that all share."""
+    background = the_background()
+    background.clients.discard(client)
+    background.run(connection.close())
+
+
+def _may_block(client: Connection | ListeningClient) -> None:
     _must_not_block()
     for peer in client._peers:
         peer._host.must_not_block()
 
 
-def _settled(client: ListeningClient, start: Callable[[int], None], on_progress: OnProgress | None = None) -> bytes:
+def settled(client: ListeningClient, start: Callable[[int], None], on_progress: OnProgress | None = None) -> bytes:
     """Starts an operation and blocks until it is settled."""
+    if on_progress is not None and inspect.iscoroutinefunction(on_progress):
+        raise MisuseError("on_progress: a synchronous client calls plain functions only, in the thread that waits")
     _may_block(client)
     answer = _Answer()
     op = client._host.begin(answer, None if on_progress is None else answer.progress)
@@ -256,206 +252,3 @@ def _settled(client: ListeningClient, start: Callable[[int], None], on_progress:
         return cast(bytes, answer.wait(None if on_progress is None else progress_sink(on_progress)))
     finally:
         client._host.forget(op)
-
-
-class Client(Features):
-    """A connection to one server, for code without asyncio.
-
-        with Client("python server.py") as client:
-            print(client.call_tool("add", {"a": 1, "b": 2}).structured)
-
-    Any number of threads may use one client at once. `on_progress` is called in the thread that waits, the callbacks
-    of the connection in one of the library's own.
-    """
-
-    def __init__(self, target: Target, **options: Unpack[ClientOptions]) -> None:
-        introduce(options, sys._getframe(1).f_globals)
-        self._async = AsyncClient(target, **options)
-
-    @classmethod
-    def of(cls, client: AsyncClient) -> Client:
-        """The synchronous face of a client of the library's own thread."""
-        self = cls.__new__(cls)
-        self._async = client
-        return self
-
-    def connect(self) -> Self:
-        """Starts or reaches the server and agrees on a protocol revision."""
-        _may_block(self._async)
-        the_background().open(self, self._async.connect())
-        return self
-
-    def close(self) -> None:
-        """Ends the connection, and the child process if there is one; waiting calls raise `ClosedError`.
-
-        A login that is being renewed comes to its end, and into its store, before: 15 s are given to that.
-        """
-        _must_not_block()
-        background = the_background()
-        background.clients.discard(self)
-        background.run(self._async.close())
-
-    def __enter__(self) -> Self:
-        return self.connect()
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    @property
-    def protocol_version(self) -> str:
-        """The protocol revision agreed on."""
-        return self._async.protocol_version
-
-    @property
-    def era(self) -> str:
-        """`"legacy"` (with a handshake) or `"modern"` (stateless)."""
-        return self._async.era
-
-    @property
-    def transport(self) -> Literal["stdio", "http", "memory"]:
-        """The transport to the server; `"memory"` for a server of this process."""
-        return self._async.transport
-
-    @property
-    def server_info(self) -> Implementation | None:
-        """The name and version that the server gives for itself; no proof of anything."""
-        return self._async.server_info
-
-    @property
-    def capabilities(self) -> dict[str, Any]:
-        """The capabilities of the server."""
-        return self._async.capabilities
-
-    @property
-    def instructions(self) -> str | None:
-        """Instructions of the server for the model."""
-        return self._async.instructions
-
-    @property
-    def initialize_result(self) -> dict[str, Any]:
-        """The server's answer when the connection was opened, as it came, `_meta` and unknown members included.
-
-        The result of `initialize`, in modern revisions that of `server/discover`.
-        """
-        return self._async.initialize_result
-
-    @property
-    def session_id(self) -> str | None:
-        """The session of a legacy HTTP connection as it is now, which changes when the server loses it.
-
-        None: there is none, or the client is closed.
-        """
-        return self._async.session_id
-
-    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
-    def set_roots(self, roots: Iterable[RootLike]) -> None:
-        """The folders and files that the server may work on from now on; it is told. Needs `roots=[...]` at first."""
-        self._async.set_roots(roots)
-
-    @deprecated("MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration")
-    def roots_changed(self) -> None:
-        """Tells the server that what `roots`, a function, gives has changed. `set_roots` tells it by itself.
-
-        In modern revisions there is nothing to tell: a server asks for roots whenever it needs them. `MisuseError` for
-        a client that was connected without `roots`.
-        """
-        self._async.roots_changed()
-
-    def call_tool(
-        self,
-        name: str,
-        arguments: Mapping[str, Any] | None = None,
-        *,
-        timeout: float | UnsetType | None = UNSET,
-        max_timeout: float | None = None,
-        on_progress: OnProgress | None = None,
-        idempotent: bool = False,
-        task: float | bool = False,
-        meta: Mapping[str, Any] | None = None,
-        cache: CacheMode | None = None,
-        trace_context: TraceLike | None = None,
-    ) -> CallToolResult:
-        """Calls a tool. A tool that fails is a result with `is_error`, not an exception.
-
-        `timeout` is in seconds without progress (default: the client's `request_timeout`; None or 0: no limit),
-        `max_timeout` with. `on_progress` is called in this thread. Ctrl-C cancels the call at the server.
-        `idempotent`: after a lost session it may be sent again. `task` runs it as a task of the server, which keeps it
-        for so many seconds (True: as long as it likes), and waits for the result. `cache` changes nothing: of calls
-        nothing is kept. `trace_context` is the trace that it belongs to.
-        """
-        options = request_options(
-            timeout, max_timeout, on_progress, idempotent, task, cache=cache, trace_context=trace_context
-        )
-        answer = self._wait("tools/call", call_params(name, arguments, meta), options, on_progress)
-        return CallToolResult.from_wire(answer)
-
-    def request(
-        self, method: str, params: Mapping[str, Any] | None = None, **options: Unpack[RawRequestOptions]
-    ) -> dict[str, Any]:
-        """Any request by name; the result object as it is on the wire."""
-        text = with_meta(method, params, options)
-        answer = self._wait(method, text, written(method, options), options.get("on_progress"))
-        return cast("dict[str, Any]", decode(answer))
-
-    def listen(
-        self,
-        *,
-        tools: bool = False,
-        prompts: bool = False,
-        resources: bool = False,
-        uris: Iterable[str | Resource] = (),
-        tasks: Iterable[str | Known] = (),
-        extensions: Mapping[str, Wanted] | None = None,
-    ) -> Listening:
-        """Listens to changes at the server, in every revision, until the block is left.
-
-            with client.listen(tools=True, uris=["notes://today"]) as changes:
-                for change in changes:
-                    match change:
-                        case ToolsListChanged():
-                            ...
-                        case ResourceUpdated(uri):
-                            ...
-
-        `tools`, `prompts`, `resources`: that their list has changed; templates belong to the resources. `uris`: that
-        one of these resources has changed, or a part of one. `tasks`: how these are, by id or as handles (the option
-        `tasks`; in 2025-11-25 where the server tells of them). `honoured` of what is entered says which of that the
-        server tells of. A client may listen 1,000 times at once. `extensions`: members
-        of the filter that belong to extensions that this client declares, each True, or the keys of what is wanted;
-        older revisions cannot choose, and tell everything. Entering raises `UnsupportedError`, naming what the
-        server does not declare to tell of, and `MisuseError` when nothing is asked for; nothing was sent then.
-        """
-        return Listening(self._async, wanted(tools, prompts, resources, uris, extensions, tasks))
-
-    def notify(self, method: str, params: Mapping[str, Any] | None = None) -> None:
-        """Sends a notification."""
-        self._async.notify(method, params)
-
-    def metrics(self) -> dict[str, Any]:
-        """Gauges: requests in flight, queued messages."""
-        return self._async.metrics()
-
-    def auth_trace(self) -> list[AuthStep]:
-        """Returns the steps of the last logins: what was asked, answered and decided, as `AsyncClient.auth_trace`."""
-        return self._async.auth_trace()
-
-    def _do(self, request: Request[T], options: RequestOptions) -> T:
-        if request.becomes_task:
-            options = request.checked(self.era, self.capabilities, options)
-        settings = written(request.method, options, request.until_over, request.follows)
-        text = with_meta(request.method, request.params, options)
-        return request.read(self._wait(request.method, text, settings, options.get("on_progress")))
-
-    def _number(self) -> int:
-        return self._async._number()
-
-    def _leave(self, number: int) -> None:
-        self._async._leave(number)
-
-    def _wait(self, method: str, params: bytes | None, options: str, on_progress: OnProgress | None) -> bytes:
-        if on_progress is not None and inspect.iscoroutinefunction(on_progress):
-            raise MisuseError("on_progress: a synchronous client calls plain functions only, in the thread that waits")
-        return _settled(self._async, self._async._start(method, params, options), on_progress)
-
-    def __repr__(self) -> str:
-        return repr(self._async).replace("AsyncClient", "Client")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from ..call.options import RequestOptions
@@ -11,7 +11,7 @@ from ..json import checks
 from ..json.decoding import decode
 from ..model.results import CallToolResult
 from ..model.task import Task
-from .requests import AsyncSender, Request, Sender, called_with
+from .requests import AsyncSender, Request, called_with
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -121,48 +121,3 @@ class AsyncTaskHandle(_Handle):
     async def cancel(self, **options: Unpack[RequestOptions]) -> Task:
         """Ends it. `RpcError` (-32602) when it is over already, but in 2026-07-28, where it stays as it is."""
         return await self._client._do(_cancel(self.id), options)
-
-
-class TaskHandle(_Handle):
-    """A tool's call that goes on at the server. Letting go of this does not end it; `cancel` does."""
-
-    __slots__ = ("_client",)
-
-    def __init__(self, client: Sender, id: str, created: dict[str, Any] | None = None) -> None:  # noqa: A002 - its name
-        super().__init__(id, created)
-        self._client = client
-
-    def status(self, **options: Unpack[RequestOptions]) -> Task:
-        """Returns its state. `RpcError` (-32602) when it is gone."""
-        return self._client._do(_get(self.id), options)
-
-    def changes(self, **options: Unpack[RequestOptions]) -> Generator[Task]:
-        """Yields its state now and whenever that changed, until it is over: `for task in handle.changes()`.
-
-        It looks as often as the server says, and at once when the server tells of a change; its questions are answered
-        meanwhile. Options are for each look.
-        """
-        number = self._client._number()
-        try:
-            over = False
-            while not over:
-                task = self._client._do(_next(self.id, number), options)
-                over = task.is_over
-                yield task
-        finally:
-            self._client._leave(number)
-
-    def wait(self, **options: Unpack[RequestOptions]) -> Task:
-        """Waits until it is over, however it ends, and answers its questions meanwhile.
-
-        It looks as often as the server says, and at once when the server tells of a change. Options are for each look.
-        """
-        return self._client._do(_over(self.id), options)
-
-    def result(self, **options: Unpack[RequestOptions]) -> CallToolResult:
-        """Waits for the tool's result, without a time limit unless `timeout` is given; `RpcError` when it has none."""
-        return self._client._do(_result(self.id), options)
-
-    def cancel(self, **options: Unpack[RequestOptions]) -> Task:
-        """Ends it. `RpcError` (-32602) when it is over already, but in 2026-07-28, where it stays as it is."""
-        return self._client._do(_cancel(self.id), options)

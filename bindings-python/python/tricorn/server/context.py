@@ -166,7 +166,7 @@ class Context(RequestContext, Generic[State]):
         host, key, method = self._host, self._key, question.method
         settings = together_with(written(method, options), together, question.judged)
         text = with_meta(method, question.params, options)
-        progress = progress_of(options, host)
+        progress = progress_of(options.get("on_progress"), host)
         try:
             return question.read(await host.wait(lambda op: host.bridge.ask(key, op, method, text, settings), progress))
         except Error as error:
