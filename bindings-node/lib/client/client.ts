@@ -51,7 +51,7 @@ import { Listening, type ListenOptions } from "./listening.js";
 import { CALLBACKS, type ClientMetrics, type ClientOptions, withPolicy } from "./options.js";
 import { collected, entries, type Members, page, sender } from "./pages.js";
 import * as paramsOf from "./requests.js";
-import { isLocal, type Target } from "./targets.js";
+import { isLocal, type Target } from "./target.js";
 import { type Send, TaskHandle } from "./tasks.js";
 import { type Traced, tracing } from "./trace.js";
 

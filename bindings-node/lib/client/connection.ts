@@ -9,7 +9,7 @@ import { nativeServer } from "../bridge/local-server.js";
 import { withOptions } from "../bridge/options.js";
 import type { Implementation, ServerCapabilities } from "../types.js";
 import { type ClientOptions, engineOptions, OWN } from "./options.js";
-import { isLocal, resolve, type Target } from "./targets.js";
+import { isLocal, resolve, type Target } from "./target.js";
 
 interface Closes {
   close(): Promise<void>;

@@ -27,7 +27,7 @@ import { type Client, clientOf, connected } from "./client.js";
 import type { Connected } from "./connection.js";
 import { type ClientOptions, engineOptions, OWN, type ServerPolicy, withPolicy } from "./options.js";
 import * as paramsOf from "./requests.js";
-import { type ConfigTarget, isLocal, resolve, type Target } from "./targets.js";
+import { type ConfigTarget, isLocal, resolve, type Target } from "./target.js";
 
 /** The path of an `mcp.json`, what it holds, or targets by name. Entries that are `"disabled": true` are left out. */
 export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;
