@@ -6,6 +6,7 @@ mod faults;
 mod figures;
 mod layers;
 mod source;
+mod stems;
 mod style;
 
 use crate::report::{self, Counts};
@@ -16,23 +17,17 @@ use source::Source;
 use std::collections::BTreeMap;
 
 /// `xtask/tidy.toml`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
     layers: BTreeMap<String, Vec<String>>,
-    stems: Stems,
+    #[serde(default)]
+    stems: stems::Stems,
     #[serde(default)]
     circles: Circles,
     generated: Generated,
     /// The families of `tests/faults.yaml`, and the last number of each.
     faults: BTreeMap<String, usize>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stems {
-    rust: Vec<String>,
-    host: Vec<String>,
 }
 
 /// Imports between files.
@@ -45,7 +40,7 @@ struct Circles {
     known: Vec<std::collections::BTreeSet<String>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Generated {
     paths: Vec<String>,
@@ -79,7 +74,7 @@ const RULES: [Rule; 18] = [
     ("no flatten or untagged where raw values are", layers::raw_values),
     ("the core never touches standard output", layers::stdout),
     ("every exemption from a lint has a reason", layers::reasons),
-    ("bindings have the same files", style::stems),
+    ("a concept has the same stem in every language", stems::table),
     ("names say what a thing is", style::names),
     ("nothing is left to do without an issue", style::left_over),
     ("no path or host of one machine", style::machines),

@@ -287,7 +287,7 @@ mod tests {
 
     fn tree(files: &[(&str, &str)]) -> Tree {
         let files = files.iter().map(|(p, t)| Source { path: (*p).to_owned(), text: (*t).to_owned() }).collect();
-        let rules = "layers = {}\nstems = { rust = [], host = [] }\ngenerated = { paths = [] }\nfaults = {}\n[circles]\nrooms = [[\"errors\"], [\"server\", \"client\"]]\nknown = []";
+        let rules = "layers = {}\ngenerated = { paths = [] }\nfaults = {}\n[circles]\nrooms = [[\"errors\"], [\"server\", \"client\"]]\nknown = []";
         Tree { rules: toml::from_str(rules).expect("rules"), files }
     }
 
