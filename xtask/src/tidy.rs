@@ -4,6 +4,7 @@ mod circles;
 mod deprecated;
 mod faults;
 mod figures;
+mod impls;
 mod layers;
 mod source;
 mod stems;
@@ -23,6 +24,12 @@ struct Rules {
     layers: BTreeMap<String, Vec<String>>,
     #[serde(default)]
     stems: stems::Stems,
+    /// Files with `use super::*`, with the reason.
+    #[serde(default)]
+    globs: BTreeMap<String, String>,
+    /// Inherent methods apart from their type, `path type`, with the reason.
+    #[serde(default)]
+    inherent: BTreeMap<String, String>,
     #[serde(default)]
     circles: Circles,
     generated: Generated,
@@ -66,10 +73,12 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 20] = [
     ("core layers import only what is below them", layers::imports),
     ("files do not import each other in circles", circles::none),
     ("rooms of the packages import only what is below them", circles::rooms),
+    ("no `use super::*` outside of tests", impls::globs),
+    ("inherent methods stand in the folder of their type", impls::inherent),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
     ("the core never touches standard output", layers::stdout),
