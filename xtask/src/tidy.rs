@@ -4,6 +4,7 @@ mod circles;
 mod deprecated;
 mod faults;
 mod figures;
+mod functions;
 mod impls;
 mod layers;
 mod source;
@@ -30,6 +31,9 @@ struct Rules {
     /// Inherent methods apart from their type, `path type`, with the reason.
     #[serde(default)]
     inherent: BTreeMap<String, String>,
+    /// Functions that are long, `path name`, with the reason.
+    #[serde(default)]
+    functions: BTreeMap<String, String>,
     #[serde(default)]
     circles: Circles,
     generated: Generated,
@@ -73,12 +77,13 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 20] = [
+const RULES: [Rule; 21] = [
     ("core layers import only what is below them", layers::imports),
     ("files do not import each other in circles", circles::none),
     ("rooms of the packages import only what is below them", circles::rooms),
     ("no `use super::*` outside of tests", impls::globs),
     ("inherent methods stand in the folder of their type", impls::inherent),
+    ("long functions have a reason", functions::lengths),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
     ("the core never touches standard output", layers::stdout),
