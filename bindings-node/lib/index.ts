@@ -29,8 +29,8 @@ export {
   rateLimit,
   timing,
 } from "./call/middleware.js";
+export type { CallOptions, Progress, RequestOptions } from "./call/options.js";
 export { RequestContext } from "./call/request-context.js";
-export type { CallOptions, Progress, RequestOptions } from "./call/request-options.js";
 export type {
   Contents,
   PromptArguments,
@@ -38,31 +38,21 @@ export type {
   ResourceArguments,
   ResourceValue,
   Returns,
-  ToolOptions,
   Variables,
 } from "./call/signature.js";
-export type { ClientAuth, Identity, Secrets, Wanted } from "./client/auth.js";
-export type { CacheStore, CacheUsage, ClientCache } from "./client/cache-store.js";
+export type { ToolOptions } from "./call/tool-options.js";
+export type { Answered, ElicitationHandler, Rooted, RootLike, Sampled, SamplingHandler } from "./client/answers.js";
+export type { ClientAuth, Identity, Secrets, Wanted } from "./client/auth-options.js";
+export type { CacheStore, CacheUsage } from "./client/cache-store.js";
 export { Client, connect } from "./client/client.js";
 export {
   ClientGroup,
   connectMany,
   type Entry,
-  type GroupOptions,
   type Listed,
   type Listing,
   type Targets,
 } from "./client/group.js";
-export type {
-  Answered,
-  Answers,
-  ElicitationHandler,
-  Listeners,
-  Rooted,
-  RootLike,
-  Sampled,
-  SamplingHandler,
-} from "./client/handlers.js";
 export type { Fetch, FetchInit, FetchResponse } from "./client/http-transport.js";
 export type {
   Change,
@@ -74,7 +64,16 @@ export type {
   ResourceUpdated,
   TaskChanged,
 } from "./client/listening.js";
-export type { ClientMetrics, ClientOptions, Policy, ServerPolicy } from "./client/options.js";
+export type {
+  Answers,
+  ClientCache,
+  ClientOptions,
+  GroupOptions,
+  Listeners,
+  Policy,
+  ServerPolicy,
+} from "./client/options.js";
+export type { ClientMetrics } from "./client/settings.js";
 export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./client/target.js";
 export { TaskHandle } from "./client/tasks.js";
 export type { StoredLogin, TokenKey, TokenStore } from "./client/token-store.js";
@@ -107,7 +106,6 @@ export {
   type StandardResult,
   type StandardSchema,
 } from "./json/schema.js";
-export type { CacheHints } from "./model/cache-hints.js";
 export {
   audio,
   type CompleteResult,
@@ -122,6 +120,7 @@ export type { Kind, TaskSupport } from "./model/definitions.js";
 export { type Elicited, Form } from "./model/forms.js";
 export { InputRequired } from "./model/input-required.js";
 export { assistant, type Message, user } from "./model/messages.js";
+export type { CacheHints, StoreOptions, TaskOptions } from "./model/options.js";
 export { Principal, type PrincipalDetails } from "./model/principal.js";
 export { type Asked, Question } from "./model/questions.js";
 export type { RequestInfo } from "./model/request-info.js";
@@ -137,31 +136,28 @@ export {
   type Whole,
 } from "./model/results.js";
 export { CreateMessageResult, type SampleMessage, type SampleOptions } from "./model/sampling.js";
-export type { StoreOptions } from "./model/store-options.js";
-export type { TaskOptions } from "./model/task.js";
 export type { TraceContext, TraceSource } from "./model/trace.js";
 export type {
   IntrospectionProtection,
   IssuerProtection,
-  Protection,
   ServerAuth,
   Verifier,
   VerifierProtection,
 } from "./server/auth.js";
+export type { Protection } from "./server/auth-options.js";
 export type { Fallback } from "./server/completion.js";
 export type { Document, DocumentStore, DocumentStoreOptions, DocumentWrite } from "./server/document-store.js";
 export { Extension, type MethodHandler, type MethodOptions } from "./server/extension.js";
 export type {
   ExchangeOptions,
   HttpMount,
-  HttpOptions,
   Listener,
-  MountOptions,
   NodeListener,
   ResourceMetadata,
 } from "./server/http.js";
 export type { Lifespan } from "./server/lifespan.js";
-export type { Metrics, ServerCache, ServerOptions } from "./server/options.js";
+export type { Metrics } from "./server/metrics.js";
+export type { HttpOptions, MountOptions, ServerCache, ServerOptions } from "./server/options.js";
 export { Server } from "./server/server.js";
 export type { Source } from "./server/sources.js";
 export type {

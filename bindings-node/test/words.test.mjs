@@ -14,7 +14,7 @@ test("an unknown option is named with what was meant, or with all there are", as
     misuse(/unknown option "maxRequests", did you mean "max\w+"\?$/),
   );
   assert.throws(() => new Server("y", { onErrors: 1 }), misuse(/did you mean "onError"\?$/));
-  const all = /expected one of .*\bpageSize\b.*\bmaxQueuedNotifications\b.*\bonError\b.*\blifespan\b/;
+  const all = /expected one of .*\bpageSize\b.*\bmaxQueuedNotifications\b.*\blifespan\b.*\bonError\b/;
   assert.throws(() => new Server("y", { qqqqqqqqqqqqqqqqqqqqqqqq: 1 }), misuse(all));
   await assert.rejects(connect(new Server("y"), { requestTimout: 1 }), misuse(/did you mean "requestTimeout"\?$/));
 });

@@ -9,6 +9,19 @@ use crate::report::Printable;
 use std::time::Duration;
 
 /// Kind of an error: the thing that went wrong, and the side at fault.
+///
+/// ```
+/// use tricorn::prelude::*;
+///
+/// async fn connected(target: &str) -> tricorn::Result<Option<Client>> {
+///     match connect(target).await {
+///         Ok(client) => Ok(Some(client)),
+///         // These may pass by themselves: the program tries again later.
+///         Err(error) if matches!(error.kind(), ErrorKind::Transport | ErrorKind::Timeout) => Ok(None),
+///         Err(error) => Err(error),
+///     }
+/// }
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -60,6 +73,26 @@ pub(crate) const RESOURCE_NOT_FOUND: i64 = -32002;
 pub(crate) const URL_ELICITATION_REQUIRED: i64 = -32042;
 
 /// Everything that can go wrong, as one cheap-to-move value.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Day { day: u32 }
+///
+/// let days = ResourceTemplate::new("notes://{day}", "day");
+/// let server = Server::new("notes").resource_template(days, async |Day { day }: Day| match day {
+///     1..=31 => Ok(format!("Notes of day {day}")),
+///     _ => Err(Error::resource_not_found(format!("notes://{day}")).into()), // the client gets this error
+/// });
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let error = client.read_resource("notes://99").await.unwrap_err();
+/// assert_eq!((error.kind(), error.code()), (ErrorKind::Rpc, Some(-32602)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 

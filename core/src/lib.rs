@@ -1,5 +1,45 @@
 //! Tricorn: the Model Context Protocol, client and server, all revisions, one engine.
 //!
+//! # A server
+//!
+//! ```no_run
+//! use tricorn::prelude::*;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Add { a: i64, b: i64 }
+//!
+//! #[tokio::main]
+//! async fn main() -> tricorn::Result<ExitCode> {
+//!     Server::new("demo")
+//!         .tool("add", "Add two numbers", |Add { a, b }: Add, _: Context| async move { Ok(a + b) })
+//!         .run().await
+//! }
+//! ```
+//!
+//! It serves standard streams, and Streamable HTTP when it is started with `--http`:
+//! [`Server::run`](crate::Server::run). Resources, prompts and options are added in the same way.
+//!
+//! # A client
+//!
+//! ```no_run
+//! use serde_json::json;
+//! use tricorn::prelude::*;
+//!
+//! #[tokio::main]
+//! async fn main() -> tricorn::Result<()> {
+//!     let client = connect("https://example.com/mcp").await?; // or a command line, such as "target/debug/demo"
+//!     let sum: i64 = client.call_tool("add", json!({"a": 1, "b": 2})).await?.structured_as()?;
+//!     println!("{sum}");
+//!     client.close().await;
+//!     Ok(())
+//! }
+//! ```
+//!
+//! [`Client::connect_with`](crate::Client::connect_with) takes options, and handlers for the server's questions.
+//! [`Client::in_memory`](crate::Client::in_memory) connects to a server in the same process, as tests do.
+//!
+//! Both programs need the crates `serde`, `schemars`, `serde_json` and `tokio` beside this one.
+//!
 //! # Features
 //!
 //! | feature | default | what it is |
@@ -14,6 +54,7 @@
 //! | `otel` | no | requests as spans and metrics of OpenTelemetry |
 //!
 //! A server on standard streams needs `default-features = false, features = ["stdio"]`.
+#![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(
     not(all(feature = "http", feature = "stdio", feature = "files")),
     allow(dead_code, unreachable_pub, unused_imports, unused_variables, unfulfilled_lint_expectations)
@@ -53,6 +94,7 @@ mod simulated;
 mod store;
 #[cfg(all(any(unix, windows), feature = "runtime"))]
 mod streams;
+mod surface;
 #[cfg(feature = "tracing")]
 pub mod tracing;
 mod transport;

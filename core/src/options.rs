@@ -11,6 +11,7 @@ use serde_path_to_error::Segment;
 use crate::error::{Error, Result, shortened};
 use crate::idiom::{self, named};
 use crate::jsonrpc::RawJson;
+use crate::surface::{BY_NAME, FROM_ONE, PRIVATE, TIMES};
 
 /// Reads options; those that exist are the members of `T`.
 ///
@@ -75,55 +76,6 @@ fn without_common_end<'a>(mut one: &'a str, mut other: &'a str) -> (&'a str, &'a
     }
     (one, other)
 }
-
-/// Counts of which none is nothing.
-const FROM_ONE: [&str; 15] = [
-    "burst",
-    "max",
-    "max_connections",
-    "max_decoded_bytes",
-    "max_in_flight",
-    "max_listeners",
-    "max_memory",
-    "max_message_bytes",
-    "max_nesting",
-    "max_request_state_bytes",
-    "max_session_tasks",
-    "max_sessions",
-    "max_task_bytes",
-    "max_tasks",
-    "page_size",
-];
-
-/// Times, which are numbers of the host's unit.
-const TIMES: [&str; 18] = [
-    "clock_skew",
-    "connect_timeout",
-    "drain_timeout",
-    "keep_alive_interval",
-    "login_timeout",
-    "max_task_ttl",
-    "max_timeout",
-    "ping_interval",
-    "ping_timeout",
-    "probe_timeout",
-    "request_state_ttl",
-    "request_timeout",
-    "session_idle_timeout",
-    "shutdown_grace",
-    "sse_retry",
-    "task_poll_interval",
-    "task_ttl",
-    "timeout",
-];
-
-/// Options that hold secrets, at least where they are of another shape than they should be: of their values the type is
-/// said.
-const PRIVATE: [&str; 11] =
-    ["args", "auth", "cert", "command", "env", "headers", "key", "proxy", "request_state_keys", "store", "url"];
-
-/// Options whose members have names of their own: headers, variables, identifiers, scopes.
-const BY_NAME: [&str; 4] = ["env", "extensions", "headers", "scope_implies"];
 
 /// Words serde's message about a value, where its types mean something to the author of the option.
 fn fault(error: &serde_json::Error, name: &str, within: &[&Segment], value: &Value, what: &str) -> String {

@@ -8,6 +8,8 @@ from conftest import Starts
 from wire import BOTH, LEGACY, STATIC, Client, Events, Lost, accepted, told
 from world import FRONT, LIMIT, PROMPT, World, until
 
+pytestmark = pytest.mark.engine
+
 OPENS = {
     "jsonrpc": "2.0",
     "id": 1,

@@ -13,6 +13,8 @@ from test_sessions import AUTH
 from wire import STATIC, Client, Event, Events, accepted, told
 from world import LIMIT, PROMPT, Json, Process, World, until
 
+pytestmark = pytest.mark.engine
+
 
 async def broken(call: Events) -> str:
     """Reads the first event of a call, and breaks its connection. Returns the id of the event."""

@@ -9,6 +9,8 @@ from conftest import Starts
 from wire import STATIC, Client, Events, Modern, Reply, told
 from world import PROMPT, World, until
 
+pytestmark = pytest.mark.engine
+
 DEFINED = (200, 404, 503)
 OF_A_LOST_SESSION = [
     "no valid",

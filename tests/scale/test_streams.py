@@ -8,6 +8,8 @@ from conftest import Starts
 from wire import STATIC, WATCHED, Client, Event, Events, Modern, told
 from world import FRONT, LIMIT, PROMPT, World
 
+pytestmark = pytest.mark.engine
+
 
 @pytest.mark.parametrize("change_at", [0, 1])
 @pytest.mark.parametrize("stream_at", [0, 1])

@@ -23,6 +23,9 @@ pub(crate) use steps::node_tests;
 /// Lines of a failed step that are shown; all of them are in its log.
 const SHOWN: usize = 30;
 
+/// Parts of the names of the longest steps that run beside others.
+const LONG: [&str; 6] = ["interop", "wild", "logins", "conformance server", "leaks", "doctor"];
+
 /// Parts of the suite's extensions that are run: scenarios whose names contain this.
 const EXTENDED: [(Role, &str); 2] = [(Role::Server, "tasks-"), (Role::Client, "auth/")];
 
@@ -37,11 +40,58 @@ pub(crate) struct Options {
     /// Check the code for all other platforms, not for Windows alone
     #[arg(long)]
     platforms: bool,
+    /// Run everything, or what answers within minutes once all is built
+    #[arg(long, value_enum, default_value_t)]
+    lane: Lane,
 }
+
+/// Part of the tests.
+#[derive(clap::ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Lane {
+    /// Every step
+    #[default]
+    All,
+    /// Formatters, tidy, the core, the packages' own tests, and the contract on Rust
+    Fast,
+}
+
+/// Steps of the fast lane, by the beginning of their names.
+const FAST: [&str; 25] = [
+    "tree tidy",
+    "tree checkers",
+    "rust format",
+    "rust clippy",
+    "rust tests compiled",
+    "rust cargo test",
+    "rust contract attacks",
+    "rust contract bad-input",
+    "rust contract cases",
+    "rust contract cuts",
+    "rust contract transcripts",
+    "contract coverage",
+    "python format",
+    "python mypy",
+    "python package",
+    "python pytest",
+    "python ruff",
+    "node biome",
+    "node package",
+    "node test",
+    "node types",
+    "swift format",
+    "swift generated",
+    "swift set-up",
+    "swift test",
+];
+
+/// Steps for which nothing has to be built first.
+const UNBUILT: [&str; 5] =
+    ["tree tidy", "rust format", "rust clippy", "rust tests compiled", "rust no runtime without features"];
 
 /// Results so far.
 struct Session {
     only: Option<String>,
+    lane: Lane,
     counts: Counts,
     skips: Vec<String>,
     failures: Vec<String>,
@@ -50,17 +100,29 @@ struct Session {
 /// Runs the tests; true if none failed.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let langs = Lang::list(&options.langs)?;
-    let mut session =
-        Session { only: options.only.clone(), counts: Counts::default(), skips: Vec::new(), failures: Vec::new() };
+    let mut session = Session {
+        only: options.only.clone(),
+        lane: options.lane,
+        counts: Counts::default(),
+        skips: Vec::new(),
+        failures: Vec::new(),
+    };
 
     session.call("tree tidy", || {
         let (counts, failures) = tidy::run()?;
         Ok(Read { counts, failures, skips: Vec::new() })
     });
+    if session.is_unbuilt() {
+        steps::compiled(Lang::Rust).into_iter().chain(steps::unbuilt()).for_each(|step| session.step(step));
+        return Ok(session.end());
+    }
     // An error is no end: the steps that need them try again, and say it.
-    let suites = thread::spawn(|| {
+    let official = options.lane == Lane::All;
+    let suites = thread::spawn(move || {
         drop(setup::checkers());
-        drop(setup::conformance());
+        if official {
+            drop(setup::conformance());
+        }
     });
     let (mut made, rest) = setup::begin(&langs);
     drop(suites.join());
@@ -93,7 +155,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         session
             .call("tree checkers", || setup::checkers().map(|()| Read { counts: Counts::of(true), ..Read::default() }));
     }
-    let own = |lang: &Lang| steps::of(*lang).into_iter().map(job);
+    let own = |lang: &Lang| steps::of(*lang, options.lane).into_iter().map(job);
     let mut beside: Vec<Job> = steps::shared().into_iter().map(job).collect();
     beside.push(checked_workflows());
     if ready.contains(&Lang::Rust) {
@@ -142,10 +204,12 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     // Its figures are of a machine that does nothing else.
     if ready.contains(&Lang::Rust) {
         session.side_by_side(vec![hostile(Lang::Rust)]);
-        for lang in &ready {
-            session.side_by_side(vec![soak(*lang)]);
-        }
+        // Node's takes as long as those of the others.
+        let (node, others): (Vec<Lang>, Vec<Lang>) = ready.iter().partition(|lang| **lang == Lang::Node);
+        session.in_lanes([node, others].map(|langs| langs.into_iter().map(soak).collect()).into());
     }
+    // A long one that starts last would run alone.
+    all.sort_by_key(|job| LONG.iter().position(|part| job.name.contains(part)).unwrap_or(LONG.len()));
     session.side_by_side(all);
     Ok(session.end())
 }
@@ -376,7 +440,13 @@ fn read_suite(plan: &Plan) -> Result<Read> {
 
 impl Session {
     fn wants(&self, name: &str) -> bool {
-        self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+        let in_lane = self.lane == Lane::All || FAST.iter().any(|step| name.starts_with(step));
+        in_lane && self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
+    }
+
+    /// Returns true if the steps that were asked for work on sources alone.
+    fn is_unbuilt(&self) -> bool {
+        self.only.as_deref().is_some_and(|only| UNBUILT.contains(&only))
     }
 
     /// Returns true if a step is to run now; one that is left out is counted.

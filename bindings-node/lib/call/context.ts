@@ -12,18 +12,19 @@ import { checkNames, checkTypes } from "../json/checks.js";
 import { deprecated } from "../json/deprecation.js";
 import { paramsJson, stringify } from "../json/encoding.js";
 import type { Arguments, JsonSchema, Schema } from "../json/schema.js";
-import type { CacheHints } from "../model/cache-hints.js";
 import type { Kind } from "../model/definitions.js";
 import type { Elicited, Form } from "../model/forms.js";
 import { InputRequired } from "../model/input-required.js";
+import type { CacheHints } from "../model/options.js";
 import type { Principal } from "../model/principal.js";
 import { type Asked, Question } from "../model/questions.js";
 import type { Completion, Whole } from "../model/results.js";
 import type { CreateMessageResult, SampleMessage, SampleOptions } from "../model/sampling.js";
 import type { Annotations, ElicitResult, Icon, LoggingLevel, MetaObject, PromptArgument, Root } from "../types.js";
 import { type Logger, loggable, logger } from "./logger.js";
+import { REQUEST_OPTIONS, type RequestOptions } from "./options.js";
 import { RequestContext } from "./request-context.js";
-import { REQUEST_OPTIONS, type RequestOptions, requested } from "./request-options.js";
+import { requested } from "./request-options.js";
 import type {
   AnyFunction,
   AnyOptions,
@@ -32,9 +33,9 @@ import type {
   ResourceArguments,
   ResourceValue,
   Returns,
-  ToolOptions,
 } from "./signature.js";
 import { type Given, given, heardOf, stepped, workOnce } from "./steps.js";
+import type { ToolOptions } from "./tool-options.js";
 
 /** The state of any server: functions want what their own has, so that no other type stands for all of them. */
 // biome-ignore lint/suspicious/noExplicitAny: see above.

@@ -6,77 +6,7 @@ import { TricornError } from "../errors/errors.js";
 import { checkNames } from "../json/checks.js";
 import { checkObject, paramsJson } from "../json/encoding.js";
 import { toEngine } from "../json/options.js";
-import type { TraceContext } from "../model/trace.js";
-import type { MetaObject } from "../types.js";
-
-/** The progress of a call. */
-export interface Progress {
-  /** Grows with every report. */
-  readonly progress: number;
-  /** The value at which progress ends, when the peer knows. */
-  readonly total?: number | undefined;
-  /** A message of the peer about what it is doing, for people. */
-  readonly message?: string | undefined;
-}
-
-/** Options of one request. All optional. */
-export interface RequestOptions {
-  /**
-   * Milliseconds without an answer or progress; null or 0: no limit. Default: the client's; of a server that asks its
-   * client: no limit, as people take their time.
-   */
-  readonly timeout?: number | null | undefined;
-  /** Milliseconds in all, progress or not; null or 0: no limit. Default: no limit. */
-  readonly maxTimeout?: number | null | undefined;
-  /**
-   * It may be sent again although nobody knows whether it was carried out: after a lost HTTP session, and in revision
-   * 2026-07-28 once when the connection breaks off before the answer. Lists, reads and the like always may.
-   */
-  readonly idempotent?: boolean | undefined;
-  /**
-   * Runs as a task of the peer, whose result is waited for: a tool's call, or what a server asks for by `sample` or
-   * `elicit`. `ttl`: for so many milliseconds task and result are wanted; true leaves that to the peer. Experimental.
-   */
-  readonly task?: true | { readonly ttl?: number | undefined } | undefined;
-  /**
-   * Use of the answers that a client keeps: `refresh` asks the server and keeps its answer, `bypass` asks
-   * and leaves what is kept as it is. Default: `default`.
-   */
-  readonly cache?: "default" | "refresh" | "bypass" | undefined;
-  /**
-   * Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is. Default
-   * false: it is a `PeerMisbehavedError`.
-   */
-  readonly anyResult?: boolean | undefined;
-  /**
-   * The trace that it belongs to. Default: what the client's `traceContext` says, and of what a handler asks that of its
-   * call. What `_meta` says comes first.
-   */
-  readonly traceContext?: TraceContext | undefined;
-  /** Aborting it rejects with its reason and cancels the request at the peer. */
-  readonly signal?: AbortSignal | undefined;
-  /** Hears of progress until the answer comes. What it throws is an uncaught exception. */
-  readonly onProgress?: ((progress: Progress) => void) | undefined;
-}
-
-/** @internal */
-export const REQUEST_OPTIONS: Readonly<Record<keyof RequestOptions, true>> = {
-  timeout: true,
-  maxTimeout: true,
-  idempotent: true,
-  task: true,
-  cache: true,
-  anyResult: true,
-  traceContext: true,
-  signal: true,
-  onProgress: true,
-};
-
-/** Options of one request with a `_meta` of the caller's. All optional. */
-export interface CallOptions extends RequestOptions {
-  /** The request's `_meta`. */
-  readonly meta?: MetaObject | undefined;
-}
+import { type Progress, REQUEST_OPTIONS, type RequestOptions } from "./options.js";
 
 /** The methods whose options have a `_meta`. */
 const CALLS = new Set(["tools/call", "resources/read", "prompts/get"]);

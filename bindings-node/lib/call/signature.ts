@@ -1,54 +1,14 @@
 /** Arguments and values of the functions of a server, by the schema, the URI or the prompt that they are for. */
 
-import type { Arguments, Infer, InferInput, JsonSchema, Schema } from "../json/schema.js";
+import type { Arguments, Infer, InferInput, Schema } from "../json/schema.js";
 import type { CompleteResult } from "../model/content.js";
-import type { TaskSupport } from "../model/definitions.js";
 import type { InputRequired } from "../model/input-required.js";
 import type { Message } from "../model/messages.js";
-import type { GetPromptResult, Icon, MetaObject, ToolAnnotations } from "../types.js";
+import type { GetPromptResult, MetaObject } from "../types.js";
+import type { ToolOptions } from "./tool-options.js";
 
 // biome-ignore lint/suspicious/noExplicitAny: the signatures of the registering methods give functions their types.
 export type AnyFunction = (args: any, ctx: any) => unknown;
-
-/** Options of a tool, beside its name and its handler. All optional. */
-export interface ToolOptions<Input extends Schema | undefined, Output extends Schema | undefined> {
-  /** A description of what the tool does, for the model. */
-  readonly description?: string | undefined;
-  /** A name for people. */
-  readonly title?: string | undefined;
-  /** The arguments. Default: any object. */
-  readonly input?: Input | undefined;
-  /**
-   * The type of the result. Results are checked against it and sent as `structuredContent`: after the defaults and
-   * transforms of its library, without what that strips.
-   */
-  readonly output?: Output | undefined;
-  /** The JSON Schema of the arguments, for schema libraries that cannot make one. */
-  readonly inputSchema?: JsonSchema | undefined;
-  /** The JSON Schema of the result, likewise. */
-  readonly outputSchema?: JsonSchema | undefined;
-  /** Hints about what it does, such as `readOnlyHint`. */
-  readonly annotations?: ToolAnnotations | undefined;
-  /** Pictures for people, best first. */
-  readonly icons?: readonly Icon[] | undefined;
-  /**
-   * True if it may or must be called as a task, where the server has the option `tasks`. In 2026-07-28 both make it one for
-   * every client that declares the extension; others call what is `optional` plainly. Default `forbidden`.
-   */
-  readonly taskSupport?: TaskSupport | undefined;
-  /** The tool's `_meta`. */
-  readonly meta?: MetaObject | undefined;
-  /**
-   * Scopes that the caller's access token needs, all of them: a caller without them neither sees it in a list nor may
-   * use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
-   * asked. Default: nothing beyond what every request needs.
-   */
-  readonly scopes?: readonly string[] | undefined;
-  /** False hides it until {@link Server.setEnabled}. Default true. */
-  readonly enabled?: boolean | undefined;
-  /** True puts it in the place of the tool of this name, if there is one; hidden when that is, unless `enabled` says otherwise. Default false. */
-  readonly replace?: boolean | undefined;
-}
 
 export type AnyOptions = ToolOptions<Schema | undefined, Schema | undefined>;
 

@@ -6,7 +6,8 @@ import { native } from "../bridge/errors.js";
 import { addon, listen, newSource, wait } from "../bridge/host.js";
 import { type Home, logError } from "../bridge/scope.js";
 import { type Middleware, type RequestRecord, wrap } from "../call/middleware.js";
-import { type CallOptions, checkRequest, type Looks, type RequestOptions, requested } from "../call/request-options.js";
+import type { CallOptions, RequestOptions } from "../call/options.js";
+import { checkRequest, type Looks, requested } from "../call/request-options.js";
 import type { AuthStep } from "../errors/auth-step.js";
 import {
   ClosedError,
@@ -44,13 +45,15 @@ import type {
   Task,
   Tool,
 } from "../types.js";
+import type { RootLike } from "./answers.js";
 import { type Connected, closed, Hold, type Made, make, opened } from "./connection.js";
 import { type ClientEvent, hearing, hearsLists } from "./events.js";
-import { answerWith, LISTENERS, type RootLike, setRoots } from "./handlers.js";
+import { answerWith, LISTENERS, setRoots } from "./handlers.js";
 import { Listening, type ListenOptions } from "./listening.js";
-import { CALLBACKS, type ClientMetrics, type ClientOptions, withPolicy } from "./options.js";
+import type { ClientOptions } from "./options.js";
 import { collected, entries, type Members, page, sender } from "./pages.js";
 import * as paramsOf from "./requests.js";
+import { CALLBACKS, type ClientMetrics, withPolicy } from "./settings.js";
 import { isLocal, type Target } from "./target.js";
 import { type Send, TaskHandle } from "./tasks.js";
 import { type Traced, tracing } from "./trace.js";

@@ -8,7 +8,8 @@ import { addon, bridge, hold, release } from "../bridge/host.js";
 import { nativeServer } from "../bridge/local-server.js";
 import { withOptions } from "../bridge/options.js";
 import type { Implementation, ServerCapabilities } from "../types.js";
-import { type ClientOptions, engineOptions, OWN } from "./options.js";
+import { type ClientOptions, OWN } from "./options.js";
+import { engineOptions } from "./settings.js";
 import { isLocal, resolve, type Target } from "./target.js";
 
 interface Closes {

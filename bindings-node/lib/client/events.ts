@@ -3,7 +3,8 @@
 import { warn } from "../bridge/host.js";
 import type { RequestRecord } from "../call/middleware.js";
 import type { Connected } from "./connection.js";
-import { heard, type Listeners } from "./handlers.js";
+import { heard } from "./handlers.js";
+import type { Listeners } from "./options.js";
 
 /** An event that the engine sends to a client. */
 export type ClientEvent = RequestRecord & {

@@ -5,7 +5,8 @@ import { type ErrorRecord, errorFrom } from "../bridge/errors.js";
 import { addon, bridge, say, wait, warn } from "../bridge/host.js";
 import { nativeServer } from "../bridge/local-server.js";
 import { withOptions } from "../bridge/options.js";
-import { type CallOptions, engineRequest, REQUEST_OPTIONS, type RequestOptions } from "../call/request-options.js";
+import { type CallOptions, REQUEST_OPTIONS, type RequestOptions } from "../call/options.js";
+import { engineRequest } from "../call/request-options.js";
 import { MisuseError, type TricornError, traceOf } from "../errors/errors.js";
 import { received } from "../errors/origin.js";
 import { checkNames, shown } from "../json/checks.js";
@@ -25,22 +26,13 @@ import type {
 } from "../types.js";
 import { type Client, clientOf, connected } from "./client.js";
 import type { Connected } from "./connection.js";
-import { type ClientOptions, engineOptions, OWN, type ServerPolicy, withPolicy } from "./options.js";
+import { type ClientOptions, type GroupOptions, OWN } from "./options.js";
 import * as paramsOf from "./requests.js";
+import { engineOptions, withPolicy } from "./settings.js";
 import { type ConfigTarget, isLocal, resolve, type Target } from "./target.js";
 
 /** The path of an `mcp.json`, what it holds, or targets by name. Entries that are `"disabled": true` are left out. */
 export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;
-
-/** Options of every client of a group, and of the group. All optional. */
-export interface GroupOptions extends Omit<ClientOptions, "server"> {
-  /** Longest wait for one server to connect, in milliseconds; 0: no limit. Default 30 seconds. */
-  readonly connectTimeout?: number | undefined;
-  /** True if the server's name comes before a name that several servers have (`clash`, the default) or before all. */
-  readonly prefix?: "clash" | "always" | undefined;
-  /** Returns handlers and listeners of the server of this name, in place of the same members of the options. */
-  readonly forServer?: ((name: string) => ServerPolicy) | undefined;
-}
 
 /** Something that a server lists: `server` is its name in the group. */
 export type Listed<T> = T & { readonly server: string };

@@ -14,99 +14,10 @@ import { MisuseError } from "../errors/errors.js";
 import { shown } from "../json/checks.js";
 import { warnOptions } from "../json/deprecation.js";
 import { stringify, toJson } from "../json/encoding.js";
-import type { Kind } from "../model/definitions.js";
 import { CreateMessageResult } from "../model/sampling.js";
-import type {
-  CreateMessageRequestParams,
-  ElicitRequestFormParams,
-  ElicitRequestURLParams,
-  ElicitResult,
-  ListRootsResult,
-  LoggingMessageNotificationParams,
-  Root,
-  CreateMessageResult as WireMessage,
-} from "../types.js";
-
-/** A folder or file: a path, a `file://` URL, or one with a name for people. */
-export type RootLike = string | URL | Root;
-
-/** Lets a model answer. Text is what the assistant says. */
-export type SamplingHandler = (params: CreateMessageRequestParams, ctx: RequestContext) => Sampled | Promise<Sampled>;
-
-/** An answer of a model: text, or a message with more to say of itself. */
-export type Sampled =
-  | string
-  | CreateMessageResult
-  | (Partial<Omit<WireMessage, "content">> & { readonly content: WireMessage["content"] | string });
-
-/** Lets the user answer: the values of the form, or what else the user did. Nothing means `decline`. */
-export type ElicitationHandler<Params = ElicitRequestFormParams> = (
-  params: Params,
-  ctx: RequestContext,
-) => Answered | Promise<Answered>;
-
-/** An answer of the user: the values of the form accept it; null, undefined and false decline. */
-export type Answered =
-  | ElicitResult
-  | NonNullable<ElicitResult["content"]>
-  | ElicitResult["action"]
-  | boolean
-  | null
-  // biome-ignore lint/suspicious/noConfusingVoidType: a function that returns nothing declines.
-  | void;
-
-/** Roots from a function: the roots, or a result that says more. */
-export type Rooted = readonly RootLike[] | ListRootsResult;
-
-/** Handlers of a client for its server. What is there is declared; a request for what is not there is refused. */
-export interface Answers {
-  /**
-   * Lets a model answer. With `tools` or `context` the server may send those as well.
-   *
-   * @deprecated MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider
-   */
-  readonly sampling?:
-    | SamplingHandler
-    | { readonly answer: SamplingHandler; readonly tools?: boolean | undefined; readonly context?: boolean | undefined }
-    | undefined;
-  /** Lets the user fill in forms and, with `url`, visit pages: only after consent, and not fetched in advance. */
-  readonly elicitation?:
-    | ElicitationHandler
-    | {
-        readonly form?: ElicitationHandler | undefined;
-        readonly url?: ElicitationHandler<ElicitRequestURLParams> | undefined;
-      }
-    | undefined;
-  /**
-   * The folders and files that the server may look at. {@link Client.setRoots} changes a list.
-   *
-   * @deprecated MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration
-   */
-  readonly roots?: readonly RootLike[] | ((ctx: RequestContext) => Rooted | Promise<Rooted>) | undefined;
-}
-
-/**
- * Listeners of a client for its server's messages besides answers, in every revision. With any of these the program
- * goes on until the client is closed: {@link Client.unref} says otherwise. {@link Client.listen} is for one place that
- * waits for changes.
- *
- * Servers of 2026-07-28 tell only those who listen: with `onListChanged` or `onNotification` the client does, to all lists. A
- * server that refuses that is warned of (`TricornWarning`).
- */
-export interface Listeners {
-  /**
-   * Hears the server's log, as far as {@link Client.setLogLevel} or a request asked for it.
-   *
-   * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
-   */
-  readonly onLog?: ((message: LoggingMessageNotificationParams) => void) | undefined;
-  /** Hears that a resource has changed that was subscribed to, or a part of one. */
-  readonly onResourceUpdated?: ((uri: string) => void) | undefined;
-  /** Hears that a list has changed; that of templates changes with that of resources. */
-  readonly onListChanged?: ((kind: Exclude<Kind, "resource_template">) => void) | undefined;
-  /** Hears every notification of the server, those with a listener of their own as well. */
-  readonly onNotification?: ((method: string, params: unknown) => void) | undefined;
-}
+import type { ListRootsResult, LoggingMessageNotificationParams, Root } from "../types.js";
+import type { RootLike } from "./answers.js";
+import type { Answers, Listeners } from "./options.js";
 
 /** The options that have to be functions. */
 export const LISTENERS = ["onLog", "onResourceUpdated", "onListChanged", "onNotification"] as const;

@@ -1,6 +1,6 @@
 /** The parameters of the requests that a client has methods for, from callers that may not check their types. */
 
-import type { CallOptions } from "../call/request-options.js";
+import type { CallOptions } from "../call/options.js";
 import { checkTypes } from "../json/checks.js";
 import { checkObject, paramsJson, toJson } from "../json/encoding.js";
 

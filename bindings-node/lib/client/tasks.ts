@@ -1,7 +1,8 @@
 /** Tool calls that go on after their answer: tasks of revision 2025-11-25, and in the same words those of 2026-07-28. */
 
 import { nextNumber } from "../bridge/host.js";
-import type { Looks, RequestOptions } from "../call/request-options.js";
+import type { RequestOptions } from "../call/options.js";
+import type { Looks } from "../call/request-options.js";
 import { CallToolResult } from "../model/results.js";
 import { isFinished, taskOf } from "../model/task.js";
 import type { Task } from "../types.js";

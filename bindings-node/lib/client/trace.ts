@@ -1,6 +1,6 @@
 /** The trace that the requests of a client belong to. */
 
-import type { RequestOptions } from "../call/request-options.js";
+import type { RequestOptions } from "../call/options.js";
 import type { TraceSource } from "../model/trace.js";
 
 /** The options of a request with the trace that it belongs to. */

@@ -1,28 +1,7 @@
 /** Checks of options and arguments, from callers that may not check their types. */
 
 import { MisuseError } from "../errors/errors.js";
-
-/** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
-export const DURATIONS = new Set([
-  "clockSkew",
-  "connectTimeout",
-  "drainTimeout",
-  "keepAliveInterval",
-  "loginTimeout",
-  "maxTaskTtl",
-  "maxTimeout",
-  "pingInterval",
-  "pingTimeout",
-  "probeTimeout",
-  "requestStateTtl",
-  "requestTimeout",
-  "sessionIdleTimeout",
-  "shutdownGrace",
-  "sseRetry",
-  "taskPollInterval",
-  "taskTtl",
-  "timeout",
-]);
+import { DURATIONS } from "./durations.js";
 
 /**
  * Refuses numbers that JSON has not, wherever in `value`, which has become JSON.

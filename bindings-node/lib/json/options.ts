@@ -1,6 +1,7 @@
 /** Options on their way to the engine: the same names, in its casing and units. */
 
-import { checkFinite, DURATIONS } from "./checks.js";
+import { checkFinite } from "./checks.js";
+import { DURATIONS } from "./durations.js";
 import { stringify } from "./encoding.js";
 
 /**

@@ -6,47 +6,7 @@ import { MisuseError } from "../errors/errors.js";
 import { checkScope, checkShapes, type Shape } from "../json/checks.js";
 import { optionsToEngine } from "../json/options.js";
 import { Principal } from "../model/principal.js";
-
-/** Metadata of a protected server, and requirements of its tokens. All optional. */
-export interface Protection {
-  /**
-   * The server's own URL, as its clients write it: `https://mcp.example.com/mcp`, with `https` also where a proxy ends
-   * TLS, and `http` only on this machine. Tokens have to be for it (RFC 8707).
-   * Needed unless the server listens on the loopback interface with its default `allowedHosts`: there it is the URL that
-   * the request was sent to.
-   */
-  readonly resource?: string | undefined;
-  /**
-   * The audiences of which a token needs one, for authorization servers that have names of their own for resources. They
-   * replace the `resource`: name that, too, where it may come. No other server may have them. Default: the `resource`.
-   */
-  readonly audiences?: readonly string[] | undefined;
-  /** The scopes that every request needs, all of them; not `offline_access`. Default: none. */
-  readonly requiredScopes?: readonly string[] | undefined;
-  /**
-   * The scopes that the metadata lists: those that a client should ask for at first, and no more. Default: the required
-   * ones.
-   */
-  readonly scopesSupported?: readonly string[] | undefined;
-  /** Narrower scopes that come with a granted one: `{ admin: ["read", "write"] }`. Default: none comes with others. */
-  readonly scopeImplies?: Readonly<Record<string, readonly string[]>> | undefined;
-  /** The issuers that clients may get tokens from, as the metadata lists them. Default: the issuer. */
-  readonly authorizationServers?: readonly string[] | undefined;
-  /** The server's name for people, in the metadata. Default: none. */
-  readonly resourceName?: string | undefined;
-  /** The page for developers about the server, an http or https URL in the metadata. Default: none. */
-  readonly resourceDocumentation?: string | undefined;
-  /**
-   * Milliseconds by which the clocks of issuer and server may differ, in whole seconds, 10 minutes at most. Default one
-   * minute.
-   */
-  readonly clockSkew?: number | undefined;
-  /**
-   * Milliseconds that the authorization server, or the function, may take over one question; for keys, metadata and all.
-   * Default 10 seconds. Longer it is 503.
-   */
-  readonly timeout?: number | undefined;
-}
+import { PROTECTION, type Protection } from "./auth-options.js";
 
 /** Takes JSON Web Tokens (RFC 9068) of an issuer. */
 export interface IssuerProtection extends Protection {
@@ -116,16 +76,7 @@ const OPTIONS: Readonly<Record<keyof ServerAuth, Shape>> = {
   jwksUri: "string",
   introspection: "object",
   verifier: "function",
-  resource: "string",
-  audiences: "list of strings",
-  requiredScopes: "list of strings",
-  scopesSupported: "list of strings",
-  scopeImplies: "object",
-  authorizationServers: "list of strings",
-  resourceName: "string",
-  resourceDocumentation: "string",
-  clockSkew: "number",
-  timeout: "number",
+  ...PROTECTION,
 };
 
 const INTROSPECTION: Readonly<Record<keyof IntrospectionProtection["introspection"], Shape>> = {

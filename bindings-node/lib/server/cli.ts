@@ -2,7 +2,7 @@
 
 import { addon, isMainThread } from "../bridge/host.js";
 import { MisuseError } from "../errors/errors.js";
-import type { HttpOptions } from "./http.js";
+import type { HttpOptions } from "./options.js";
 import { isHeard, POLITE } from "./shutdown.js";
 
 /** Returns what the command line says about HTTP: an address, true for the default one, or false. */

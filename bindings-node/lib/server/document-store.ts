@@ -4,7 +4,7 @@ import { type AskedOptions, Numbered } from "../bridge/callouts.js";
 import type { Home } from "../bridge/scope.js";
 import { MisuseError, PeerMisbehavedError } from "../errors/errors.js";
 import { checkShapes, type Shape, shown, typeOf } from "../json/checks.js";
-import type { StoreOptions } from "../model/store-options.js";
+import type { StoreOptions } from "../model/options.js";
 
 /** A text in a store, and its version. */
 export interface Document {

@@ -26,26 +26,19 @@ import { checkFunctions, checkTypes, shown } from "../json/checks.js";
 import { deprecated, warnOptions } from "../json/deprecation.js";
 import { paramsJson } from "../json/encoding.js";
 import { toEngine } from "../json/options.js";
-import type { CacheHints } from "../model/cache-hints.js";
 import type { Kind } from "../model/definitions.js";
 import { userPackage } from "../model/identity.js";
+import type { CacheHints } from "../model/options.js";
 import { serverAuth } from "./auth.js";
 import { address, askedFor, closeOnSignal, DRAIN } from "./cli.js";
 import type { Fallback } from "./completion.js";
 import { serverStore } from "./document-store.js";
 import { forgotten, type Heard, hear } from "./events.js";
 import { Extension, registered } from "./extension.js";
-import {
-  type ExchangeOptions,
-  type HttpMount,
-  type HttpOptions,
-  type Listener,
-  type MountOptions,
-  mount,
-  type NodeListener,
-} from "./http.js";
+import { type ExchangeOptions, type HttpMount, type Listener, mount, type NodeListener } from "./http.js";
 import { isWithin, liveBy } from "./lifespan.js";
-import type { Metrics, ServerOptions } from "./options.js";
+import type { Metrics } from "./metrics.js";
+import { type HttpOptions, type MountOptions, OWN, type ServerOptions } from "./options.js";
 import { Registration } from "./registration.js";
 import { sessionOf } from "./session.js";
 import { patiently } from "./shutdown.js";
@@ -53,9 +46,6 @@ import { type Source, sourceOf } from "./sources.js";
 import { giveBackStreams, takeStreams } from "./streams.js";
 
 const TASKS = "io.modelcontextprotocol/tasks";
-
-/** The options that the engine does not see. */
-const OWN = ["onError", "lifespan", "state", "extensions"] as const;
 
 /** Refuses what other SDKs take, with what to write. */
 function checkArguments(name: unknown, options: unknown): void {

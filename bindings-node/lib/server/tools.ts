@@ -4,6 +4,7 @@ import { addon, handle } from "../bridge/host.js";
 import type { Home } from "../bridge/scope.js";
 import { isThenable, Runner, validated, WrongResult } from "../call/handler.js";
 import type { AnyFunction, AnyOptions } from "../call/signature.js";
+import { TOOL_OPTIONS } from "../call/tool-options.js";
 import { ToolError } from "../errors/errors.js";
 import { checkNames } from "../json/checks.js";
 import { stringify, toJson } from "../json/encoding.js";
@@ -19,22 +20,6 @@ import {
 import { completeResult, result } from "../model/content.js";
 import { InputRequired } from "../model/input-required.js";
 import { CallToolResult } from "../model/results.js";
-
-const OPTIONS: Readonly<Record<keyof AnyOptions, true>> = {
-  description: true,
-  title: true,
-  input: true,
-  output: true,
-  inputSchema: true,
-  outputSchema: true,
-  annotations: true,
-  icons: true,
-  taskSupport: true,
-  meta: true,
-  enabled: true,
-  replace: true,
-  scopes: true,
-};
 
 /** A registered tool: validates what the engine cannot, runs the handler, answers. */
 export class Tool extends Runner {
@@ -111,7 +96,7 @@ function after<T>(value: T | PromiseLike<T>, then: (value: T) => unknown): unkno
 
 /** The `Tool` object of the schema as JSON text. */
 export function define(name: string, options: AnyOptions): string {
-  checkNames(`tool "${name}"`, options, OPTIONS);
+  checkNames(`tool "${name}"`, options, TOOL_OPTIONS);
   const { title, description, annotations, icons, taskSupport, meta: _meta } = options;
   const execution = taskSupport && { taskSupport };
   const head = stringify({ name, title, description, annotations, icons, execution, _meta });

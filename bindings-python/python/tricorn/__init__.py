@@ -30,12 +30,11 @@ from ._core import is_safe_icon, version
 
 if TYPE_CHECKING:
     from .call.context import RequestContext
-    from .call.request_options import RequestOptions
+    from .call.options import RequestOptions
     from .client.auth import ClientAuth, Identity, Wanted
     from .client.cache_store import CacheStore
     from .client.client import AsyncClient, connect
-    from .client.group import AsyncClientGroup, ClientGroup, GroupOptions, connect_many
-    from .client.handlers import Handlers
+    from .client.group import AsyncClientGroup, ClientGroup, connect_many
     from .client.http_transport import HttpRequest, HttpResponse, HttpTransport
     from .client.listening import (
         AsyncListening,
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
         TaskChanged,
         ToolsListChanged,
     )
-    from .client.options import ClientCache, ClientOptions
+    from .client.options import ClientCache, ClientOptions, GroupOptions, Handlers
     from .client.sync import Client, Listening
     from .client.tasks import AsyncTaskHandle, TaskHandle
     from .client.token_store import FileStore, TokenKey, TokenStore
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
     )
     from .errors.auth_step import AuthStep
     from .middleware import Next, Request
-    from .model.cache_hints import CacheHints
     from .model.content import (
         Annotations,
         Audio,
@@ -87,7 +85,7 @@ if TYPE_CHECKING:
     from .model.forms import Form
     from .model.input_required import InputRequired, UrlElicitation, UrlElicitationRequiredError
     from .model.messages import CreateMessageResult, Message, assistant, user
-    from .model.options import TaskOptions
+    from .model.options import CacheHints, StoreOptions, TaskOptions
     from .model.principal import Principal
     from .model.questions import Question
     from .model.request_info import RequestInfo
@@ -101,19 +99,16 @@ if TYPE_CHECKING:
         ReadResourceResult,
         Root,
     )
-    from .model.store_options import StoreOptions
     from .model.task import Task
     from .model.trace import TraceContext
     from .server.auth import Introspection, ServerAuth
     from .server.context import Context
+    from .server.definition_options import PromptOptions, ResourceOptions, ToolOptions
     from .server.document_store import Document, DocumentStore, DocumentStoreOptions, DocumentWrite
     from .server.extension import Extension
     from .server.log_handler import LogHandler
     from .server.options import HttpOptions, ServerCache, ServerOptions
-    from .server.prompts import PromptOptions
-    from .server.resources import ResourceOptions
     from .server.server import Server
-    from .server.tools import ToolOptions
 
 __version__ = version()
 
@@ -230,12 +225,11 @@ __all__ = [
 
 _NAMES = {
     "call.context": ("RequestContext",),
-    "call.request_options": ("RequestOptions",),
+    "call.options": ("RequestOptions",),
     "client.auth": ("ClientAuth", "Identity", "Wanted"),
     "client.cache_store": ("CacheStore",),
     "client.client": ("AsyncClient", "connect"),
-    "client.group": ("AsyncClientGroup", "ClientGroup", "GroupOptions", "connect_many"),
-    "client.handlers": ("Handlers",),
+    "client.group": ("AsyncClientGroup", "ClientGroup", "connect_many"),
     "client.http_transport": ("HttpRequest", "HttpResponse", "HttpTransport"),
     "client.listening": (
         "AsyncListening",
@@ -248,7 +242,7 @@ _NAMES = {
         "TaskChanged",
         "ToolsListChanged",
     ),
-    "client.options": ("ClientCache", "ClientOptions"),
+    "client.options": ("ClientCache", "ClientOptions", "GroupOptions", "Handlers"),
     "client.sync": ("Client", "Listening"),
     "client.tasks": ("AsyncTaskHandle", "TaskHandle"),
     "client.token_store": ("FileStore", "TokenKey", "TokenStore"),
@@ -268,7 +262,6 @@ _NAMES = {
     ),
     "errors.auth_step": ("AuthStep",),
     "middleware": ("Next", "Request"),
-    "model.cache_hints": ("CacheHints",),
     "model.content": (
         "Annotations",
         "Audio",
@@ -287,7 +280,7 @@ _NAMES = {
     "model.forms": ("Form",),
     "model.input_required": ("InputRequired", "UrlElicitation", "UrlElicitationRequiredError"),
     "model.messages": ("CreateMessageResult", "Message", "assistant", "user"),
-    "model.options": ("TaskOptions",),
+    "model.options": ("CacheHints", "StoreOptions", "TaskOptions"),
     "model.principal": ("Principal",),
     "model.questions": ("Question",),
     "model.request_info": ("RequestInfo",),
@@ -301,19 +294,16 @@ _NAMES = {
         "GetPromptResult",
         "ReadResourceResult",
     ),
-    "model.store_options": ("StoreOptions",),
     "model.task": ("Task",),
     "model.trace": ("TraceContext",),
     "server.auth": ("Introspection", "ServerAuth"),
     "server.context": ("Context",),
+    "server.definition_options": ("PromptOptions", "ResourceOptions", "ToolOptions"),
     "server.document_store": ("Document", "DocumentStore", "DocumentStoreOptions", "DocumentWrite"),
     "server.extension": ("Extension",),
     "server.log_handler": ("LogHandler",),
     "server.options": ("HttpOptions", "ServerCache", "ServerOptions"),
-    "server.prompts": ("PromptOptions",),
-    "server.resources": ("ResourceOptions",),
     "server.server": ("Server",),
-    "server.tools": ("ToolOptions",),
 }
 """The public names by their modules, none of which is imported before one of its names is asked for."""
 

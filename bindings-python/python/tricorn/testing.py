@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from .client.asgi_transport import ASGITransport
 from .client.client import AsyncClient
-from .client.options import ClientOptions, Target, introduce
+from .client.options import ClientOptions
+from .client.settings import Target, introduce
 from .client.sync import Client
 from .errors import MisuseError
 from .model.results import CallToolResult

@@ -120,6 +120,32 @@ pub(crate) trait Clock: Send + Sync {
 }
 
 /// One running request, as its handler sees it. A clone is a reference count.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// # use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Print { pages: u32 }
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Paper { size: String }
+///
+/// let print = async |Print { pages }: Print, cx: Context| {
+///     let Some(Paper { size }) = cx.elicit_as("Paper?").await? else { return Err(HandlerError::new("no paper")) };
+///     for page in 1..=pages {
+///         cx.progress(page.into(), Some(pages.into()), None);
+///     }
+///     Ok(format!("{pages} pages of {size}"))
+/// };
+/// let server = Server::new("printer").tool("print", "Print some pages", print);
+/// # let handlers = Handlers::new().elicitation(async || Ok(json!({"size": "A4"})));
+/// # let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// # assert_eq!(client.call_tool("print", json!({"pages": 3})).await?.text(), "3 pages of A4");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Context(Arc<Inner>, States);
 

@@ -16,6 +16,32 @@ use crate::report;
 
 /// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
 /// thread. Async functions and closures are handlers through [`IntoHandler`](crate::server::IntoHandler).
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// # use serde_json::json;
+/// use std::sync::Arc;
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::prelude::*;
+/// use tricorn::{Handler, Reply};
+///
+/// /// Answers for a tool of a plugin, which is known only when the program runs.
+/// struct Named(String);
+///
+/// impl Handler for Named {
+///     fn call(&self, _cx: Context, params: RawJson, reply: Reply) {
+///         reply.text(format!("{} {}", self.0, params.get()));
+///     }
+/// }
+///
+/// let server = Server::new("plugins");
+/// server.add_tool(Tool::new("hello", "Say hello"), Arc::new(Named("hello".into())))?;
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// # assert_eq!(client.call_tool("hello", json!({})).await?.text(), "hello {}");
+/// # Ok(())
+/// # }
+/// ```
 pub trait Handler: Send + Sync + 'static {
     /// Runs one request. The content of `params` depends on the kind of the handler: the arguments of a tool or a
     /// prompt, the variables of a resource template, else the request's parameters.
@@ -41,6 +67,25 @@ pub(crate) trait Shaper: Send + Sync {
 }
 
 /// The answer to one request, given once. Dropped without one, it answers with an error: no request is ever lost.
+///
+/// ```
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::prelude::*;
+/// use tricorn::{Handler, Reply};
+///
+/// /// Reads a sensor, which blocks, on a thread of its own.
+/// struct Sensor;
+///
+/// impl Handler for Sensor {
+///     fn call(&self, _cx: Context, _params: RawJson, reply: Reply) {
+///         std::thread::spawn(move || match std::fs::read_to_string("sensor") {
+///             Ok(degrees) => reply.text(degrees),
+///             Err(_) => reply.failed("there is no sensor"), // the model reads this
+///         });
+///     }
+/// }
+/// Server::new("lab").tool("temperature", "Read the sensor", Sensor);
+/// ```
 #[must_use]
 pub struct Reply {
     context: Option<Context>,

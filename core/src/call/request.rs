@@ -23,6 +23,21 @@ pub(crate) type Guard = Box<dyn Send + Sync>;
 pub(crate) type Done = Box<dyn FnOnce(Result<RawJson>) + Send>;
 
 /// Use of the answers that a client keeps, for one request (revision 2026-07-28).
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::CacheMode;
+/// use tricorn::prelude::*;
+///
+/// # let server = Server::new("shop").resource(Resource::new("shop://prices", "prices"), async || Ok("1 euro"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// // The user has pressed "reload".
+/// let anew = CallOptions::new().cache(CacheMode::Refresh);
+/// let prices = client.read_resource_with("shop://prices", &anew).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CacheMode {
@@ -39,6 +54,25 @@ pub enum CacheMode {
 pub(crate) type Told = Arc<dyn Fn(&str, Option<RawJson>) + Send + Sync>;
 
 /// Options of one request.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use std::time::Duration;
+/// use tricorn::prelude::*;
+///
+/// # let server = Server::new("printer").tool("print", "Print", async || Ok("printed"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let options = CallOptions::new()
+///     .timeout(Duration::from_secs(10)) // of silence: each report of progress begins it anew
+///     .max_timeout(Duration::from_secs(300))
+///     .on_progress(|progress| println!("{}", progress.get()))
+///     .idempotent(true);
+/// let printed = client.call_tool_with("print", json!({}), &options).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct CallOptions {
@@ -286,6 +320,26 @@ struct Slot {
 }
 
 /// The answer to a request, as a future. Dropping it cancels the request at the peer.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use std::time::Duration;
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::prelude::*;
+///
+/// # let server = Server::new("demo").tool("add", "Add", async || Ok(3));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let params = RawJson::from_value(&json!({"name": "add"}));
+/// let answer = client.request("tools/call", Some(params), &CallOptions::new());
+/// // Dropped by the time that is over, it cancels the request.
+/// if let Ok(result) = tokio::time::timeout(Duration::from_secs(5), answer).await {
+///     println!("{}", result?.get());
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub struct Answer {
     slot: Arc<Mutex<Slot>>,

@@ -18,6 +18,24 @@ use crate::store::MemoryCache;
 /// goes to the server all the same: [`CallOptions::cache`](crate::CallOptions::cache).
 ///
 /// JSON: `true`, `false`, or `{"enabled"?, "max_entries"?, "max_bytes"?, "stale_on_error"?, "shared"?, "scope"?}`.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::client::CacheOptions;
+/// use tricorn::prelude::*;
+///
+/// # let server = Server::new("shop").resource(Resource::new("shop://prices", "prices"), async || Ok("1 euro"));
+/// let cache = CacheOptions::new().max_bytes(64 << 20).stale_on_error(true);
+/// let client = Client::in_memory(&server, &ClientOptions::new().cache(cache)).await?;
+/// let prices = client.read_resource("shop://prices").await?;
+/// if prices.is_stale() {
+///     println!("as of the last time that the server could be asked");
+/// }
+/// println!("{} hits", client.cache_usage().hits);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct CacheOptions {

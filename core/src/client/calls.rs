@@ -66,6 +66,23 @@ impl Connected {
 }
 
 /// A connected client. A clone is the same connection; it ends with [`close`](Self::close) or the last clone.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// let client = Client::connect(&"https://example.com/mcp".parse()?, &ClientOptions::new()).await?;
+/// for tool in client.list_tools().await? {
+///     println!("{}", tool["name"]);
+/// }
+/// let sum: i64 = client.call_tool("add", json!({"a": 1, "b": 2})).await?.structured_as()?;
+/// println!("{sum}, in revision {}", client.revision());
+/// client.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Client {
     pub(crate) connected: Arc<Connected>,

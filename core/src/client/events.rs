@@ -8,6 +8,30 @@ use crate::protocol::Opening;
 use crate::report;
 
 /// Receiver of everything that a client hears besides its answers. Called from any thread; must not block.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::prelude::*;
+/// use tricorn::Events;
+///
+/// struct Log;
+///
+/// impl Events for Log {
+///     fn notification(&self, method: &str, params: Option<&RawJson>) {
+///         println!("{method} {}", params.map_or("", RawJson::get));
+///     }
+///     fn closed(&self, reason: &Error) {
+///         println!("closed: {reason}");
+///     }
+/// }
+/// # let server = Server::new("demo");
+/// let handlers = Handlers::new().events(Log);
+/// let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// # Ok(())
+/// # }
+/// ```
 pub trait Events: Send + Sync + 'static {
     /// The server sent a notification.
     fn notification(&self, _method: &str, _params: Option<&RawJson>) {}

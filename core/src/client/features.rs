@@ -53,6 +53,26 @@ impl Seen {
 /// The entries of a list, page by page as they are asked for: a stream, or [`next_page`](Self::next_page). A cursor that
 /// the server refuses may be of a page that was kept, and of a list that is another one now: then all pages are asked for
 /// once more from the first, and what was given already is left out.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+/// use tricorn::server::Kind;
+///
+/// # let server = Server::new("shelf").tool("search", "Search", async || Ok("nothing"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let mut pages = client.pages(Kind::Tool, &CallOptions::new());
+/// // Asks for a page only when the one before had no such tool.
+/// while let Some(page) = pages.next_page().await? {
+///     if let Some(tool) = page.entries.iter().find(|tool| tool["name"] == "search") {
+///         println!("{}", tool["description"]);
+///         break;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Pages {
     client: Client,
     kind: Kind,

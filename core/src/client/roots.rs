@@ -10,6 +10,22 @@ use crate::jsonrpc::RawJson;
 use crate::protocol::Input;
 
 /// The folders and files that a server may look at: what `roots/list` answers. A clone is the same list.
+///
+/// ```
+/// # #[allow(deprecated)]
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// # let server = Server::new("files");
+/// let roots = Roots::new([json!("/srv/notes"), json!({"uri": "file:///srv/pictures", "name": "Pictures"})])?;
+/// let handlers = Handlers::new().roots(&roots);
+/// let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// roots.set([json!("/srv/music")])?; // the user has opened another folder
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct Roots(Arc<Mutex<RootsState>>);
 

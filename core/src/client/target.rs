@@ -6,6 +6,23 @@ use super::Stderr;
 use crate::error::{Error, Result, shortened};
 
 /// Server that a client connects to.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+///
+/// let remote: Target = "https://example.com/mcp".parse()?;
+/// let local = Target::command("notes-server", ["--read-only"]);
+/// let of_a_host = Target::from_file("mcp.json", Some("notes"))?;
+/// for target in [remote, local, of_a_host] {
+///     let client = Client::connect(&target, &ClientOptions::new()).await?;
+///     println!("{}: {}", client.transport(), client.list_tools().await?.len());
+///     client.close().await;
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Target {

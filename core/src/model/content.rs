@@ -21,6 +21,26 @@ pub struct Annotations {
 }
 
 /// One content block: the schema's `ContentBlock`, with every member kept, known or not.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// let server = Server::new("camera").tool("photo", "Take a photo", async || {
+///     Ok(CallToolResult::new(["From the roof:".into(), Content::image("iVBORw0KGgo=", "image/png")]))
+/// });
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// for block in client.call_tool("photo", json!({})).await?.content {
+///     match block.as_text() {
+///         Some(text) => println!("{text}"),
+///         None => println!("{} {}", block.kind(), block.members()["mimeType"]),
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Content(Map<String, Value>);
 
@@ -130,6 +150,27 @@ impl<'de> Deserialize<'de> for Content {
 }
 
 /// Result of a tool call: the schema's `CallToolResult`.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// #[derive(Serialize, Deserialize, JsonSchema)]
+/// struct Weather { celsius: f64 }
+///
+/// let server = Server::new("weather").tool("now", "Weather", async || Ok(Weather { celsius: 22.5 }));
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let result = client.call_tool("now", json!({})).await?;
+/// if result.is_error {
+///     println!("failed: {}", result.text()); // the model reads it, too
+/// }
+/// let weather: Weather = result.structured_as()?;
+/// assert_eq!(weather.celsius, 22.5);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

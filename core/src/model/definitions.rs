@@ -109,16 +109,74 @@ macro_rules! definition {
 
 definition! {
     /// A resource's definition: the schema's `Resource`, with every member kept, known or not.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> tricorn::Result<()> {
+    /// use tricorn::prelude::*;
+    ///
+    /// let today = Resource::new("notes://today", "today")
+    ///     .title("Today")
+    ///     .description("Things to do today")
+    ///     .mime_type("text/markdown");
+    /// let server = Server::new("notes").resource(today, async || Ok("- Buy milk"));
+    ///
+    /// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+    /// assert_eq!(client.read_resource("notes://today").await?.text(), "- Buy milk");
+    /// # Ok(())
+    /// # }
+    /// ```
     Resource, "resource", ["uri", "name"]
 }
 
 definition! {
     /// A resource template's definition: the schema's `ResourceTemplate`, with every member kept, known or not.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> tricorn::Result<()> {
+    /// use tricorn::prelude::*;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Month { year: u32, month: u32 }
+    ///
+    /// let months = ResourceTemplate::new("notes://{year}/{month}", "month").description("Notes of a month");
+    /// let server = Server::new("notes").resource_template(months, async |Month { year, month }: Month| {
+    ///     Ok(format!("Notes of {month}/{year}"))
+    /// });
+    /// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+    /// assert_eq!(client.read_resource("notes://2026/11").await?.text(), "Notes of 11/2026");
+    /// # Ok(())
+    /// # }
+    /// ```
     ResourceTemplate, "resource template", ["uriTemplate", "name"]
 }
 
 definition! {
     /// A prompt's definition: the schema's `Prompt`, with every member kept, known or not.
+    ///
+    /// ```
+    /// # #[tokio::main]
+    /// # async fn main() -> tricorn::Result<()> {
+    /// use serde_json::json;
+    /// use tricorn::prelude::*;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// struct Review {
+    ///     /// The code to review
+    ///     code: String, // a required argument, with this description
+    /// }
+    ///
+    /// let server = Server::new("reviews")
+    ///     .prompt(Prompt::new("review").description("Review code"), async |Review { code }: Review| {
+    ///         Ok(format!("Review this: {code}"))
+    ///     });
+    /// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+    /// let prompt = client.get_prompt("review", json!({"code": "x = 1"})).await?;
+    /// assert_eq!(prompt["messages"][0]["content"]["text"], "Review this: x = 1");
+    /// # Ok(())
+    /// # }
+    /// ```
     Prompt, "prompt", ["name"]
 }
 
@@ -205,6 +263,21 @@ impl Prompt {
 
 /// Contents of a resource: the schema's `TextResourceContents` or `BlobResourceContents`. Without a URI it is the one
 /// that was read.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+///
+/// let logo = Resource::new("logo://dot", "dot").mime_type("image/png");
+/// let server = Server::new("logos").resource(logo, async || Ok(ResourceContents::blob(b"\x89PNG")));
+///
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let read = client.read_resource("logo://dot").await?;
+/// assert_eq!(read.contents[0].as_blob(), Some("iVBORw==")); // base64
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ResourceContents(Map<String, Value>);
@@ -260,6 +333,25 @@ impl ResourceContents {
 }
 
 /// Result of reading a resource: the schema's `ReadResourceResult`.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use std::time::Duration;
+/// use tricorn::model::CacheHints;
+/// use tricorn::prelude::*;
+///
+/// let server = Server::new("shop").resource(Resource::new("shop://prices", "prices"), async || {
+///     let (apple, pear) = (ResourceContents::text("1 euro"), ResourceContents::text("2 euros"));
+///     let all = [apple.uri("shop://prices/apple"), pear.uri("shop://prices/pear")];
+///     Ok(ReadResourceResult::new(all).cache(CacheHints::new().ttl(Duration::from_secs(60))))
+/// });
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let prices = client.read_resource("shop://prices").await?;
+/// assert_eq!(prices.text(), "1 euro\n2 euros");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReadResourceResult {
@@ -327,6 +419,28 @@ impl ReadResourceResult {
 
 /// Completions of an argument: the schema's `CompleteResult`. The function that completes may return it, to say more
 /// than the values.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::model::CompleteResult;
+/// use tricorn::prelude::*;
+/// use tricorn::server::{Kind, Parameters};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Review { language: String }
+///
+/// let languages = Parameters::default()
+///     .complete("language", async || Ok(CompleteResult::new(["python", "rust"]).total(31)));
+/// let server = Server::new("reviews").prompt_with(Prompt::new("review"), languages, async |review: Review| {
+///     Ok(format!("Review this {}.", review.language))
+/// });
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let found = client.complete(Kind::Prompt, "review", "language", "", None).await?;
+/// assert_eq!((found.completion.values.len(), found.completion.total), (2, Some(31)));
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteResult {
@@ -382,6 +496,19 @@ pub struct Completion {
 }
 
 /// One message of a prompt: the schema's `PromptMessage`.
+///
+/// ```
+/// use tricorn::prelude::*;
+///
+/// let shown = [
+///     PromptMessage::user(Content::image("iVBORw0KGgo=", "image/png")),
+///     PromptMessage::assistant("A dot.".into()),
+/// ];
+/// Server::new("captions").prompt(Prompt::new("caption").description("Describe pictures"), move || {
+///     let shown = shown.clone();
+///     async { Ok(GetPromptResult::new(shown)) }
+/// });
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PromptMessage {
     role: &'static str,
@@ -401,6 +528,21 @@ impl PromptMessage {
 }
 
 /// Result of getting a prompt: the schema's `GetPromptResult`.
+///
+/// ```
+/// use tricorn::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Explain { topic: String }
+///
+/// let explain = Prompt::new("explain").description("Explain something");
+/// Server::new("teacher").prompt(explain, async |Explain { topic }: Explain| {
+///     let question = Content::text(format!("What is {topic}? One example, please."));
+///     let text = Content::resource_link("lessons://all", "lessons");
+///     let messages = [PromptMessage::user(text), PromptMessage::user(question)];
+///     Ok(GetPromptResult::new(messages).description(format!("{topic}, explained")))
+/// });
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct GetPromptResult {
     #[serde(skip_serializing_if = "Option::is_none")]

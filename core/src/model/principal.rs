@@ -12,6 +12,19 @@ use crate::options::check_scopes;
 ///
 /// Sessions, tasks and the state between rounds of questions belong to the issuer and the subject: a new token of the
 /// same subject, with other scopes, is the same principal.
+///
+/// ```
+/// use tricorn::prelude::*;
+/// use tricorn::server::Auth;
+///
+/// let whoami = async |cx: Context| {
+///     let Some(principal) = cx.principal() else { return Ok("nobody".to_owned()) };
+///     let role = if principal.has_scope("notes:write") { "author" } else { "reader" };
+///     Ok(format!("{}, {role}", principal.subject))
+/// };
+/// let auth = Auth::issuer("https://login.example.com").resource("https://notes.example.com/mcp");
+/// Server::new("notes").auth(auth).tool("whoami", "Say who asks", whoami);
+/// ```
 #[derive(Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Principal {

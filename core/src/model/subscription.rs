@@ -23,6 +23,24 @@ const RESOURCES: (&str, &str) = ("resourceSubscriptions", "resources.subscribe")
 
 /// The changes that a client wants to hear of: the schema's object of this name (specification 2026-07-28,
 /// "Subscriptions"). Of resource templates the changes are those of resources.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::model::SubscriptionFilter;
+/// use tricorn::prelude::*;
+///
+/// # let server = Server::new("news")
+/// #     .tool("search", "Search", async || Ok("nothing"))
+/// #     .resource(Resource::new("news://sport", "sport"), async || Ok("1:0"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let wanted = SubscriptionFilter::new().tools().resource("news://sport").resource("news://nowhere");
+/// let changes = client.listen(wanted).await?;
+/// // The server leaves out the resource that it does not know.
+/// assert_eq!(changes.honoured().resource_subscriptions, ["news://sport"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]

@@ -117,6 +117,13 @@ impl TaskMetadata {
 }
 
 /// True if a tool may be called as a task: the schema's `ToolExecution.taskSupport`.
+///
+/// ```
+/// use tricorn::prelude::*;
+///
+/// let days = Tool::new("cater", "Cook for a party, which takes days").task_support(TaskSupport::Required);
+/// Server::new("kitchen").tasks(TaskOptions::new()).tool_with(days, async || Ok("a feast"));
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the schema has these three")]

@@ -6,6 +6,22 @@ use crate::jsonrpc::RawJson;
 use crate::model::{TaskSupport, check_schema};
 
 /// Hints about a tool's behaviour: the schema's `ToolAnnotations`. Clients must not trust them.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+///
+/// let harmless = ToolAnnotations::new().read_only().open_world(false);
+/// let server = Server::new("office")
+///     .tool_with(Tool::new("today", "Today's menu").annotations(&harmless), async || Ok("Soup"));
+///
+/// // A client may ask its user less often before it calls such a tool.
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// assert_eq!(client.list_tools().await?[0]["annotations"]["readOnlyHint"], true);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 #[non_exhaustive]
@@ -64,6 +80,20 @@ impl ToolAnnotations {
 }
 
 /// A tool's definition: the schema's `Tool`, with every member kept, known or not.
+///
+/// ```
+/// use tricorn::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Note { id: u32 }
+///
+/// // Schemas of arguments and result come from the function.
+/// let delete = Tool::new("delete", "Delete a note for good")
+///     .title("Delete a note")
+///     .annotations(&ToolAnnotations::new().destructive(true).idempotent())
+///     .scopes(["notes:write"]);
+/// Server::new("notes").tool_with(delete, async |Note { id }: Note| Ok(format!("deleted {id}")));
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tool {
     members: Map<String, Value>,

@@ -1,4 +1,15 @@
 /// Kind of things that a server offers and lists.
+///
+/// ```
+/// use tricorn::prelude::*;
+/// use tricorn::server::Kind;
+///
+/// let server = Server::new("vault")
+///     .tool("open", "Open the vault", async || Ok("open"))
+///     .resource(Resource::new("vault://gold", "gold"), async || Ok("12 bars"));
+/// server.set_enabled(Kind::Tool, "open", false); // it is not listed, and cannot be called
+/// server.remove(Kind::Resource, "vault://gold");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Kind {

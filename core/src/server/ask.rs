@@ -25,6 +25,29 @@ pub enum ElicitAction {
 }
 
 /// The answer to a form or a URL: the schema's `ElicitResult`.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+/// use tricorn::server::ElicitAction;
+///
+/// let book = async |cx: Context| {
+///     let form = json!({"type": "object", "properties": {"seats": {"type": "integer"}}, "required": ["seats"]});
+///     let answer = cx.elicit("How many seats?", &form).await?;
+///     Ok(match answer.action {
+///         ElicitAction::Accept => format!("booked {}", answer.content["seats"]),
+///         ElicitAction::Decline | ElicitAction::Cancel => "not booked".to_owned(),
+///     })
+/// };
+/// let server = Server::new("restaurant").tool("book", "Book a table", book);
+/// # let handlers = Handlers::new().elicitation(async || Ok(json!({"seats": 2})));
+/// # let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// # assert_eq!(client.call_tool("book", json!({})).await?.text(), "booked 2");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitResult {
@@ -47,6 +70,23 @@ fn or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> std::result::Result
 }
 
 /// A question to the client's model: the schema's `CreateMessageRequestParams`, with every member kept.
+///
+/// ```
+/// use tricorn::prelude::*;
+/// use tricorn::server::CreateMessageRequestParams;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Input { text: String }
+///
+/// # #[allow(deprecated)]
+/// let summarize = async |Input { text }: Input, cx: Context| {
+///     let question = CreateMessageRequestParams::new(50)
+///         .system_prompt("Be brief.")
+///         .user(&Content::text(format!("Sum up: {text}")));
+///     Ok(cx.sample(&question).await?.text())
+/// };
+/// Server::new("writer").tool("summarize", "Sum up a text", summarize);
+/// ```
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct CreateMessageRequestParams(Map<String, Value>);
@@ -103,6 +143,30 @@ impl CreateMessageRequestParams {
 }
 
 /// Answer of the client's model: the schema's `CreateMessageResult`.
+///
+/// ```
+/// # #[allow(deprecated)]
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// # use serde_json::json;
+/// use tricorn::prelude::*;
+/// use tricorn::server::CreateMessageRequestParams;
+///
+/// let name = async |cx: Context| {
+///     let question = CreateMessageRequestParams::new(10).user(&"A name for a cat?".into());
+///     let result = cx.sample(&question).await?;
+///     if result.stop_reason.as_deref() == Some("maxTokens") {
+///         return Err(HandlerError::new("the name is too long"));
+///     }
+///     Ok(format!("{}, says {}", result.text(), result.model))
+/// };
+/// let server = Server::new("cats").tool("name", "Find a name", name);
+/// # let handlers = Handlers::new().sampling(async || Ok(json!({"content": "Tom", "model": "tiny"})));
+/// # let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// # assert_eq!(client.call_tool("name", json!({})).await?.text(), "Tom, says tiny");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -19,6 +19,25 @@ use crate::options::unknown_in_words;
 ///
 /// JSON: `{"ttl"?: seconds, "scope"?: "public"|"private", "discover"?, "tools"?, "prompts"?, "resources"?,
 /// "resource_templates"?, "read"?}`, the last six with `ttl` and `scope` of their own.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use std::time::Duration;
+/// use tricorn::model::{CacheHints, CacheScope};
+/// use tricorn::prelude::*;
+/// use tricorn::server::{CacheOptions, Kind};
+///
+/// let tools = CacheHints::new().ttl(Duration::from_secs(3600)).scope(CacheScope::Public);
+/// let contents = CacheHints::new().ttl(Duration::from_secs(5));
+/// let server = Server::new("shop")
+///     .cache(CacheOptions::new().list(Kind::Tool, tools).read(contents))
+///     .tool("buy", "Buy fruit", async || Ok("bought"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// # assert_eq!(client.page(Kind::Tool, None, &CallOptions::new()).await?.extra["ttlMs"], 3_600_000);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheOptions {

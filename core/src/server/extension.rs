@@ -19,6 +19,30 @@ use crate::protocol::{Announcement, Call, Payload};
 
 /// An extension of the protocol that a server offers: its name, the settings that it is declared with, and the requests
 /// and notifications that belong to it. Both sides have to declare it; a client that does not never hears of it.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::prelude::*;
+/// use tricorn::server::Extension;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Query { query: String }
+///
+/// let search = Extension::new("com.example/search")
+///     .method("com.example/search", async |Query { query }: Query| Ok(json!({"found": [query]})));
+/// let server = Server::new("library").extension(search);
+///
+/// let options = ClientOptions::new().extension("com.example/search", json!({}));
+/// let client = Client::in_memory(&server, &options).await?;
+/// let query = RawJson::from_value(&json!({"query": "tea"}));
+/// let found = client.request("com.example/search", Some(query), &CallOptions::new()).await?;
+/// # assert!(found.get().contains("tea"));
+/// # Ok(())
+/// # }
+/// ```
 #[must_use]
 pub struct Extension {
     id: String,

@@ -21,6 +21,21 @@ use crate::model::{
 /// stays out of the model's sight, unlike that of [`HandlerError::new`], of [`ForModel::for_model`], of an [`Error`]
 /// that the function made, and of a failed question to its own client. The answer of another server to a
 /// [`Client`](crate::Client) of the function's own is not shown.
+///
+/// ```
+/// use tricorn::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Pay { cents: u32 }
+///
+/// Server::new("bank").tool("pay", "Pay a friend", async |Pay { cents }: Pay| {
+///     if cents == 0 {
+///         return Err(HandlerError::new("there is nothing to pay")); // the model reads this
+///     }
+///     let account = std::fs::read_to_string("account.txt")?; // and not why this fails
+///     Ok(format!("paid {cents} from {account}"))
+/// });
+/// ```
 #[derive(Debug)]
 pub struct HandlerError(Failure);
 
@@ -58,6 +73,26 @@ impl HandlerError {
 }
 
 /// The word that shows an error's text to the model: `store.get(id).for_model()?`.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Sum { numbers: Vec<String> }
+///
+/// let server = Server::new("calculator").tool("sum", "Add numbers", async |Sum { numbers }: Sum| {
+///     let numbers: Result<Vec<i64>, _> = numbers.iter().map(|text| text.parse()).collect();
+///     Ok(numbers.for_model()?.iter().sum::<i64>())
+/// });
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let result = client.call_tool("sum", json!({"numbers": ["1", "two"]})).await?;
+/// assert_eq!(result.text(), "invalid digit found in string");
+/// # Ok(())
+/// # }
+/// ```
 pub trait ForModel<T> {
     /// Fails with the error's own text (`Display`), for the model to read. Its causes
     /// ([`source`](std::error::Error::source)) are for the log only.
@@ -198,6 +233,17 @@ pub(crate) fn schema_of<T: JsonSchema>(input: bool) -> Value {
 
 /// Functions that are handlers: `async || …`, `async |args| …`, `async |context| …`, `async |args, context| …`, returning
 /// `Result<T, HandlerError>`.
+///
+/// ```
+/// use tricorn::prelude::*;
+/// use tricorn::server::IntoHandler;
+///
+/// let server = Server::new("clock");
+/// // Later, also while clients are connected: they are told.
+/// let noon = async || Ok("noon");
+/// server.add_tool(Tool::new("time", "What time it is"), noon.into_handler())?;
+/// # Ok::<(), tricorn::Error>(())
+/// ```
 #[diagnostic::on_unimplemented(
     message = "this is no function that can be a handler",
     label = "no handler",

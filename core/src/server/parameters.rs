@@ -8,6 +8,33 @@ use super::IntoHandler;
 use crate::call::Handler;
 
 /// Properties of a resource template or a prompt that its definition does not have.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+/// use tricorn::server::{Kind, Parameters};
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Asked { argument: Begun }
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Begun { value: String }
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Place { city: String }
+///
+/// let cities = Parameters::default().complete("city", async |Asked { argument }: Asked| {
+///     let all = ["london", "lyon", "rome"].into_iter();
+///     Ok(all.filter(|city| city.starts_with(&argument.value)).collect::<Vec<_>>())
+/// });
+/// let weather = ResourceTemplate::new("weather://{city}", "weather");
+/// let server = Server::new("weather")
+///     .resource_template_with(weather, cities, async |Place { city }: Place| Ok(format!("Rain in {city}")));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// # let found = client.complete(Kind::ResourceTemplate, "weather://{city}", "city", "l", None).await?;
+/// # assert_eq!(found.completion.values, ["london", "lyon"]);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Default)]
 #[non_exhaustive]
 pub struct Parameters {

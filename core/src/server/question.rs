@@ -12,6 +12,28 @@ use crate::error::{Error, Result};
 use crate::jsonrpc::RawJson;
 
 /// A question to the client, for [`Context::ask_all`] and [`InputRequired`].
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+/// use tricorn::server::Question;
+///
+/// let move_house = async |cx: Context| {
+///     let form = |field: &str| json!({"type": "object", "properties": {field: {"type": "string"}}});
+///     let questions = [Question::elicit("From?", &form("from")), Question::elicit("To?", &form("to"))];
+///     let answers = cx.ask_all(questions).await?;
+///     let [from, to] = [answers[0].to::<ElicitResult>()?, answers[1].to::<ElicitResult>()?];
+///     Ok(format!("from {} to {}", from.content["from"], to.content["to"]))
+/// };
+/// let server = Server::new("movers").tool("move", "Move house", move_house);
+/// # let handlers = Handlers::new().elicitation(async || Ok(json!({"from": "Rome", "to": "Oslo"})));
+/// # let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// # assert_eq!(client.call_tool("move", json!({})).await?.text(), "from \"Rome\" to \"Oslo\"");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Question {
     pub(crate) method: &'static str,
@@ -92,6 +114,32 @@ impl Context {
 /// Instead of a result: what the client has to answer before the request is sent again (specification 2026-07-28,
 /// "Multi Round-Trip Requests"). For handlers that keep their rounds themselves; [`Context::elicit`] and its like do so by
 /// themselves, and in every revision. Returned as an error: `Err(InputRequired::new().ask(…).into())`.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+/// use tricorn::server::{InputRequired, Question};
+///
+/// let delete = async |cx: Context| {
+///     // Runs again with the answer, perhaps in another process.
+///     match cx.input_responses()?.get("sure") {
+///         None => {
+///             let sure = Question::elicit("Delete all?", &json!({"type": "object", "properties": {}}));
+///             Err(InputRequired::new().ask("sure", sure).into())
+///         }
+///         Some(answer) if answer["action"] == "accept" => Ok("deleted"),
+///         Some(_) => Ok("kept"),
+///     }
+/// };
+/// let server = Server::new("notes").tool("delete", "Delete all notes", delete);
+/// # let handlers = Handlers::new().elicitation(async || Ok(json!({})));
+/// # let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// # assert_eq!(client.call_tool("delete", json!({})).await?.text(), "deleted");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 #[must_use]
 pub struct InputRequired {

@@ -15,6 +15,27 @@ use crate::protocol::revision::Era;
 
 /// View of one client, which may differ from that of others: for as long as its session lives, and only in revisions
 /// that have sessions.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// # use serde_json::json;
+/// use tricorn::prelude::*;
+/// use tricorn::server::Kind;
+///
+/// let server = Server::new("bank")
+///     .tool("unlock", "Open the vault for this client", async |cx: Context| {
+///         cx.session()?.set_enabled(Kind::Tool, "vault", true)?;
+///         Ok("open")
+///     })
+///     .tool("vault", "Look into the vault", async || Ok("gold"));
+/// server.set_enabled(Kind::Tool, "vault", false); // for everybody else
+/// # let client = Client::in_memory(&server, &ClientOptions::new().revision("2025-11-25")).await?;
+/// # client.call_tool("unlock", json!({})).await?;
+/// # assert_eq!(client.call_tool("vault", json!({})).await?.text(), "gold");
+/// # Ok(())
+/// # }
+/// ```
 pub struct Session {
     link: Arc<dyn Link>,
 }

@@ -48,6 +48,17 @@ impl CacheEntry {
 
 /// Keeps results in memory: those that were used last, as many as there is room for. Clients that are given the same one
 /// ([`CacheOptions::memory`](crate::client::CacheOptions::memory)) share it.
+///
+/// ```
+/// use std::sync::Arc;
+/// use tricorn::client::{CacheOptions, MemoryCache};
+/// use tricorn::prelude::*;
+///
+/// // Clients of one user share what they have read, and those of other users do not see it.
+/// let of_ada = Arc::new(MemoryCache::new(1000, 16 << 20));
+/// let options = || ClientOptions::new().cache(CacheOptions::new().memory(of_ada.clone()));
+/// let (mail, notes) = (options(), options());
+/// ```
 #[derive(Debug)]
 pub struct MemoryCache {
     max_entries: usize,

@@ -23,6 +23,16 @@ const MIN_SECRET: usize = 32;
 /// and logins.
 ///
 /// Nothing of it but the prefix is ever shown.
+///
+/// ```
+/// use tricorn::prelude::*;
+/// use tricorn::server::StoreOptions;
+///
+/// # let secret = "at least thirty-two bytes of randomness";
+/// // Each process that says the same is a part of this server.
+/// let store = StoreOptions::new("rediss://db.example.com:6379").prefix("shop").secret(secret);
+/// Server::new("shop").store(store).tool("buy", "Buy fruit", async || Ok("bought"));
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreOptions {

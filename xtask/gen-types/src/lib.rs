@@ -1,6 +1,8 @@
-//! `cargo xtask gen-types`: the pinned schemas in, the wire types of Python, Node and Swift out, and the corpus index.
+//! `cargo xtask gen-types`: the pinned schemas in, the wire types of Python, Node and Swift out, and the corpus index;
+//! `surface/` in, the option types of the three out, and the documentation of limits.
 //!
-//! pins checked → schemas merged (`schema`, overlay.toml) → lowered (`model`, `docs`) → one emitter per language.
+//! pins checked → schemas merged (`schema`, overlay.toml) → lowered (`model`, `docs`) → one emitter per language;
+//! `surface` reads and writes its own.
 
 mod corpus;
 mod docs;
@@ -8,6 +10,7 @@ mod model;
 mod pin;
 mod python;
 mod schema;
+mod surface;
 mod swift;
 mod typescript;
 
@@ -30,13 +33,14 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
     ensure!(stale.is_empty(), "docs.toml describes types that are gone: {}", stale.join(", "));
     let model = model::Model::new(&schemas, &docs)?;
     let corpus = corpus::read(root, &model)?;
-    let outputs = [
-        ("bindings-python/python/tricorn/types.py", python::emit(&model)),
-        ("bindings-node/lib/types.ts", typescript::emit(&model)),
-        ("bindings-swift/Sources/Tricorn/Types.swift", swift::emit(&model)?),
-        ("bindings-swift/Tests/TricornTests/CorpusTypes.swift", swift::corpus_types(&corpus.types())),
-        ("tests/corpus/index.json", corpus.index()),
+    let mut outputs = vec![
+        ("bindings-python/python/tricorn/types.py".to_owned(), python::emit(&model)),
+        ("bindings-node/lib/types.ts".to_owned(), typescript::emit(&model)),
+        ("bindings-swift/Sources/Tricorn/Types.swift".to_owned(), swift::emit(&model)?),
+        ("bindings-swift/Tests/TricornTests/CorpusTypes.swift".to_owned(), swift::corpus_types(&corpus.types())),
+        ("tests/corpus/index.json".to_owned(), corpus.index()),
     ];
+    outputs.extend(surface::outputs(root)?);
     let mut drifted = Vec::new();
     for (name, text) in &outputs {
         let path = root.join(name);
@@ -44,7 +48,7 @@ pub fn run(root: &Path, check: bool) -> Result<()> {
             continue;
         }
         if check {
-            drifted.push(*name);
+            drifted.push(name.as_str());
             continue;
         }
         if let Some(folder) = path.parent() {

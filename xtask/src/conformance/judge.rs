@@ -12,6 +12,10 @@ pub(crate) const EXTENSIONS: &str = "ext";
 /// Says only that some message was well-formed, not that the scenario's own requirement was reached.
 const ENVELOPE: &str = "wire-schema-valid";
 
+/// Words of the suite about a client that ended badly, and ours.
+const CLIENT_FAULTS: [(&str, &str); 2] =
+    [("CLIENT TIMED OUT", "the client timed out"), ("CLIENT EXITED WITH ERROR", "the client exited non-zero")];
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
     Passed,
@@ -34,6 +38,10 @@ struct Check {
 }
 
 impl Judged {
+    pub(super) fn passed() -> Self {
+        Self { verdict: Verdict::Passed, reason: String::new() }
+    }
+
     fn failed(reason: impl Into<String>) -> Self {
         Self { verdict: Verdict::Failed, reason: reason.into() }
     }
@@ -74,9 +82,7 @@ fn weigh(checks: &[Check], text: &str, code: Option<i32>, role: Role, leg: &str)
         return Judged::failed(failures);
     }
     if role == Role::Client {
-        for (mark, reason) in
-            [("CLIENT TIMED OUT", "the client timed out"), ("CLIENT EXITED WITH ERROR", "the client exited non-zero")]
-        {
+        for (mark, reason) in CLIENT_FAULTS {
             if text.contains(mark) {
                 return Judged::failed(reason);
             }
@@ -93,7 +99,29 @@ fn weigh(checks: &[Check], text: &str, code: Option<i32>, role: Role, leg: &str)
     if code != Some(0) {
         return Judged::failed(format!("the suite exited with {code:?} and no failing check"));
     }
-    Judged { verdict: Verdict::Passed, reason: String::new() }
+    Judged::passed()
+}
+
+/// Length of the time at the end of a result's folder: `-2026-11-30T13-32-47-493Z`.
+const STAMP: usize = 25;
+
+/// The scenarios that passed in a run of several, by the folders of their results. The output does not say which client
+/// ended badly: then none has.
+pub(super) fn passed(dir: &Path, done: &Done, role: Role, leg: &str) -> Vec<String> {
+    let text = done.text();
+    if done.timed_out || (role == Role::Client && CLIENT_FAULTS.iter().any(|(mark, _)| text.contains(mark))) {
+        return Vec::new();
+    }
+    let scenario = |file: &Path| {
+        let folder = file.parent()?.strip_prefix(dir).ok()?.to_str()?;
+        let name = folder.get(..folder.len().checked_sub(STAMP)?)?;
+        Some(if role == Role::Server { name.strip_prefix("server-")? } else { name }.to_owned())
+    };
+    let good = |file: &PathBuf| {
+        let checks = std::fs::read(file).ok().and_then(|bytes| serde_json::from_slice::<Vec<Check>>(&bytes).ok());
+        checks.is_some_and(|checks| weigh(&checks, "", Some(0), role, leg).verdict == Verdict::Passed)
+    };
+    results(dir).iter().filter(|file| good(file)).filter_map(|file| scenario(file)).collect()
 }
 
 fn results(dir: &Path) -> Vec<PathBuf> {
@@ -156,6 +184,27 @@ mod tests {
         assert_eq!(verdict(&warned, "", 0, Role::Server, "2025-11-25"), failed);
         assert_eq!(verdict(&warned, "", 1, Role::Client, "2026-07-28"), failed);
         assert_eq!(verdict(&warned[1..], "", 0, Role::Server, EXTENSIONS), failed);
+    }
+
+    #[test]
+    fn a_run_of_several_names_those_that_passed() {
+        let dir = std::env::temp_dir().join(format!("tricorn-judge-{}", std::process::id()));
+        let file = |folder: &str, status: &str| {
+            let folder = dir.join(folder);
+            std::fs::create_dir_all(&folder).expect("a folder");
+            let text = format!(r#"[{{"id":"x","status":"{status}"}}]"#);
+            std::fs::write(folder.join("checks.json"), text).expect("a file");
+        };
+        file("auth/good-2026-11-30T13-32-47-493Z", "SUCCESS");
+        file("bad-2026-11-30T13-32-47-493Z", "FAILURE");
+        file("server-ping-2026-11-30T13-32-47-493Z", "SUCCESS");
+        let done = |stdout: &str| Done { stdout: stdout.to_owned(), code: Some(1), ..Done::default() };
+        let mut clients = passed(&dir, &done(""), Role::Client, "2025-11-25");
+        clients.sort();
+        assert_eq!(clients, ["auth/good", "server-ping"]);
+        assert_eq!(passed(&dir, &done(""), Role::Server, "2025-11-25"), ["ping"]);
+        assert!(passed(&dir, &done("CLIENT TIMED OUT"), Role::Client, "2025-11-25").is_empty());
+        std::fs::remove_dir_all(&dir).expect("gone");
     }
 
     #[test]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -18,48 +18,10 @@ from ..json.encoding import encode_params
 from ..json.options import options_text
 from ..model.content import Progress
 from ..model.trace import TraceLike, TraceSource, told
+from .options import CacheMode, OnProgress, RawRequestOptions, RequestOptions
 
 if TYPE_CHECKING:
     from ..model.questions import Question
-
-OnProgress = Callable[[Progress], object]
-
-CacheMode = Literal["default", "refresh", "bypass"]
-"""Use of the client's cache by a request."""
-
-
-class RequestOptions(TypedDict, total=False):
-    """Options of one request; times in seconds."""
-
-    timeout: float | None
-    """Without answer or progress; the client's `request_timeout`. None or 0: no limit."""
-    max_timeout: float | None
-    """With progress, too; None or 0: no limit, as when not given."""
-    idempotent: bool | None
-    """It may be sent again although nobody knows whether it was carried out: after a lost session. Listing, reading and
-    the like always may; no."""
-    on_progress: OnProgress | None
-    """Called with the progress that the peer reports; nobody."""
-    meta: Mapping[str, Any] | None
-    """The request's `_meta`; none."""
-    task: float | bool | None
-    """Runs it as a task of the peer, where it can, and waits for its result: the seconds that the peer keeps it, or
-    True for as long as it likes; no. In 2026-07-28 the server decides."""
-    cache: CacheMode | None
-    """Use of the answers that a client keeps. `"refresh"` asks the server and keeps its answer,
-    `"bypass"` asks and leaves what is kept as it is; `"default"`."""
-    trace_context: TraceLike | None
-    """The trace that it belongs to; what the client's `trace_context` says, and of what a handler asks that of its
-    call. What `meta` says comes first."""
-
-
-class RawRequestOptions(RequestOptions, total=False):
-    """Options of a request by name."""
-
-    any_result: bool | None
-    """Takes a result of a type (`resultType`) that this library does not know, such as an extension's, as it is; no: it
-    is a `PeerMisbehavedError`."""
-
 
 _OPTIONS = frozenset((*RequestOptions.__annotations__, *RawRequestOptions.__annotations__))
 

@@ -14,7 +14,8 @@ from ..json import checks, judge
 from ..json.encoding import encode
 from ..model.questions import Question
 from .context import RequestContext, on_a_loop
-from .request_options import Asked, RequestOptions, as_asked
+from .options import RequestOptions
+from .request_options import Asked, as_asked
 
 Ask = Callable[[Question[Any], RequestOptions, Sequence[Asked]], Coroutine[Any, Any, Any]]
 """Asks one question, of several that are asked together."""

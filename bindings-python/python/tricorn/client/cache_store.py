@@ -10,7 +10,7 @@ from ..bridge.host import Host
 from ..bridge.threads import MAX_THREADS, Threads
 from ..errors import MisuseError
 from ..json import checks
-from ..model.store_options import is_shared
+from ..json.options import is_shared
 
 _METHODS = ("get", "set", "delete")
 

@@ -14,11 +14,8 @@ from ..bridge.host import Host
 from ..bridge.local_server import LocalServer
 from ..call.context import RequestContext
 from ..call.middleware import wrap_all
+from ..call.options import CacheMode, OnProgress, RawRequestOptions, RequestOptions
 from ..call.request_options import (
-    CacheMode,
-    OnProgress,
-    RawRequestOptions,
-    RequestOptions,
     joined,
     notified,
     progress_of,
@@ -38,8 +35,9 @@ from .connection import Connection
 from .features import AsyncFeatures
 from .handlers import RootLike, hear, hears_lists, offer, root_list
 from .listening import AsyncListening, Known, Wanted, wanted
-from .options import ClientOptions, Given, Target, introduce, resolve
+from .options import ClientOptions
 from .requests import Request, call_params
+from .settings import Given, Target, introduce, resolve
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

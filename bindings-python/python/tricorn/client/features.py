@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator, 
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..call.context import Level
-from ..call.request_options import RequestOptions
+from ..call.options import RequestOptions
 from ..errors import RpcError
 from ..json.deprecation import deprecated
 from ..model.definitions import Prompt, Resource, ResourceTemplate, Tool

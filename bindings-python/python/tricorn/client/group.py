@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import msgspec
 
@@ -17,7 +17,8 @@ from ..bridge.errors import error_of
 from ..bridge.host import Host
 from ..bridge.local_server import LocalServer
 from ..call.context import Level, RequestContext
-from ..call.request_options import RequestOptions, written
+from ..call.options import RequestOptions
+from ..call.request_options import written
 from ..errors import Error, MisuseError
 from ..json import checks
 from ..json.decoding import decode
@@ -28,9 +29,9 @@ from ..model.results import CallToolResult, Page
 from .client import AsyncClient
 from .connection import Connection
 from .features import AsyncFeatures, Features
-from .handlers import Handlers
-from .options import Given, SharedOptions, Target, introduce, resolve
+from .options import GroupOptions, Handlers
 from .requests import PROMPTS, RESOURCE_TEMPLATES, RESOURCES, TOOLS, Listing, Request
+from .settings import Given, Target, introduce, resolve
 from .sync import Client, the_background
 from .tasks import AsyncTaskHandle, TaskHandle
 
@@ -59,18 +60,6 @@ _NAMED: dict[str, tuple[Kind, str]] = {
     "resources/subscribe": ("resource", "uri"),
     "resources/unsubscribe": ("resource", "uri"),
 }
-
-
-class GroupOptions(SharedOptions, total=False):
-    """Options of a group: those of every client in it, and what the group does; times in seconds."""
-
-    connect_timeout: float | None
-    """Seconds a server has to connect; 30, and 0 for no limit."""
-    prefix: Literal["clash", "always"] | None
-    """Names that get the server's name before them: those that several servers have (`"clash"`), or all
-    (`"always"`)."""
-    for_server: Callable[[str], Handlers] | None
-    """Returns the callbacks and the answers to questions for the client of one server, by the server's name; none."""
 
 
 def connect_many(servers: Servers, **options: Unpack[GroupOptions]) -> AsyncClientGroup:

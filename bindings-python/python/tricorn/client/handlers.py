@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, TypedDict, cast
+from typing import Any, cast
 
 import msgspec
 
@@ -24,69 +24,6 @@ from ..model.results import Elicited, Root
 
 RootLike = str | os.PathLike[str] | Root | Mapping[str, Any]
 """A path, a `file:` URI, a `Root`, or the schema's Root object."""
-
-
-class Handlers(TypedDict, total=False):
-    """Functions of a client for its server. What is given is declared as a capability.
-
-    All may be plain functions, which run in worker threads, or asynchronous ones; those of a `Client` then run on a
-    thread of the library's own. They take fewer parameters if they like, and one more annotated `RequestContext`.
-    """
-
-    sampling: Callable[..., Any] | None
-    """`(params)`: has a model go on. Gets the schema's CreateMessageRequestParams, gives text or a
-    `CreateMessageResult`.
-
-    Deprecated: MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider.
-    """
-    sampling_tools: bool | None
-    """True declares that `sampling` knows what to do with `params["tools"]`.
-
-    Deprecated: MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider.
-    """
-    elicitation: Callable[..., Any] | None
-    """`(message, schema)`: shows the user a form. Gives the content as a dictionary or object, `"decline"`, `"cancel"`
-    or an `Elicited`; None declines."""
-    elicitation_url: Callable[..., Any] | None
-    """`(message, url, elicitation_id)`: shows the user where a page is. Gives `"accept"` or True when the user agrees
-    to go there, `"decline"` or `"cancel"` otherwise."""
-    roots: Sequence[RootLike] | Callable[..., Any] | None
-    """The folders and files that the server may work on, or a function that says which; it may give the schema's
-    ListRootsResult.
-
-    Deprecated: MCP 2026-07-28 deprecates roots (SEP-2577): use tool arguments, resource URIs or configuration.
-    """
-    sampling_context: bool | None
-    """True declares that `sampling` knows what to do with `params["includeContext"]`.
-
-    Deprecated: MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider.
-    """
-    on_notification: Callable[[str, dict[str, Any]], object] | None
-    """Called with method and parameters of every notification from the server.
-
-    This and the other callbacks run on the event loop, those of a `Client` in a thread of the library's own, where any
-    `Client` raises `MisuseError`. They must not block; asynchronous ones are awaited, up to 256 at once.
-    """
-    on_stderr: Callable[[str], object] | None
-    """Called with every line a child process writes to standard error, which otherwise goes to this process's.
-
-    An entry of an `mcp.json`, or a dictionary, that says where its `stderr` goes is left alone.
-    """
-    on_close: Callable[[str], object] | None
-    """Called with the reason when the connection ended, but not by `close`."""
-    on_log: Callable[[str, str | None, Any], object] | None
-    """Called with level, logger and data of every log message.
-
-    Deprecated: MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry.
-    """
-    on_resource_updated: Callable[[str], object] | None
-    """Called with the URI of a resource that was subscribed to and has changed."""
-    on_list_changed: Callable[[str], object] | None
-    """Called with `"tool"`, `"resource"` (templates, too) or `"prompt"` when that list has changed."""
-    policy: object
-    """All of these as one object, for many clients: its methods and attributes that have these names. What is given
-    beside it counts more."""
-
 
 QUESTIONS = ("sampling", "sampling_tools", "sampling_context", "elicitation", "elicitation_url", "roots")
 CALLBACKS = ("on_notification", "on_log", "on_resource_updated", "on_list_changed", "on_stderr", "on_close")

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
-from ..call.request_options import RequestOptions
+from ..call.options import RequestOptions
 from ..errors import MisuseError, PeerMisbehavedError, RpcError, UnsupportedError, known_as_not_found
 from ..json import checks
 from ..json.decoding import decode

@@ -18,11 +18,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 from msgspec import UNSET, UnsetType
 
+from ..call.options import CacheMode, OnProgress, RawRequestOptions, RequestOptions
 from ..call.request_options import (
-    CacheMode,
-    OnProgress,
-    RawRequestOptions,
-    RequestOptions,
     limit,
     progress_sink,
     request_options,
@@ -40,8 +37,9 @@ from .client import AsyncClient
 from .features import Features
 from .handlers import RootLike
 from .listening import Change, Known, Listener, ListeningClient, Wanted, late, wanted
-from .options import ClientOptions, Target, introduce
+from .options import ClientOptions
 from .requests import Request, call_params
+from .settings import Target, introduce
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack

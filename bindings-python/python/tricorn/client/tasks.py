@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Generator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from ..call.request_options import RequestOptions
+from ..call.options import RequestOptions
 from ..errors import PeerMisbehavedError
 from ..json import checks
 from ..json.decoding import decode

@@ -16,7 +16,8 @@ from ..bridge.host import Host, looked_at
 from ..bridge.threads import Threads
 from ..errors import MisuseError
 from ..json import checks
-from ..model.store_options import StoreOptions, is_shared
+from ..json.options import is_shared
+from ..model.options import StoreOptions
 
 _PLACES = '"memory", "file", "keychain" or a store'
 

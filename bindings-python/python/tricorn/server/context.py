@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
     from typing_extensions import Unpack
 
-    from ..call.request_options import Asked, RequestOptions
+    from ..call.options import RequestOptions
+    from ..call.request_options import Asked
     from ..model.forms import Form
     from ..model.messages import CreateMessageResult, Message, Said
     from ..model.principal import Principal

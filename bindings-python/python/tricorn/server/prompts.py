@@ -2,50 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from ..bridge.host import Host
 from ..call.handler import Answer
 from ..errors import MisuseError
 from ..json.encoding import encode
-from ..model.content import Icon, items
+from ..model.content import items
 from ..model.messages import apart, of_prompt
 from ..model.results import GetPromptResult
-from .completion import Complete
+from .definition_options import PromptOptions
 
 Json = dict[str, Any]
-
-
-class PromptOptions(TypedDict, total=False):
-    """Options of a prompt; everything not given is read off the function."""
-
-    name: str | None
-    """The name that clients get it by; the function's name."""
-    title: str | None
-    """The name to show to people; none."""
-    description: str | None
-    """A description of its purpose; the function's docstring."""
-    arguments: Sequence[Mapping[str, Any]] | None
-    """The schema's PromptArgument objects, instead of those made from the signature."""
-    icons: Sequence[Icon | Mapping[str, Any]] | None
-    """Images for user interfaces; none."""
-    meta: Mapping[str, Any] | None
-    """The definition's `_meta`; none."""
-    scopes: Sequence[str] | None
-    """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
-    listed to those who have them. None."""
-    enabled: bool | None
-    """False hides it until `set_enabled` shows it. True."""
-    replace: bool | None
-    """True puts it in the place of the prompt of this name, if there is one.
-
-    It is hidden when that was, unless `enabled` is given. False.
-    """
-    complete: Mapping[str, Complete] | None
-    """Completion of arguments, by name: a function of the value so far, or a list of all values."""
-    run_in_thread: bool | None
-    """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
 
 
 def answering(host: Host, typed: bool = False) -> Answer:

@@ -19,8 +19,8 @@ from ..json import checks
 from ..json.deprecation import deprecated
 from ..json.encoding import encode
 from ..json.options import options_text
-from ..model.cache_hints import CacheHints
 from ..model.definitions import Kind
+from ..model.options import CacheHints
 from . import completion, sources
 from .context import Context
 from .engine import Engine

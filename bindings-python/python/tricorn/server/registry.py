@@ -16,9 +16,7 @@ from ..json.encoding import encode
 from ..model.definitions import Kind
 from . import completion, prompts, resources, tools
 from .completion import Complete
-from .prompts import PromptOptions
-from .resources import ResourceOptions
-from .tools import ToolOptions
+from .definition_options import PromptOptions, ResourceOptions, ToolOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

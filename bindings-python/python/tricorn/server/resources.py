@@ -3,58 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypedDict, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, cast
 
 from ..bridge.host import Host
 from ..call.handler import Answer
 from ..call.signature import Signature
 from ..errors import MisuseError, unicode
 from ..json.encoding import encode
-from ..model.cache_hints import CacheHints
-from ..model.content import Annotations, Icon, ResourceContents
+from ..model.content import ResourceContents
 from ..model.results import ReadResourceResult, contents_of
-from .completion import Complete
+from .definition_options import ResourceOptions
 
 Json = dict[str, Any]
-
-
-class ResourceOptions(TypedDict, total=False):
-    """Options of a resource or a resource template; everything not given is read off the function."""
-
-    name: str | None
-    """A name for programs; the function's name, of a plain value the URI."""
-    title: str | None
-    """The name to show to people; none."""
-    description: str | None
-    """A description for the model; the function's docstring."""
-    mime_type: str | None
-    """The MIME type of what it holds; none, and that of JSON for a value that is neither text nor bytes."""
-    size: int | None
-    """Size of a resource in bytes; none."""
-    annotations: Annotations | Mapping[str, Any] | None
-    """The audience and the importance, such as `Annotations(priority=1)`; none."""
-    icons: Sequence[Icon | Mapping[str, Any]] | None
-    """Images for user interfaces; none."""
-    meta: Mapping[str, Any] | None
-    """The definition's `_meta`; none."""
-    scopes: Sequence[str] | None
-    """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
-    listed to those who have them. None."""
-    enabled: bool | None
-    """False hides it until `set_enabled` shows it. True."""
-    replace: bool | None
-    """True puts it in the place of what has this URI, if there is something.
-
-    It is hidden when that was, unless `enabled` is given. False.
-    """
-    cache: CacheHints | None
-    """Lifetime and audience of what is read, in a cache, such as `{"ttl": 60}`; what the server's option `cache`
-    says."""
-    complete: Mapping[str, Complete] | None
-    """Completion of a template's variables, by name: a function of the value so far, or a list of all values."""
-    run_in_thread: bool | None
-    """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
 
 
 def answering(host: Host, typed: bool = False, write: Callable[[Any], bytes] = encode) -> Answer:

@@ -17,8 +17,8 @@ from ..call.middleware import Around, Builtin, wrap
 from ..errors import ClosedError, MisuseError
 from ..json import checks
 from ..json.deprecation import warn_options
-from ..json.options import options_text
-from ..model.options import caller, switched
+from ..json.options import options_text, switched
+from ..model.identity import caller
 from .context import Context
 from .engine import Engine
 from .extension import Extension

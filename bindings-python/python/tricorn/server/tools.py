@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypedDict, cast
+from collections.abc import Callable
+from typing import Any, cast
 
 from ..bridge.host import Host
 from ..call.handler import Answer
@@ -11,9 +11,9 @@ from ..call.signature import Returns, Signature
 from ..errors import MisuseError, unicode
 from ..json import checks
 from ..json.encoding import encode
-from ..model.content import BLOCKS, Icon, Text, ToolAnnotations
-from ..model.definitions import TaskSupport
+from ..model.content import BLOCKS, Text
 from ..model.results import CallToolResult
+from .definition_options import ToolOptions
 
 Json = dict[str, Any]
 
@@ -66,45 +66,6 @@ def answering(host: Host, returns: Returns, declared: bool, write: Callable[[Any
     if returns == "value" and declared:
         return plain
     return text if returns == "text" and not declared else anything
-
-
-class ToolOptions(TypedDict, total=False):
-    """Options of a tool; everything not given is read off the function."""
-
-    name: str | None
-    """The name that clients call it by; the function's name."""
-    title: str | None
-    """The name to show to people; none."""
-    description: str | None
-    """A description of what it does, for the model; the function's docstring."""
-    annotations: ToolAnnotations | Mapping[str, Any] | None
-    """Hints about its behaviour, such as `ToolAnnotations(read_only_hint=True)`; none."""
-    icons: Sequence[Icon | Mapping[str, Any]] | None
-    """Images for user interfaces; none."""
-    meta: Mapping[str, Any] | None
-    """The definition's `_meta`; none."""
-    input_schema: Mapping[str, Any] | None
-    """JSON Schema of the arguments, instead of the one made from the signature."""
-    output_schema: Mapping[str, Any] | None
-    """JSON Schema of the structured content, instead of the one of the return type; None for a tool without."""
-    definition: Mapping[str, Any] | None
-    """The whole Tool object as clients shall see it; nothing is read off the function then."""
-    task_support: TaskSupport | None
-    """Support for calls as a task, where the server has `tasks`: clients may, or must; `"forbidden"`. In 2026-07-28
-    either answers a client that declares the extension `io.modelcontextprotocol/tasks` with a task; see
-    `Context.run_as_task`, too."""
-    run_in_thread: bool | None
-    """For plain functions; False runs them on the event loop, which is faster but must never block. True."""
-    scopes: Sequence[str] | None
-    """The scopes that the caller's access token needs for it over HTTP, besides the server's `required_scopes`; it is
-    listed to those who have them. None."""
-    enabled: bool | None
-    """False hides it until `set_enabled` shows it. True."""
-    replace: bool | None
-    """True puts it in the place of the tool of this name, if there is one.
-
-    It is hidden when that was, unless `enabled` is given. False.
-    """
 
 
 def define(

@@ -1,80 +1,4 @@
-/// Authorization of a client at a protected server. `ClientAuth()` discovers everything, registers the program where
-/// that is possible, and lets the user log in with a browser.
-///
-/// ```swift
-/// var options = ClientOptions()
-/// options.auth = ClientAuth()
-/// let client = try await connect("https://mcp.example.com/mcp", options)
-/// ```
-public struct ClientAuth: Sendable {
-    /// The way tokens are obtained; chosen by the other options when nil, and a user's login otherwise.
-    public var grant: Grant?
-    /// The program's id at the authorization server, where it is registered already.
-    public var clientID: String?
-    /// Its secret there.
-    public var clientSecret: String?
-    /// Its private key there, PEM; it proves itself with `private_key_jwt` (RFC 7523) then.
-    public var privateKey: String?
-    /// The key's algorithm (`ES256`).
-    public var signingAlgorithm: String?
-    /// The key's id (`kid`), where the server needs it.
-    public var keyID: String?
-    /// The issuer that `clientID` belongs to; of the authorization servers that a server lists, this one is taken. For servers
-    /// without metadata, the one that is asked. Say it beside a secret: what a server lists is its own choice.
-    public var issuer: String?
-    /// The URL of the program's own Client ID Metadata Document: its id at servers that understand that.
-    public var clientMetadataURL: String?
-    /// The program's name for people, where it registers itself (the client's own name).
-    public var clientName: String?
-    /// The URL of a page about the program.
-    public var clientURI: String?
-    /// The kind of program (OpenID Connect); `.native` where the browser comes back to this machine.
-    public var applicationType: ApplicationType?
-    /// The user of the login, where one program has several: the login of one is not used for another.
-    public var user: String?
-    /// Scopes that are always asked for, besides what the server wants.
-    public var scopes: [String]
-    /// Tokens bound to a key (RFC 9449): true wherever the authorization server can, false never; where the MCP server asks for it
-    /// when nil.
-    public var dpop: Bool?
-    /// The identity provider that answers for the user.
-    public var identity: Identity?
-    /// A workload's JWT, which is the grant; or, asked for when it is wanted, what the identity provider has said.
-    public var assertion: Credential?
-    /// An access token: nothing else is done then. One that is asked for is asked for again when the server refuses it.
-    public var token: Credential?
-    /// Time that a user has to log in (300 s).
-    public var loginTimeout: Duration?
-    /// Says the login page's address on standard error instead of opening it, where no `browser` is given.
-    public var noBrowser = false
-    /// The port of this machine that the browser comes back to, at `/callback`, where no `redirectURI` is given; one that is free
-    /// when nil. A client that was registered by hand may need its own.
-    public var redirectPort: Int?
-    /// Shows the login page to the user; the system's browser does when nil. It gets https URLs, and http ones of this machine, and
-    /// need not wait for the user. What it throws ends the login; it is cancelled when the user is back, or nobody waits any more.
-    public var browser: (@Sendable (_ url: String) async throws -> Void)?
-    /// The URL the browser comes back to: https, or http on this machine. Goes with `callback`.
-    public var redirectURI: String?
-    /// Waits until the browser has come back to `redirectURI`, and gives the URL that it came with, or its query.
-    public var callback: (@Sendable (_ redirectURI: String) async throws -> String)?
-    /// The place where logins are kept. When nil `.keychain`, which then says nothing where there is no keychain at
-    /// all; for a user without a home directory the memory of this process, which is said on standard error.
-    public var store: Store?
-    let traced = AuthTrace()
-
-    /// Discovers what is not given.
-    public init(
-        clientID: String? = nil, clientSecret: String? = nil, issuer: String? = nil, clientMetadataURL: String? = nil,
-        scopes: [String] = [], store: Store? = nil
-    ) {
-        self.clientID = clientID
-        self.clientSecret = clientSecret
-        self.issuer = issuer
-        self.clientMetadataURL = clientMetadataURL
-        self.scopes = scopes
-        self.store = store
-    }
-
+extension ClientAuth {
     /// A way to obtain tokens.
     public enum Grant: String, Sendable, Hashable {
         /// A user logs in with a browser (RFC 6749 §4.1).
@@ -235,40 +159,17 @@ extension ClientAuth {
     }
 }
 
-extension ClientAuth {
-    /// The core's option `auth`, without what names a function.
-    var text: OptionsText {
-        var options = OptionsText()
-        options.set("grant", text: grant?.rawValue)
-        options.set("client_id", text: clientID)
-        options.set("client_secret", text: clientSecret)
-        options.set("private_key", text: privateKey)
-        options.set("signing_algorithm", text: signingAlgorithm)
-        options.set("key_id", text: keyID)
-        options.set("issuer", text: issuer)
-        options.set("client_metadata_url", text: clientMetadataURL)
-        options.set("client_name", text: clientName)
-        options.set("client_uri", text: clientURI)
-        options.set("application_type", text: applicationType?.rawValue)
-        options.set("user", text: user)
-        if !scopes.isEmpty { options.set("scopes", texts: scopes) }
-        options.set("dpop", flag: dpop)
-        options.set("identity", identity?.json)
-        options.set("assertion", text: assertion?.text)
-        options.set("token", text: token?.text)
-        options.set("login_timeout", duration: loginTimeout)
-        if noBrowser { options.set("no_browser", flag: true) }
-        options.set("redirect_port", number: redirectPort)
-        options.set("redirect_uri", text: redirectURI)
-        switch store {
-        case .file: options.set("store", text: "file")
-        case .directory(let path): options.set("store", ["directory": .string(path)])
-        case .keychain: options.set("store", text: "keychain")
-        case .memory: options.set("store", text: "memory")
-        case .shared(let store): options.set("store", store.json)
-        case .custom, nil: break
+extension ClientAuth.Store {
+    /// The store as the core takes it; nil for one of the program's own.
+    var json: JSONValue? {
+        switch self {
+        case .file: "file"
+        case .directory(let path): ["directory": .string(path)]
+        case .keychain: "keychain"
+        case .memory: "memory"
+        case .shared(let store): store.json
+        case .custom: nil
         }
-        return options
     }
 }
 

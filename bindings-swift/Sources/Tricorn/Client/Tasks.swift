@@ -6,45 +6,8 @@ internal import TricornCore
 /// Says that a tool may (`.optional`), must (`.required`) or must not (`.forbidden`) be called as a task.
 public typealias TaskSupport = Types.ToolExecution.TaskSupport
 
-/// Limits of a side that runs requests as tasks; nil has the core's default.
-public struct TaskOptions: Sendable, Hashable {
-    /// Tasks kept, of all sessions (1000). The longest finished make room; when all are being worked on, a request that
-    /// is to become one is refused.
-    public var maxTasks: Int?
-    /// Tasks kept of one session (250).
-    public var maxSessionTasks: Int?
-    /// Bytes of all results kept (16 MiB).
-    public var maxTaskBytes: Int?
-    /// Lifetime of a task when its request does not say (1 h).
-    public var taskTTL: Duration?
-    /// The longest that a task lives, whatever its request says (24 h).
-    public var maxTaskTTL: Duration?
-    /// Interval at which a client should look (1 s).
-    public var taskPollInterval: Duration?
-
-    /// Limits; nil has the core's default.
-    public init(
-        maxTasks: Int? = nil, maxSessionTasks: Int? = nil, maxTaskBytes: Int? = nil, taskTTL: Duration? = nil,
-        maxTaskTTL: Duration? = nil, taskPollInterval: Duration? = nil
-    ) {
-        self.maxTasks = maxTasks
-        self.maxSessionTasks = maxSessionTasks
-        self.maxTaskBytes = maxTaskBytes
-        self.taskTTL = taskTTL
-        self.maxTaskTTL = maxTaskTTL
-        self.taskPollInterval = taskPollInterval
-    }
-
-    var json: JSONValue {
-        var options = OptionsText()
-        options.set("max_tasks", number: maxTasks)
-        options.set("max_session_tasks", number: maxSessionTasks)
-        options.set("max_task_bytes", number: maxTaskBytes)
-        options.set("task_ttl", duration: taskTTL)
-        options.set("max_task_ttl", duration: maxTaskTTL)
-        options.set("task_poll_interval", duration: taskPollInterval)
-        return options.json
-    }
+extension TaskOptions {
+    var json: JSONValue { text.json }
 }
 
 /// That a request is to run as a task.

@@ -24,6 +24,17 @@ struct OptionsText {
         members[name] = .object(JSONObject(table.map { (key: $0.key, value: JSONValue.string($0.value)) }))
     }
 
+    mutating func set(_ name: String, objects: [String: JSONObject]) {
+        let pairs = objects.sorted { $0.key < $1.key }
+        members[name] = .object(JSONObject(pairs.map { (key: $0.key, value: .object($0.value)) }))
+    }
+
+    mutating func set(_ name: String, lists: [String: [String]]) {
+        let pairs = lists.sorted { $0.key < $1.key }
+        let implied = pairs.map { (key: $0.key, value: JSONValue.array($0.value.map { .string($0) })) }
+        members[name] = .object(JSONObject(implied))
+    }
+
     /// As seconds.
     mutating func set(_ name: String, duration: Duration?) {
         guard let (seconds, attoseconds) = duration?.components else { return }

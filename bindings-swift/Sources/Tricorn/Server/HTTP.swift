@@ -5,94 +5,7 @@ import Foundation
 #endif
 internal import TricornCore
 
-/// Options of a server over Streamable HTTP; each has the core's default.
-public struct HTTPOptions: Sendable, Hashable {
-    /// The address to bind (`127.0.0.1`). `unix:/run/mcp.sock` is a Unix socket, which has no port: its file has the
-    /// permissions that the umask leaves, and its clients count as 127.0.0.1.
-    public var host: String?
-    /// The port (8000); 0 takes any free one.
-    public var port: Int?
-    /// The endpoint's path where a port is listened on (`/mcp`).
-    public var path: String?
-    /// The certificate of the server that listens on a port, and those between it and its authority, as PEM or as the
-    /// path of a file with that, which is read again when it changes. Clients speak https then (none).
-    public var cert: String?
-    /// The private key of `cert`, in the same way; it may be in `cert`.
-    public var key: String?
-    /// True if each request is written to standard error when its answer is over, in the Common Log Format with the
-    /// milliseconds that it took; without queries, headers and bodies (false).
-    public var accessLog: Bool?
-    /// Accepted `Host` headers; the loopback names of the bound port when empty.
-    public var allowedHosts: [String]?
-    /// Accepted `Origin` headers; the same when empty.
-    public var allowedOrigins: [String]?
-    /// Legacy sessions kept (10,000); then an idle one of whoever has the most goes.
-    public var maxSessions: Int?
-    /// After which an idle session is dropped (30 min).
-    public var sessionIdleTimeout: Duration?
-    /// Time in which requests are answered after SIGTERM or `Server.drain()`: no connection is taken meanwhile, and streams
-    /// that wait for news end (5 s). What is left then is cancelled; zero cancels at once.
-    public var drainTimeout: Duration?
-    /// Between comments on silent streams (15 s).
-    public var keepAliveInterval: Duration?
-    /// Events of one session kept for clients that lose a stream (256); 0 keeps none.
-    public var maxEvents: Int?
-    /// Bytes of them (1 MiB).
-    public var maxEventBytes: Int?
-    /// After which a client that lost a stream asks for the rest (1 s).
-    public var sseRetry: Duration?
-    /// True if clients of the handshake revisions are served without sessions, so that any of several processes can answer
-    /// each request (false). What needs a session then fails with an error that says so.
-    public var stateless: Bool?
-    /// True if the oldest transport, HTTP+SSE, is served, too (false).
-    @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
-    public var sse: Bool? {
-        get { kept.sse }
-        set { kept.sse = newValue }
-    }
-    /// The path of its stream on the port that is listened on (`/sse`).
-    @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
-    public var ssePath: String? {
-        get { kept.ssePath }
-        set { kept.ssePath = newValue }
-    }
-    /// The path to which its messages are posted, on the port that is listened on (`/messages`).
-    @available(*, deprecated, message: "MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP")
-    public var sseMessagePath: String? {
-        get { kept.sseMessagePath }
-        set { kept.sseMessagePath = newValue }
-    }
-    /// Sockets at once, and stateless requests at work at once (4096).
-    public var maxConnections: Int?
-    /// Proxies whose `X-Forwarded-For` or `Forwarded` says where a request comes from, by which sockets, streams and sessions
-    /// are counted: addresses, or networks as `10.0.0.0/8` (none: all clients behind a proxy count as one).
-    public var trustedProxies: [String]?
-
-    /// Values of the deprecated options, for the library to use.
-    struct Kept: Sendable, Hashable {
-        var sse: Bool?
-        var ssePath: String?
-        var sseMessagePath: String?
-    }
-    var kept = Kept()
-
-    /// Options; nil has the core's default.
-    public init(
-        host: String? = nil, port: Int? = nil, path: String? = nil, allowedHosts: [String]? = nil,
-        allowedOrigins: [String]? = nil, maxSessions: Int? = nil, sessionIdleTimeout: Duration? = nil,
-        keepAliveInterval: Duration? = nil, maxConnections: Int? = nil
-    ) {
-        self.host = host
-        self.port = port
-        self.path = path
-        self.allowedHosts = allowedHosts
-        self.allowedOrigins = allowedOrigins
-        self.maxSessions = maxSessions
-        self.sessionIdleTimeout = sessionIdleTimeout
-        self.keepAliveInterval = keepAliveInterval
-        self.maxConnections = maxConnections
-    }
-
+extension HTTPOptions {
     /// From `[HOST:]PORT` or `unix:PATH`. Throws `TricornError.misuse` when it is something else.
     public init(address: String) throws {
         if address.lowercased().hasPrefix("unix:"), address.contains("/") {
@@ -107,31 +20,7 @@ public struct HTTPOptions: Sendable, Hashable {
         self.init(host: host.isEmpty ? nil : host, port: Int(port))
     }
 
-    var json: String {
-        var options = OptionsText()
-        options.set("host", text: host)
-        options.set("port", number: port)
-        options.set("path", text: path)
-        options.set("cert", text: cert)
-        options.set("key", text: key)
-        options.set("access_log", flag: accessLog)
-        options.set("allowed_hosts", texts: allowedHosts)
-        options.set("allowed_origins", texts: allowedOrigins)
-        options.set("max_sessions", number: maxSessions)
-        options.set("session_idle_timeout", duration: sessionIdleTimeout)
-        options.set("drain_timeout", duration: drainTimeout)
-        options.set("keep_alive_interval", duration: keepAliveInterval)
-        options.set("max_events", number: maxEvents)
-        options.set("max_event_bytes", number: maxEventBytes)
-        options.set("sse_retry", duration: sseRetry)
-        options.set("stateless", flag: stateless)
-        options.set("sse", flag: kept.sse)
-        options.set("sse_path", text: kept.ssePath)
-        options.set("sse_message_path", text: kept.sseMessagePath)
-        options.set("max_connections", number: maxConnections)
-        options.set("trusted_proxies", texts: trustedProxies)
-        return options.json.description
-    }
+    var json: String { text.json.description }
 }
 
 extension Server {

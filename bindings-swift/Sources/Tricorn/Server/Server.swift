@@ -66,100 +66,22 @@ public final class Server: Offering {
         public static func other(_ name: String, _ members: JSONObject) -> Self { Self(name: name, members: members) }
     }
 
-    /// A server called `name`.
-    ///
-    /// - Parameters:
-    ///   - instructions: how to use the server, for the model.
-    ///   - revision: speaks only this revision, such as `2025-11-25`, or only those with handshakes (`legacy`) or without
-    ///     (`modern`); otherwise all of them.
-    ///   - pageSize: entries for each page of a listing (250).
-    ///   - maxMessageBytes: bytes of one message (4 MiB).
-    ///   - maxNesting: depth of its JSON (128).
-    ///   - maxDecodedBytes: memory that its values may take once decoded, by estimate (64 MiB).
-    ///   - maxMemory: bytes that the whole process keeps for its peers: long bodies and what is in them, events for clients
-    ///     that lose a stream, notifications for slow readers (a quarter of the memory of the machine or its control
-    ///     group). One client has at most as much as is left for others; beyond that new work is refused (503). The server
-    ///     that is made last decides.
-    ///   - maxInFlight: requests at work for one connection (256); more wait.
-    ///   - maxQueuedNotifications: notifications waiting for a slow peer (256).
-    ///   - maxListeners: listen streams of one connection (2026-07-28) besides its requests (64); further ones are refused
-    ///     (−32600). Over HTTP each is a request of its own.
-    ///   - capabilities: declared besides what there is. `prompts` and the like though there is none of it yet, because
-    ///     what a client was not told of as it connected it never asks for; tools are always declared.
-    ///   - pingInterval: without a message of a legacy client for so long, it is asked for a sign of life (never).
-    ///   - pingTimeout: a client that does not answer that for so long is taken for lost, and its session ends (20 s).
-    ///   - tasks: runs tool calls as tasks, where client and tool want that: in 2025-11-25 as the specification has them
-    ///     (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so with
-    ///     `taskSupport`, or its handler with `Context.runAsTask`. They belong to a client's session or connection: no other
-    ///     sees them, and they end with it. Over HTTP those of 2026-07-28 belong to their principal, or to whoever knows
-    ///     their id, and end by their time.
-    ///   - requestStateKeys: secrets of at least 32 bytes that seal what a request of revision 2026-07-28 has to remember
-    ///     between two rounds of questions. The first one seals, all of them open, so that they can be changed one after
-    ///     the other. Servers that answer the same clients need the same (one of this process alone). An empty array is
-    ///     `TricornError.misuse`, as other mistakes are when the server is started.
-    ///   - requestStateTTL: for so long such a state holds: as long as a user may take to answer (10 min).
-    ///   - maxRequestStateBytes: bytes of such a state, which holds the answers so far (16 KiB).
-    ///   - store: makes one server of several processes, which need the same name and the same store (that of the
-    ///     environment variable `TRICORN_STORE`, and without one each process is a server of its own). One of the
-    ///     program's own is `StoreOptions(documents: store)`.
-    ///   - extensions: extensions of the protocol that are offered, such as `[.ui]`; they are off unless they are given here or
-    ///     by `addExtension`.
-    ///   - auth: whose access tokens it takes over HTTP: each request needs one then. Other transports have none.
-    ///   - cache: how long what is answered keeps, and for whom (2026-07-28); nothing is kept by default.
-    ///   - lifespan: starts and stops what handlers share.
-    ///   - state: what handlers share that needs neither, as `Context.state`.
-    ///   - onError: hears what handlers throw, other than `ToolError` and `TricornError.rpc`, and the name of the tool or
-    ///     prompt, or the URI of the resource; also, as `TricornError.misuse`, of results that do not fit their output
-    ///     schema. To standard error by default; the client only ever learns the type of such an error. Errors
-    ///     of a `DocumentStore` are heard, too, if this is given, with the name `store`.
-    ///   - onWarning: hears what is wrong but no reason to fail, and of what could not be added while the server runs.
-    ///     To standard error by default.
-    public init(
-        _ name: String, version: String? = nil, title: String? = nil, description: String? = nil,
-        websiteURL: String? = nil, icons: [Types.Icon]? = nil, instructions: String? = nil,
-        revision: ProtocolRevision? = nil,
-        pageSize: Int? = nil,
-        maxMessageBytes: Int? = nil, maxNesting: Int? = nil, maxDecodedBytes: Int? = nil, maxMemory: Int? = nil,
-        maxInFlight: Int? = nil,
-        maxQueuedNotifications: Int? = nil, maxListeners: Int? = nil, capabilities: Set<Capability> = [],
-        pingInterval: Duration? = nil, pingTimeout: Duration? = nil, tasks: TaskOptions? = nil,
-        requestStateKeys: [String]? = nil, requestStateTTL: Duration? = nil, maxRequestStateBytes: Int? = nil,
-        store: StoreOptions? = nil, extensions: [ServerExtension] = [], auth: ServerAuth? = nil,
-        cache: ServerCache? = nil, lifespan: Lifespan? = nil, state: (any Sendable)? = nil,
-        onError: (@Sendable (any Error, String) -> Void)? = nil,
-        onWarning: (@Sendable (String) -> Void)? = nil
-    ) {
-        var options = OptionsText()
-        options.set("name", text: name)
-        options.set("version", text: version)
-        options.set("title", text: title)
-        options.set("description", text: description)
-        options.set("website_url", text: websiteURL)
-        options.set("icons", list: icons?.map(\.json))
-        options.set("instructions", text: instructions)
-        options.set("revision", text: revision?.rawValue)
-        options.set("page_size", number: pageSize)
-        options.set("max_message_bytes", number: maxMessageBytes)
-        options.set("max_nesting", number: maxNesting)
-        options.set("max_decoded_bytes", number: maxDecodedBytes)
-        options.set("max_memory", number: maxMemory)
-        options.set("max_in_flight", number: maxInFlight)
-        options.set("max_queued_notifications", number: maxQueuedNotifications)
-        options.set("max_listeners", number: maxListeners)
-        if !capabilities.isEmpty {
-            var declared = JSONObject()
-            for capability in capabilities.sorted(by: { $0.name < $1.name }) {
-                declared[capability.name] = .object(capability.members)
-            }
-            options.set("capabilities", .object(declared))
+    /// Capabilities as the core takes them.
+    static func declared(_ capabilities: Set<Capability>) -> JSONValue {
+        var declared = JSONObject()
+        for capability in capabilities.sorted(by: { $0.name < $1.name }) {
+            declared[capability.name] = .object(capability.members)
         }
-        options.set("tasks", tasks?.json)
-        options.set("request_state_keys", texts: requestStateKeys)
-        options.set("request_state_ttl", duration: requestStateTTL)
-        options.set("max_request_state_bytes", number: maxRequestStateBytes)
-        options.set("cache", cache?.json)
-        options.set("ping_interval", duration: pingInterval)
-        options.set("ping_timeout", duration: pingTimeout)
+        return .object(declared)
+    }
+
+    /// - Parameter given: the options that the core takes as they are.
+    init(
+        _ given: OptionsText, tasks: TaskOptions?, store: StoreOptions?, extensions: [ServerExtension],
+        auth: ServerAuth?, capabilities: Set<Capability>, lifespan: Lifespan?, state: (any Sendable)?,
+        onError: (@Sendable (any Error, String) -> Void)?, onWarning: (@Sendable (String) -> Void)?
+    ) {
+        var options = given
         report = { error, name, subject in
             if let onError { return onError(error, name) }
             StandardError.write("\(subject) failed: \(type(of: error)): \(error)\n")

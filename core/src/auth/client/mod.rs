@@ -81,6 +81,23 @@ impl fmt::Debug for Identity {
 
 /// Authorization of a client at a protected server. `Auth::new()` discovers everything. The same names in every
 /// language.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::client::Auth;
+/// use tricorn::prelude::*;
+///
+/// // A user logs in with the browser, at the place that the server names; the login is kept for the next time.
+/// let user = Auth::new().client_name("Notes").scopes(["notes:read"]);
+/// // A program without a user has an id and a secret of its own.
+/// let job = Auth::client_credentials("nightly", std::env::var("SECRET").unwrap_or_default());
+///
+/// let options = ClientOptions::new().auth(user);
+/// let client = Client::connect(&"https://notes.example.com/mcp".parse()?, &options).await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -16,6 +16,17 @@ use crate::error::{Error, ErrorKind, Result, shown_url};
 const MAX_LOGINS: usize = 10_000;
 
 /// Keeps logins in memory. Clones share them.
+///
+/// ```
+/// use tricorn::auth::MemoryStore;
+/// use tricorn::client::Auth;
+/// use tricorn::prelude::*;
+///
+/// // Users of a web program: each has logins of their own, and nothing is written to the disk.
+/// let logins = MemoryStore::new();
+/// let of_user = |user: &str| ClientOptions::new().auth(Auth::new().user(user).store(logins.clone()));
+/// let (ada, bob) = (of_user("ada"), of_user("bob"));
+/// ```
 #[derive(Clone, Default)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,

@@ -81,6 +81,31 @@ pub(crate) fn too_long(key: &TokenKey) -> Error {
 /// Store of logins, each of which is one text. Called from any thread, and never under a lock.
 ///
 /// Errors are of kind [`Auth`](crate::ErrorKind::Auth), and say what to do.
+///
+/// ```
+/// use std::time::Duration;
+/// use tricorn::auth::{MemoryStore, Reservation, Secret, TokenKey, TokenStore};
+/// use tricorn::client::Auth;
+/// use tricorn::{BoxFuture, Result};
+///
+/// /// A store that says when somebody asks for a login.
+/// struct Watched(MemoryStore);
+///
+/// impl TokenStore for Watched {
+///     fn load(&self, key: &TokenKey) -> BoxFuture<Result<Option<Secret>>> {
+///         println!("a login at {} for {}", key.issuer, key.server);
+///         self.0.load(key)
+///     }
+///     fn find(&self, server: &str) -> BoxFuture<Result<Vec<(TokenKey, Secret)>>> {
+///         self.0.find(server)
+///     }
+///     fn reserve(&self, key: &TokenKey, wait: Duration) -> BoxFuture<Result<Box<dyn Reservation>>> {
+///         self.0.reserve(key, wait)
+///     }
+/// }
+///
+/// let auth = Auth::new().store(Watched(MemoryStore::new()));
+/// ```
 pub trait TokenStore: Send + Sync + 'static {
     /// Loads the login under this key, without waiting for whoever changes it.
     fn load(&self, key: &TokenKey) -> BoxFuture<Result<Option<Secret>>>;

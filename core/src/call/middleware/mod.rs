@@ -29,6 +29,22 @@ use crate::model::{CallToolResult, TraceContext};
 use crate::protocol::{Call, CallId, RequestContext};
 
 /// A request on its way to what answers it.
+///
+/// ```
+/// use serde_json::Value;
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::middleware::{Next, Request};
+/// use tricorn::prelude::*;
+///
+/// /// Writes something into the `_meta` of every request of a client.
+/// async fn sign(mut request: Request, context: Context, next: Next) -> tricorn::Result<RawJson> {
+///     let mut params: Value = request.params.and_then(|params| params.to().ok()).unwrap_or_default();
+///     params["_meta"]["com.example/user"] = "ada".into();
+///     request.params = Some(RawJson::from_value(&params));
+///     next.run(request, &context).await
+/// }
+/// let handlers = Handlers::new().middleware(sign);
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Request {
@@ -42,6 +58,30 @@ pub struct Request {
 /// Stands around every request: of a server, those that its handlers answer; of a client, those that it sends. Sees the
 /// request, decides whether, when and how it goes on, and sees what comes of it. `async |request, context, next| …` is
 /// middleware.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// # use serde_json::json;
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::middleware::{Next, Request};
+/// use tricorn::prelude::*;
+///
+/// /// Refuses calls while the shop is closed.
+/// async fn opening_hours(request: Request, context: Context, next: Next) -> tricorn::Result<RawJson> {
+///     if request.method == "tools/call" {
+///         return Err(Error::rpc(-32001, "closed until 9 o'clock"));
+///     }
+///     next.run(request, &context).await
+/// }
+///
+/// let server = Server::new("shop").middleware(opening_hours).tool("buy", "Buy fruit", async || Ok("bought"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// # assert_eq!(client.call_tool("buy", json!({})).await.unwrap_err().code(), Some(-32001));
+/// # assert_eq!(client.list_tools().await?.len(), 1);
+/// # Ok(())
+/// # }
+/// ```
 #[diagnostic::on_unimplemented(
     message = "this is no middleware",
     label = "no middleware",
@@ -74,6 +114,22 @@ impl Middleware for Arc<dyn Middleware> {
 type Innermost = Arc<dyn Fn(Request, &Context) -> Answer + Send + Sync>;
 
 /// The rest of the way.
+///
+/// ```
+/// use tricorn::jsonrpc::RawJson;
+/// use tricorn::middleware::{Next, Request};
+/// use tricorn::prelude::*;
+///
+/// /// Tells the handlers of the user, and tries once more what did not come in time.
+/// async fn of_user(request: Request, context: Context, next: Next) -> tricorn::Result<RawJson> {
+///     let context = context.with_state(String::from("ada"));
+///     match next.run(request.clone(), &context).await {
+///         Err(error) if error.kind() == ErrorKind::Timeout => next.run(request, &context).await,
+///         outcome => outcome,
+///     }
+/// }
+/// Server::new("shop").middleware(of_user);
+/// ```
 #[derive(Clone)]
 pub struct Next {
     rest: Links,

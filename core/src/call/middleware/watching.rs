@@ -35,6 +35,19 @@ pub struct RequestRecord {
 }
 
 /// Writes down every request with its time and outcome, when it is finished.
+///
+/// ```
+/// use tricorn::middleware::Logging;
+/// use tricorn::prelude::*;
+///
+/// let slow = Logging::new(|record| {
+///     if record.seconds > 1.0 {
+///         eprintln!("{} {:?} took {:.1} s", record.method, record.name, record.seconds);
+///     }
+/// });
+/// let server = Server::new("shop").middleware(slow);
+/// let handlers = Handlers::new().middleware(Logging::to_stderr()); // of a client: all that it sends
+/// ```
 #[derive(Clone)]
 pub struct Logging(Arc<dyn Fn(&RequestRecord) + Send + Sync>);
 
@@ -102,6 +115,25 @@ pub struct MethodTiming {
 }
 
 /// Adds up how long the requests of each method take. A clone counts in the same place.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// # use serde_json::json;
+/// use tricorn::middleware::Timing;
+/// use tricorn::prelude::*;
+///
+/// let timing = Timing::new();
+/// let server = Server::new("shop").middleware(timing.clone()).tool("buy", "Buy fruit", async || Ok("bought"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// # client.call_tool("buy", json!({})).await?;
+/// for (method, all) in timing.summary() {
+///     println!("{method}: {} requests, {} failed, {:.3} s at most", all.count, all.failed, all.longest);
+/// }
+/// # assert_eq!(timing.summary()["tools/call"].count, 1);
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Timing(Arc<Mutex<BTreeMap<String, MethodTiming>>>);
 

@@ -8,6 +8,27 @@ use crate::options::seconds;
 use crate::store::TaskRoom;
 
 /// Limits of a side that runs requests as tasks. The same names in every language; times in seconds.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// # use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// let cake = Tool::new("bake", "Bake a cake").task_support(TaskSupport::Optional);
+/// let server = Server::new("bakery")
+///     .tasks(TaskOptions::new().max_tasks(1000).max_session_tasks(10))
+///     .tool_with(cake, async |cx: Context| {
+///         cx.set_status("in the oven");
+///         Ok("a cake")
+///     });
+/// # let options = ClientOptions::new().revision("2025-11-25");
+/// # let client = Client::in_memory(&server, &options).await?;
+/// # let task = client.call_tool_task("bake", json!({}), None, &CallOptions::new()).await?;
+/// # assert_eq!(task.result().await?.text(), "a cake");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -21,6 +21,37 @@ use crate::error::Result;
 /// than 2 s counts as failed, its future is dropped, and for 5 s the store is not asked. Where it fails the server is
 /// asked instead, and nothing is kept; [`Events::warning`](crate::client::Events::warning) hears of that, once in a
 /// minute, and [`CacheUsage::failures`](crate::client::CacheUsage::failures) counts it.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use std::sync::{Arc, Mutex};
+/// use std::time::Duration;
+/// use tricorn::client::{CacheOptions, CacheStore, ClientOptions};
+/// use tricorn::{BoxFuture, Result};
+///
+/// /// Stands for a database that other processes reach.
+/// #[derive(Default)]
+/// struct Shared(Mutex<BTreeMap<String, String>>);
+///
+/// impl CacheStore for Shared {
+///     fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<String>>>> {
+///         let kept = self.0.lock().unwrap();
+///         let found = keys.iter().map(|key| kept.get(key).cloned()).collect();
+///         Box::pin(async { Ok(found) })
+///     }
+///     fn set(&self, key: String, text: String, _ttl: Duration) -> BoxFuture<Result<()>> {
+///         self.0.lock().unwrap().insert(key, text);
+///         Box::pin(async { Ok(()) })
+///     }
+///     fn delete(&self, key: String) -> BoxFuture<Result<()>> {
+///         self.0.lock().unwrap().remove(&key);
+///         Box::pin(async { Ok(()) })
+///     }
+/// }
+///
+/// let shared = Arc::new(Shared::default());
+/// let options = ClientOptions::new().cache(CacheOptions::new().store(shared));
+/// ```
 pub trait CacheStore: Send + Sync + 'static {
     /// Returns the texts under these keys, in their order, at most 16: `None` for a key without one.
     fn get(&self, keys: Vec<String>) -> BoxFuture<Result<Vec<Option<String>>>>;

@@ -44,6 +44,22 @@ pub enum Prefix {
 }
 
 /// Options of a group. The same names in every language; times in seconds.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::client::{GroupOptions, Prefix};
+/// use tricorn::prelude::*;
+///
+/// # let maps = Server::new("maps").tool("find", "Find a city", async || Ok("Rome"));
+/// let options = GroupOptions::new()
+///     .client(ClientOptions::new().name("notes-app").version("1.4.0"))
+///     .prefix(Prefix::Always);
+/// let group = ClientGroup::connect(Servers::new().server("maps", maps), options).await?;
+/// assert_eq!(group.tools().await.entries[0].name, "maps_find");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct GroupOptions {
@@ -121,6 +137,30 @@ type ForServer = dyn Fn(&str) -> Handlers + Send + Sync;
 /// disturb the others. A clone is the same group; its connections end with [`close`](Self::close) or the last clone.
 ///
 /// At most 64 servers, of which 8 are being connected at once.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::client::GroupOptions;
+/// use tricorn::prelude::*;
+///
+/// # let (maps, files) = (Server::new("maps"), Server::new("files"));
+/// # let maps = maps.tool("find", "Find a city", async || Ok("Rome"));
+/// let servers = Servers::new().server("maps", maps).server("files", files);
+/// let group = ClientGroup::connect(servers, GroupOptions::new()).await?;
+/// for (name, error) in group.failures() {
+///     eprintln!("{name}: {error}");
+/// }
+/// for tool in group.tools().await.entries {
+///     println!("{} of {}", tool.name, tool.server);
+/// }
+/// let found = group.call_tool("find", json!({})).await?;
+/// # assert_eq!(found.text(), "Rome");
+/// group.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct ClientGroup(Arc<Shared>);
 

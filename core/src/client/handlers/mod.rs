@@ -27,6 +27,31 @@ const PAGE_SIZE: usize = 250;
 
 /// Functions of a client that serve its server. Each one is declared as a capability; a request for a missing one is
 /// refused. A clone is the same.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// # #[derive(Deserialize, JsonSchema)]
+/// # struct Party { seats: u32 }
+/// # let server = Server::new("restaurant").tool("book", "Book a table", async |cx: Context| {
+/// #     Ok(cx.elicit_as::<Party>("How many?").await?.map_or(0, |party| party.seats))
+/// # });
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Question { message: String }
+///
+/// // Shows the question to the user, and answers its form; `null` declines.
+/// let handlers = Handlers::new().elicitation(async |question: Question| {
+///     println!("{}", question.message);
+///     Ok(json!({"seats": 2}))
+/// });
+/// let client = Client::in_memory_with(&server, &ClientOptions::new(), &handlers).await?;
+/// # assert_eq!(client.call_tool("book", json!({})).await?.text(), "2");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Handlers {
     events: Arc<dyn Events>,

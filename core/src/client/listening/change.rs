@@ -17,6 +17,27 @@ const TASK: &str = "notifications/tasks";
 const TASK_STATUS: &str = "notifications/tasks/status";
 
 /// A change at the server.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::client::Change;
+/// use tricorn::model::SubscriptionFilter;
+/// use tricorn::prelude::*;
+/// # use tricorn::server::Kind;
+///
+/// # let server = Server::new("news").tool("search", "Search", async || Ok("nothing"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let mut changes = client.listen(SubscriptionFilter::new().tools()).await?;
+/// # server.set_enabled(Kind::Tool, "search", false);
+/// match changes.next().await.transpose()? {
+///     Some(Change::ToolsListChanged) => println!("{} tools", client.list_tools().await?.len()),
+///     Some(other) => println!("{other:?}"),
+///     None => println!("the server has ended the stream"),
+/// }
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {

@@ -54,6 +54,27 @@ fn uri_of(params: Option<&RawJson>) -> Option<String> {
 
 /// The changes that a client listens to, in the order in which they came: a stream, or [`next`](Self::next). Each
 /// change that is not taken is there once. Dropped, it ends at the server, too.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::client::Change;
+/// use tricorn::model::SubscriptionFilter;
+/// use tricorn::prelude::*;
+///
+/// # let server = Server::new("news").resource(Resource::new("news://sport", "sport"), async || Ok("1:0"));
+/// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// let mut changes = client.listen(SubscriptionFilter::new().resource("news://sport")).await?;
+/// # server.resource_updated("news://sport");
+/// while let Some(change) = changes.next().await {
+///     if let Change::ResourceUpdated(uri) = change? {
+///         println!("{uri}: {}", client.read_resource(&uri).await?.text());
+/// #       break;
+///     }
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Listening {
     inbox: Arc<Inbox>,
     client: Client,

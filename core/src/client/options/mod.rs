@@ -26,6 +26,24 @@ use crate::protocol::{Facts, KeepAlive, Role};
 const MAX_MESSAGE_BYTES: usize = 32 << 20;
 
 /// Identity and limits of a client. The same names in every language; times in seconds.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// let options = ClientOptions::new()
+///     .name("notes-app")
+///     .version("1.4.0")
+///     .header("X-Team", "blue")
+///     .revision("2025-11-25")
+///     .extension("com.example/search", json!({"limit": 10}));
+/// let client = Client::connect(&"https://example.com/mcp".parse()?, &options).await?;
+/// # client.close().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -323,6 +341,13 @@ impl ClientOptions {
 }
 
 /// Part of the environment that a program gets from the one that starts it.
+///
+/// ```
+/// use tricorn::client::{ClientOptions, InheritEnv};
+///
+/// // The started program finds PATH, HOME and the like in its environment, and this variable; no secrets.
+/// let options = ClientOptions::new().inherit_env(InheritEnv::from_iter(["NOTES_DIRECTORY"]));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InheritEnv {
     /// All of it.

@@ -251,6 +251,28 @@ impl Client {
 }
 
 /// A task of the server. Dropping it does nothing to the task.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// # let cake = Tool::new("bake", "Bake a cake").task_support(TaskSupport::Optional);
+/// # let server = Server::new("bakery").tasks(TaskOptions::new()).tool_with(cake, async || Ok("a cake"));
+/// # let options = ClientOptions::new().revision("2025-11-25");
+/// # let client = Client::in_memory(&server, &options).await?;
+/// let task = client.call_tool_task("bake", json!({}), None, &CallOptions::new()).await?;
+/// let id = task.id().to_owned(); // it is all that is needed to come back
+///
+/// let mut changes = client.task(&id).changes();
+/// while let Some(now) = changes.next().await? {
+///     println!("{} {}", now.status.as_str(), now.status_message.unwrap_or_default());
+/// }
+/// assert_eq!(task.result().await?.text(), "a cake");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct TaskHandle {
     client: Client,

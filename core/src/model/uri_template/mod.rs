@@ -19,6 +19,19 @@ const MAX_EXPRESSIONS: usize = 64;
 /// A URI template such as `file:///{+path}` or `search://{topic}{?limit,tags*}`.
 ///
 /// At most 8 KiB and 64 expressions.
+///
+/// ```
+/// use serde_json::{Map, json};
+/// use tricorn::model::UriTemplate;
+///
+/// let template = UriTemplate::parse("search://{topic}{?limit}")?;
+/// let values = Map::from_iter([("topic".to_owned(), json!("sea lions")), ("limit".to_owned(), json!(5))]);
+/// let uri = template.expand(&values)?;
+/// assert_eq!(uri, "search://sea%20lions?limit=5");
+/// assert_eq!(template.matches(&uri).unwrap()["topic"], "sea lions");
+/// assert!(template.matches("search://a/b").is_none());
+/// # Ok::<(), tricorn::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct UriTemplate {
     source: String,

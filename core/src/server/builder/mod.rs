@@ -32,6 +32,25 @@ use crate::protocol::{Facts, Input, KeepAlive, Role, States};
 use crate::signal::Signal;
 
 /// A server: what it offers, to any number of connections at once. A clone is the same server.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use serde_json::json;
+/// use tricorn::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Add { a: i64, b: i64 }
+///
+/// let server = Server::new("calculator")
+///     .version("1.0.0")
+///     .tool("add", "Add two numbers", async |Add { a, b }: Add| Ok(a + b));
+/// // A program serves it: `server.run().await`. A test needs neither a process nor a socket:
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// assert_eq!(client.call_tool("add", json!({"a": 1, "b": 2})).await?.text(), "3");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
 pub struct Server {
     pub(crate) shared: Arc<Shared>,

@@ -126,6 +126,22 @@ pub struct Contents {
 }
 
 /// Everything below a directory, under one base URI.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+/// use tricorn::server::files::Directory;
+///
+/// let notes = Directory::new("notes", "docs://notes")?.max_bytes(1 << 20).max_files(500);
+/// let server = Server::new("notes").directory(notes);
+///
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// println!("{} files", client.list_resources().await?.len());
+/// println!("{}", client.read_resource("docs://notes/today.md").await?.text());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct Directory {
     root: PathBuf,
@@ -341,6 +357,20 @@ impl Directory {
 }
 
 /// One file under one URI.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::prelude::*;
+/// use tricorn::server::files::File;
+///
+/// let server = Server::new("notes").file(File::new("README.md", "docs://readme")?.max_bytes(1 << 20));
+///
+/// let client = Client::in_memory(&server, &ClientOptions::new()).await?;
+/// println!("{}", client.read_resource("docs://readme").await?.text());
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone)]
 pub struct File {
     path: PathBuf,

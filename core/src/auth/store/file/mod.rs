@@ -24,6 +24,16 @@ const LOOKS: (Duration, Duration) = (Duration::from_millis(5), Duration::from_mi
 /// process. Clones share everything.
 ///
 /// A file that is damaged is put aside under the same name with the end `.bad`; the error names both, and comes once.
+///
+/// ```
+/// use tricorn::auth::FileStore;
+/// use tricorn::client::Auth;
+/// use tricorn::prelude::*;
+///
+/// // A service has no user with a home directory, nor a keychain.
+/// let auth = Auth::new().store(FileStore::at("/var/lib/notes/logins"));
+/// let options = ClientOptions::new().auth(auth);
+/// ```
 #[derive(Clone)]
 pub struct FileStore {
     inner: Arc<Inner>,

@@ -76,6 +76,17 @@ impl ShrinkableKeyedStateStore<String> for Sessions {
 
 /// Lets so many requests through in a time, and answers the others with an error (−32603, in older revisions −32000) that
 /// says when to come back (`data.retryAfter`, in seconds).
+///
+/// ```
+/// use std::num::NonZeroU32;
+/// use tricorn::middleware::RateLimit;
+/// use tricorn::prelude::*;
+///
+/// let burst = NonZeroU32::new(20).unwrap();
+/// let limit = RateLimit::per_second(5.0)?.burst(burst).per_session();
+/// let server = Server::new("shop").middleware(limit).tool("buy", "Buy fruit", async || Ok("bought"));
+/// # Ok::<(), tricorn::Error>(())
+/// ```
 #[derive(Clone)]
 pub struct RateLimit {
     quota: Quota,
@@ -227,6 +238,16 @@ fn too_many(context: &Context, wait: Duration) -> Error {
 /// revisions −32000). Requests about tasks are not counted: they wait for what runs.
 ///
 /// Processes that share a store count those that run together, and those that wait each for itself.
+///
+/// ```
+/// use tricorn::middleware::ConcurrencyLimit;
+/// use tricorn::prelude::*;
+///
+/// // Two printers, and a short queue.
+/// let limit = ConcurrencyLimit::new(2)?.max_waiting(8);
+/// let server = Server::new("office").middleware(limit).tool("print", "Print", async || Ok("printed"));
+/// # Ok::<(), tricorn::Error>(())
+/// ```
 #[cfg(feature = "runtime")]
 #[derive(Debug, Clone)]
 pub struct ConcurrencyLimit {

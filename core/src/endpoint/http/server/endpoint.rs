@@ -44,6 +44,29 @@ use crate::signal::Signal;
 /// [`Server::serve_http`], or mounted in any HTTP server. Both eras on one path. A clone is the same endpoint.
 ///
 /// Dropping the future or the response's body means that the client has gone away.
+///
+/// ```
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use http_body_util::Full;
+/// use tricorn::http::HttpOptions;
+/// use tricorn::prelude::*;
+///
+/// let options = HttpOptions::new().stateless(true).allowed_hosts(["mcp.example.com"]);
+/// let endpoint = Server::new("demo").endpoint(options)?;
+/// // In an HTTP server of your own, with the request that it has read:
+/// let ping = Full::from(r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#);
+/// let request = http::Request::post("https://mcp.example.com/mcp")
+///     .header("host", "mcp.example.com")
+///     .header("content-type", "application/json")
+///     .header("accept", "application/json, text/event-stream");
+/// let response = endpoint.handle(request.body(ping).unwrap()).await;
+/// assert_eq!(response.status(), 200);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// With `axum`: `Router::new().nest_service("/mcp", endpoint)`.
 #[derive(Clone)]
 pub struct Endpoint {
     pub(super) inner: Arc<Inner>,

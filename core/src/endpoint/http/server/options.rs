@@ -12,6 +12,24 @@ use crate::options::setters;
 use crate::store::Room;
 
 /// Options of a server over Streamable HTTP. The same names in every language.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::http::HttpOptions;
+/// use tricorn::prelude::*;
+///
+/// let options = HttpOptions::new()
+///     .host("0.0.0.0")
+///     .port(8000)
+///     .allowed_hosts(["mcp.example.com"])
+///     .allowed_origins(["https://app.example.com"])
+///     .trusted_proxies(["10.0.0.0/8"]);
+/// let serving = Server::new("demo").serve_http(options).await?;
+/// serving.join().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -227,6 +227,22 @@ impl Listeners {
 }
 
 /// A server that listens. Dropped, it closes.
+///
+/// ```no_run
+/// # #[tokio::main]
+/// # async fn main() -> tricorn::Result<()> {
+/// use tricorn::http::HttpOptions;
+/// use tricorn::prelude::*;
+///
+/// let serving = Server::new("demo").serve_http(HttpOptions::new().port(0)).await?; // any free port
+/// let client = connect(serving.url()).await?;
+/// client.ping().await?;
+/// client.close().await;
+/// serving.close();
+/// serving.join().await;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Debug)]
 pub struct HttpServer {
     url: String,
