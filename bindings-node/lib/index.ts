@@ -74,7 +74,7 @@ export type {
   ServerPolicy,
 } from "./client/options.js";
 export type { ClientMetrics } from "./client/settings.js";
-export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./client/targets.js";
+export type { CommandTarget, ConfigTarget, HttpTarget, Target } from "./client/target.js";
 export { TaskHandle } from "./client/tasks.js";
 export type { StoredLogin, TokenKey, TokenStore } from "./client/token-store.js";
 export type { AuthStep } from "./errors/auth-step.js";

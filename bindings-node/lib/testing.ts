@@ -9,7 +9,7 @@ import { nativeServer } from "./bridge/local-server.js";
 import type { AnyState } from "./call/context.js";
 import { type Client, connect } from "./client/client.js";
 import type { ClientOptions } from "./client/options.js";
-import type { Target } from "./client/targets.js";
+import type { Target } from "./client/target.js";
 import { MisuseError } from "./errors/errors.js";
 import type { DocumentStore } from "./server/document-store.js";
 import { Server } from "./server/server.js";

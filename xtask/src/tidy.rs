@@ -4,8 +4,11 @@ mod circles;
 mod deprecated;
 mod faults;
 mod figures;
+mod functions;
+mod impls;
 mod layers;
 mod source;
+mod stems;
 mod style;
 
 use crate::report::{self, Counts};
@@ -16,23 +19,26 @@ use source::Source;
 use std::collections::BTreeMap;
 
 /// `xtask/tidy.toml`.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Rules {
     layers: BTreeMap<String, Vec<String>>,
-    stems: Stems,
+    #[serde(default)]
+    stems: stems::Stems,
+    /// Files with `use super::*`, with the reason.
+    #[serde(default)]
+    globs: BTreeMap<String, String>,
+    /// Inherent methods apart from their type, `path type`, with the reason.
+    #[serde(default)]
+    inherent: BTreeMap<String, String>,
+    /// Functions that are long, `path name`, with the reason.
+    #[serde(default)]
+    functions: BTreeMap<String, String>,
     #[serde(default)]
     circles: Circles,
     generated: Generated,
     /// The families of `tests/faults.yaml`, and the last number of each.
     faults: BTreeMap<String, usize>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Stems {
-    rust: Vec<String>,
-    host: Vec<String>,
 }
 
 /// Imports between files.
@@ -45,7 +51,7 @@ struct Circles {
     known: Vec<std::collections::BTreeSet<String>>,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Generated {
     paths: Vec<String>,
@@ -71,15 +77,18 @@ impl Tree {
 
 type Rule = (&'static str, fn(&Tree) -> Vec<String>);
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 21] = [
     ("core layers import only what is below them", layers::imports),
     ("files do not import each other in circles", circles::none),
     ("rooms of the packages import only what is below them", circles::rooms),
+    ("no `use super::*` outside of tests", impls::globs),
+    ("inherent methods stand in the folder of their type", impls::inherent),
+    ("long functions have a reason", functions::lengths),
     ("revision dates stay in protocol/revision", layers::dates),
     ("no flatten or untagged where raw values are", layers::raw_values),
     ("the core never touches standard output", layers::stdout),
     ("every exemption from a lint has a reason", layers::reasons),
-    ("bindings have the same files", style::stems),
+    ("a concept has the same stem in every language", stems::table),
     ("names say what a thing is", style::names),
     ("nothing is left to do without an issue", style::left_over),
     ("no path or host of one machine", style::machines),

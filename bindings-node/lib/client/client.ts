@@ -54,7 +54,7 @@ import type { ClientOptions } from "./options.js";
 import { collected, entries, type Members, page, sender } from "./pages.js";
 import * as paramsOf from "./requests.js";
 import { CALLBACKS, type ClientMetrics, withPolicy } from "./settings.js";
-import { isLocal, type Target } from "./targets.js";
+import { isLocal, type Target } from "./target.js";
 import { type Send, TaskHandle } from "./tasks.js";
 import { type Traced, tracing } from "./trace.js";
 

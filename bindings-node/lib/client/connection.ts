@@ -10,7 +10,7 @@ import { withOptions } from "../bridge/options.js";
 import type { Implementation, ServerCapabilities } from "../types.js";
 import { type ClientOptions, OWN } from "./options.js";
 import { engineOptions } from "./settings.js";
-import { isLocal, resolve, type Target } from "./targets.js";
+import { isLocal, resolve, type Target } from "./target.js";
 
 interface Closes {
   close(): Promise<void>;

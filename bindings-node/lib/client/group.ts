@@ -29,7 +29,7 @@ import type { Connected } from "./connection.js";
 import { type ClientOptions, type GroupOptions, OWN } from "./options.js";
 import * as paramsOf from "./requests.js";
 import { engineOptions, withPolicy } from "./settings.js";
-import { type ConfigTarget, isLocal, resolve, type Target } from "./targets.js";
+import { type ConfigTarget, isLocal, resolve, type Target } from "./target.js";
 
 /** The path of an `mcp.json`, what it holds, or targets by name. Entries that are `"disabled": true` are left out. */
 export type Targets = string | ConfigTarget | Readonly<Record<string, Target>>;

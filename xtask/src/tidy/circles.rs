@@ -8,7 +8,7 @@ use petgraph::algo::tarjan_scc;
 use petgraph::graphmap::DiGraphMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-const CORE: &str = "core/src/";
+pub(super) const CORE: &str = "core/src/";
 const PYTHON: &str = "bindings-python/python/tricorn/";
 const NODE: &str = "bindings-node/lib/";
 
@@ -66,18 +66,18 @@ fn circles(imports: &Imports) -> Vec<BTreeSet<String>> {
 }
 
 /// A Rust path with its names, such as `[super, a, B]`.
-type Names = Vec<String>;
+pub(super) type Names = Vec<String>;
 
 /// Modules of the core by their names, and what each makes public under a name of its own.
-struct Modules<'a> {
-    files: BTreeMap<Names, &'a Source>,
+pub(super) struct Modules<'a> {
+    pub(super) files: BTreeMap<Names, &'a Source>,
     /// `pub use`: module and name, and the place where it is declared.
     passed_on: BTreeMap<(Names, String), Names>,
 }
 
 impl Modules<'_> {
     /// Names from the crate on; None for what belongs to another crate.
-    fn absolute(&self, module: &[String], path: &[String]) -> Option<Names> {
+    pub(super) fn absolute(&self, module: &[String], path: &[String]) -> Option<Names> {
         let first = path.first()?.as_str();
         let up = path.iter().take_while(|name| *name == "super").count();
         if first == "crate" {
@@ -93,7 +93,7 @@ impl Modules<'_> {
     }
 
     /// The module that declares what a path names.
-    fn home(&self, path: &[String]) -> Names {
+    pub(super) fn home(&self, path: &[String]) -> Names {
         let mut path = path.to_vec();
         // A chain of `pub use` is short.
         for _ in 0..8 {
@@ -109,20 +109,26 @@ impl Modules<'_> {
     }
 }
 
-fn rust(tree: &Tree) -> Imports {
+/// The code of each module of the core, and the names that it passes on.
+pub(super) fn modules(tree: &Tree) -> Modules<'_> {
     let code = |file: &&Source| file.is_rust_code() && !file.path.contains("simulat");
     let files: BTreeMap<Names, &Source> = tree.under(CORE).filter(code).map(|f| (module_of(&f.path), f)).collect();
-    let texts: BTreeMap<&Names, String> = files.iter().map(|(module, file)| (module, file.bare())).collect();
-    let mut modules = Modules { files: files.clone(), passed_on: BTreeMap::new() };
-    for (module, text) in &texts {
-        for (is_public, path) in
-            uses(text).into_iter().flat_map(|(is_public, all)| all.into_iter().map(move |p| (is_public, p)))
-        {
-            if is_public && let (Some(place), Some(name)) = (modules.absolute(module, &path), path.last()) {
-                modules.passed_on.insert(((*module).clone(), name.clone()), place);
+    let texts: Vec<(Names, String)> = files.iter().map(|(module, file)| (module.clone(), file.bare())).collect();
+    let mut modules = Modules { files, passed_on: BTreeMap::new() };
+    for (module, text) in texts {
+        let all = uses(&text).into_iter().filter(|(is_public, _)| *is_public).flat_map(|(_, all)| all);
+        for path in all {
+            if let (Some(place), Some(name)) = (modules.absolute(&module, &path), path.last()) {
+                modules.passed_on.insert((module.clone(), name.clone()), place);
             }
         }
     }
+    modules
+}
+
+fn rust(tree: &Tree) -> Imports {
+    let modules = modules(tree);
+    let texts: BTreeMap<&Names, String> = modules.files.iter().map(|(module, file)| (module, file.bare())).collect();
     let mut imports = Imports::new();
     for (module, text) in &texts {
         let own = uses(text).into_iter().filter(|(is_public, _)| !is_public).flat_map(|(_, all)| all);
@@ -134,7 +140,7 @@ fn rust(tree: &Tree) -> Imports {
             if !module.starts_with(&home)
                 && let Some(file) = modules.files.get(&home)
             {
-                imports.insert((files[*module].path.clone(), file.path.clone()));
+                imports.insert((modules.files[*module].path.clone(), file.path.clone()));
             }
         }
     }
@@ -142,7 +148,7 @@ fn rust(tree: &Tree) -> Imports {
 }
 
 /// `core/src/a/b/mod.rs` and `core/src/a/b.rs` are `[a, b]`, `core/src/lib.rs` is `[]`.
-fn module_of(path: &str) -> Names {
+pub(super) fn module_of(path: &str) -> Names {
     let mut names: Names = path[CORE.len()..].trim_end_matches(".rs").split('/').map(str::to_owned).collect();
     if names.last().is_some_and(|last| last == "mod" || last == "lib") {
         names.pop();
@@ -151,7 +157,7 @@ fn module_of(path: &str) -> Names {
 }
 
 /// The statements `use` of a file: true for those that pass on what they name, and one path for each name.
-fn uses(code: &str) -> Vec<(bool, Vec<Names>)> {
+pub(super) fn uses(code: &str) -> Vec<(bool, Vec<Names>)> {
     let mut all = Vec::new();
     for at in super::source::words(code, "use") {
         let line = &code[code[..at].rfind('\n').map_or(0, |end| end + 1)..at];
@@ -287,7 +293,7 @@ mod tests {
 
     fn tree(files: &[(&str, &str)]) -> Tree {
         let files = files.iter().map(|(p, t)| Source { path: (*p).to_owned(), text: (*t).to_owned() }).collect();
-        let rules = "layers = {}\nstems = { rust = [], host = [] }\ngenerated = { paths = [] }\nfaults = {}\n[circles]\nrooms = [[\"errors\"], [\"server\", \"client\"]]\nknown = []";
+        let rules = "layers = {}\ngenerated = { paths = [] }\nfaults = {}\n[circles]\nrooms = [[\"errors\"], [\"server\", \"client\"]]\nknown = []";
         Tree { rules: toml::from_str(rules).expect("rules"), files }
     }
 

@@ -119,7 +119,7 @@ fn around(lines: &[&str], at: usize, extension: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Circles, Generated, Rules, Stems};
+    use super::super::Rules;
     use super::*;
 
     const NOTE: &str = "MCP 2026-07-28 deprecates roots: do without";
@@ -131,17 +131,7 @@ mod tests {
         let mut all = vec![(LIST, &*list)];
         all.extend(files);
         let files = all.iter().map(|(path, text)| Source { path: (*path).into(), text: (*text).into() }).collect();
-        let (stems, generated) = (Stems { rust: Vec::new(), host: Vec::new() }, Generated { paths: Vec::new() });
-        marks(&Tree {
-            rules: Rules {
-                layers: BTreeMap::new(),
-                stems,
-                circles: Circles::default(),
-                generated,
-                faults: BTreeMap::new(),
-            },
-            files,
-        })
+        marks(&Tree { rules: Rules::default(), files })
     }
 
     #[test]

@@ -62,19 +62,13 @@ fn absent(tree: &Tree, test: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Rules;
     use super::super::source::Source;
-    use super::super::{Circles, Generated, Rules, Stems};
     use super::*;
 
     fn said(list: &str) -> Vec<String> {
         let file = |path: &str, text: &str| Source { path: path.to_owned(), text: text.to_owned() };
-        let rules = Rules {
-            layers: BTreeMap::new(),
-            stems: Stems { rust: Vec::new(), host: Vec::new() },
-            circles: Circles::default(),
-            generated: Generated { paths: Vec::new() },
-            faults: BTreeMap::from([("AB".to_owned(), 2)]),
-        };
+        let rules = Rules { faults: BTreeMap::from([("AB".to_owned(), 2)]), ..Rules::default() };
         listed(&Tree { rules, files: vec![file(LIST, list), file("a.rs", "fn it_works() {}")] })
     }
 

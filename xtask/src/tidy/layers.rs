@@ -202,8 +202,8 @@ pub(super) fn reasons(tree: &Tree) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Rules;
     use super::super::source::Source;
-    use super::super::{Circles, Generated, Rules, Stems};
     use super::*;
 
     fn tree(files: &[(&str, &str)]) -> Tree {
@@ -219,13 +219,7 @@ mod tests {
             ("client", list(&["protocol"])),
         ];
         Tree {
-            rules: Rules {
-                layers: layers.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(),
-                stems: Stems { rust: Vec::new(), host: Vec::new() },
-                circles: Circles::default(),
-                generated: Generated { paths: Vec::new() },
-                faults: BTreeMap::new(),
-            },
+            rules: Rules { layers: layers.into_iter().map(|(k, v)| (k.to_owned(), v)).collect(), ..Rules::default() },
             files: files.iter().map(|(p, t)| Source { path: (*p).to_owned(), text: (*t).to_owned() }).collect(),
         }
     }

@@ -49,9 +49,17 @@ impl Source {
     }
 }
 
+/// The code before its module of unit tests, which stands at the end; one in a file of its own leaves no mark.
 fn until_tests(code: &str) -> String {
-    let end = code.find("#[cfg(test)]\nmod ").unwrap_or(code.len());
+    let starts = ["#[cfg(test)]", "#[cfg(all(test"].into_iter().flat_map(|start| code.match_indices(start));
+    let end = starts.map(|(at, _)| at).filter(|at| is_module(&code[*at..])).min().unwrap_or(code.len());
     code[..end].to_owned()
+}
+
+/// True for attributes of an inline module.
+fn is_module(code: &str) -> bool {
+    let mut lines = code.lines().skip_while(|line| line.starts_with("#["));
+    lines.next().is_some_and(|line| line.starts_with("mod ") && line.contains('{'))
 }
 
 /// Replaces comments, and if asked strings, by spaces; offsets and line breaks stay.
@@ -162,7 +170,11 @@ mod tests {
 
     #[test]
     fn unit_tests_are_no_code() {
-        assert_eq!(until_tests("fn a() {}\n#[cfg(test)]\nmod tests {}\n"), "fn a() {}\n");
+        for attributes in ["#[cfg(test)]", "#[cfg(all(test, unix))]", "#[cfg(test)]\n#[allow(unused)]"] {
+            assert_eq!(until_tests(&format!("fn a() {{}}\n{attributes}\nmod tests {{\n}}\n")), "fn a() {}\n");
+        }
+        let file = "#[cfg(test)]\nmod tests;\n\nfn a() {}\n#[cfg(test)]\nfn b() {}\n";
+        assert_eq!(until_tests(file), file);
     }
 
     #[test]

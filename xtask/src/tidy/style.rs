@@ -3,36 +3,12 @@
 use super::Tree;
 use super::source::{Source, words};
 use crate::place;
-use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 
 const CODE: [&str; 10] = ["rs", "py", "pyi", "ts", "mts", "mjs", "cjs", "swift", "sh", "js"];
 
 fn is_code(file: &Source) -> bool {
     CODE.contains(&file.extension())
-}
-
-/// Checks that a file has the same stem in every language, so that a reader who knows one finds the others.
-pub(super) fn stems(tree: &Tree) -> Vec<String> {
-    let mut found = Vec::new();
-    let sides = [
-        ("bindings-python/src/", &tree.rules.stems.rust),
-        ("bindings-node/src/", &tree.rules.stems.rust),
-        ("bindings-swift/src/", &tree.rules.stems.rust),
-        ("bindings-python/python/tricorn/", &tree.rules.stems.host),
-        ("bindings-node/lib/", &tree.rules.stems.host),
-        ("bindings-swift/Sources/Tricorn/", &tree.rules.stems.host),
-    ];
-    for (folder, wanted) in sides {
-        let files = tree.files.iter().filter(|f| f.path.starts_with(folder) && is_code(f));
-        let have: BTreeSet<String> = files.map(|f| f.stem().to_lowercase()).collect();
-        for stem in wanted {
-            if !stem.split('|').any(|s| have.contains(s)) {
-                found.push(format!("{folder}: there is no {stem}"));
-            }
-        }
-    }
-    found
 }
 
 /// Checks that a server in the README is the one that is tested.

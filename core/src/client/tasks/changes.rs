@@ -1,6 +1,14 @@
 //! A task change by change, of either kind.
 
-use super::*;
+use std::sync::Arc;
+
+use super::TaskHandle;
+use crate::call::tasks::{self, Requestor};
+use crate::call::{Answer, CallOptions};
+use crate::error::Result;
+use crate::jsonrpc::RawJson;
+use crate::model::{Task, TaskStatus};
+use crate::signal::Signal;
 
 /// A task that is looked at until it is finished. While it waits for an answer of this client, its result is asked for, too:
 /// the question comes with that (specification of 2025-11-25, tasks, "Input Required Status").

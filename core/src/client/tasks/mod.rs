@@ -19,9 +19,8 @@ use crate::call::tasks::{self, Requestor, augmented, created};
 use crate::call::{Answer, CallOptions, Done, Guard, trace_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::jsonrpc::RawJson;
-use crate::model::{CallToolResult, Task, TaskMetadata, TaskStatus, TaskSupport, TraceContext};
+use crate::model::{CallToolResult, Task, TaskMetadata, TaskSupport, TraceContext};
 use crate::protocol::Origin;
-use crate::signal::Signal;
 
 impl Client {
     /// Follows the server's tasks, of a request that is on its way through middleware already.

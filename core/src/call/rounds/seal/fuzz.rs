@@ -1,8 +1,12 @@
 //! Properties of `requestState` that hold for any input: for the tests, and for `core/fuzz`.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
-use super::*;
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+
+use super::{SealOptions, Sealer};
 
 const BOUND: &[u8] = b"a request";
 
@@ -17,7 +21,7 @@ static SEALER: LazyLock<Sealer> = LazyLock::new(|| {
 /// The first bytes of everything that is sealed here.
 #[cfg(test)]
 pub(super) fn head() -> Vec<u8> {
-    [&[VERSION], &SEALER.keys.read().expect("a lock")[0].id[..]].concat()
+    [&[super::VERSION], &SEALER.keys.read().expect("a lock")[0].id[..]].concat()
 }
 
 fn refused(bound: &[u8], text: &str) {

@@ -141,3 +141,46 @@ extension ClientRoot: ExpressibleByStringLiteral {
         self = text.contains("://") ? ClientRoot(uri: text) : ClientRoot(path: text)
     }
 }
+
+/// A tool as a server lists it.
+public struct Tool: Sendable, Hashable {
+    /// Every member as it came, those that this version does not know, too.
+    public let json: JSONValue
+
+    /// The name that `callTool` takes.
+    public var name: String { json["name"]?.stringValue ?? "" }
+    /// A name for people.
+    public var title: String? { json["title"]?.stringValue }
+    /// A description for the model.
+    public var description: String? { json["description"]?.stringValue }
+    /// The JSON Schema of the arguments.
+    public var inputSchema: JSONValue { json["inputSchema"] ?? [:] }
+    /// The JSON Schema of `CallToolResult.structured`.
+    public var outputSchema: JSONValue? { json["outputSchema"] }
+    /// Hints about what the tool does; not to be trusted from a server one does not trust.
+    public var annotations: ToolAnnotations? { json["annotations"].flatMap { try? $0.decode() } }
+    /// Icons; those without what the schema requires are left out.
+    public var icons: [Types.Icon] {
+        (json["icons"]?.arrayValue ?? []).compactMap { try? Types.Icon(json: $0) }
+    }
+    /// The tool's `_meta`.
+    public var meta: JSONValue? { json["_meta"] }
+}
+
+/// One page of a listing of tools.
+public struct ToolsPage: Sendable, Hashable {
+    /// In the server's order.
+    public var tools: [Tool]
+    /// Names the next page; nil on the last one.
+    public var nextCursor: String?
+    /// The page's `_meta`.
+    public var meta: JSONValue? { json["_meta"] }
+    /// Every member of the page as it came.
+    public let json: JSONValue
+
+    init(_ page: JSONValue) {
+        json = page
+        tools = (json["tools"]?.arrayValue ?? []).map(Tool.init)
+        nextCursor = json["nextCursor"]?.stringValue
+    }
+}
