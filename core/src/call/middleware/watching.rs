@@ -39,12 +39,14 @@ pub struct RequestRecord {
 /// Writes down every request with its time and outcome, when it is finished.
 ///
 /// ```
+/// use std::time::Duration;
+///
 /// use tricorn::middleware::Logging;
 /// use tricorn::prelude::*;
 ///
 /// let slow = Logging::new(|record| {
-///     if record.seconds > 1.0 {
-///         eprintln!("{} {:?} took {:.1} s", record.method, record.name, record.seconds);
+///     if record.time > Duration::from_secs(1) {
+///         eprintln!("{} {:?} took {:.1?}", record.method, record.name, record.time);
 ///     }
 /// });
 /// let server = Server::new("shop").middleware(slow);
@@ -132,7 +134,7 @@ pub struct MethodTiming {
 /// # let client = Client::in_memory(&server, &ClientOptions::new()).await?;
 /// # client.call_tool("buy", json!({})).await?;
 /// for (method, all) in timing.summary() {
-///     println!("{method}: {} requests, {} failed, {:.3} s at most", all.count, all.failed, all.longest);
+///     println!("{method}: {} requests, {} failed, {:.1?} at most", all.count, all.failed, all.longest);
 /// }
 /// # assert_eq!(timing.summary()["tools/call"].count, 1);
 /// # Ok(())
