@@ -175,7 +175,7 @@ fn block(lines: &[&str], first: usize) -> Option<usize> {
     // The signature ends on its first line, or on one that stands as deep; a short body may stand on the same line.
     let code = |line: &str| line.split("  #").next().unwrap_or_default().trim_end().to_owned();
     let is_end = |line: &&str| depth(line) == own && !line.trim().is_empty() && !code(line).ends_with(['(', '[']);
-    let colon = lines[first..].iter().position(|line| is_end(line))? + first;
+    let colon = lines[first..].iter().position(is_end)? + first;
     if !code(lines[colon]).ends_with(':') {
         return Some(colon + 1 - first);
     }
