@@ -32,8 +32,8 @@ export interface RequestOptions {
   readonly idempotent?: boolean | undefined;
   /**
    * Runs the request as a task of the peer, where it can, and waits for its result. In 2026-07-28 the server decides
-   * which requests are tasks. `ttl`: the milliseconds for which task and result are wanted; true leaves that to the
-   * peer.
+   * which requests are tasks; there this only refuses to call a tool where there can be none. `ttl`: the milliseconds
+   * for which task and result are wanted; true leaves that to the peer.
    */
   readonly task?: true | { readonly ttl?: number | undefined } | undefined;
   /**

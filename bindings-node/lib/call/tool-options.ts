@@ -31,8 +31,8 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
   readonly taskSupport?: TaskSupport | undefined;
   /**
    * Time after which the function is cancelled, and its caller answered with an error that the model can read; 0 is
-   * none. The time in which it waits for answers of the client counts. In milliseconds. Default: that of the server's
-   * option `toolTimeout`.
+   * none. It begins anew with each round of questions in revision 2026-07-28; in others the wait for answers of the
+   * client counts. In milliseconds. Default: that of the server's option `toolTimeout`.
    */
   readonly timeout?: number | undefined;
   /** The name to show to people. Default: none. */

@@ -15,7 +15,7 @@ export interface Wanted {
 }
 
 /**
- * Gives a text that must not be known to others. It has five minutes. What it throws is why the request fails: the text of
+ * Gives a text that must not be known to others. It has five minutes. An error that it throws is why the request fails: the text of
  * an {@link AuthError} and of this library's other errors is said there, of any other its type alone, and
  * {@link ClientOptions.onError} hears all of it.
  */
@@ -60,8 +60,8 @@ export const IDENTITY = {
  * { auth: { grant: "jwt_bearer", clientId, assertion: () => readFile(path, "utf8") } } // a workload's own JWT
  * ```
  *
- * Only https URLs, and http ones of this machine, are ever asked or opened. What fails is an {@link AuthError} that
- * says which step it was, where, and what to do; {@link Client.authTrace} has all of them.
+ * Only https URLs, and http ones of this machine, are ever asked or opened. A failure is an {@link AuthError} that says
+ * which step it was, where, and what to do; {@link Client.authTrace} has all of them.
  */
 export interface ClientAuth {
   /**

@@ -91,7 +91,7 @@ function checkOptions(given: ClientCache & Partial<CacheStore>): void {
   }
 }
 
-/** @throws {MisuseError} for anything but a list of texts. What it is is not said: it may be secret */
+/** @throws {MisuseError} for anything but a list of texts; its value is not said, as it may be secret */
 function textsOf(found: unknown): (string | null)[] {
   if (!Array.isArray(found)) throw new MisuseError(`cache: store: get: expected a list, got ${typeOf(found)}`);
   return found.map((text: unknown) => {

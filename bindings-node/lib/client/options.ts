@@ -44,7 +44,7 @@ export interface ClientCache {
   readonly store?: CacheStore | string | StoreOptions | undefined;
 }
 
-/** Handlers of a client for its server. What is there is declared; a request for what is not there is refused. */
+/** Handlers of a client for its server. Those that are given are declared; a request for another is refused. */
 export interface Answers {
   /**
    * Has a model go on. With `tools` or `context` the server may send those as well.
@@ -130,8 +130,8 @@ export interface ClientOptions extends Answers, Listeners {
   /** Memory that a message's values may take once decoded, by estimate. In bytes. Default: 64 MiB. */
   readonly maxDecodedBytes?: number | undefined;
   /**
-   * Memory that the whole process keeps for its peers at most, such as long messages until they are read. The server or
-   * client that is made last decides. In bytes. Default: a quarter of the memory of the machine or its control group.
+   * Memory that the whole process keeps for its peers at most, such as long messages until they are read. The last one
+   * that is given decides for all. In bytes. Default: a quarter of the memory of the machine or its control group.
    */
   readonly maxMemory?: number | undefined;
   /** Requests awaiting an answer at once; further ones wait their turn. Default: 256. */

@@ -32,8 +32,8 @@ export interface Protection {
   /** The page for developers about the server, an http or https URL in the metadata. Default: none. */
   readonly resourceDocumentation?: string | undefined;
   /**
-   * Difference of the clocks of issuer and server that is allowed, in whole seconds. In milliseconds. At most 600,000.
-   * Default: 60,000.
+   * Difference of the clocks of issuer and server that is allowed; whole seconds count. In milliseconds. At most
+   * 600,000. Default: 60,000.
    */
   readonly clockSkew?: number | undefined;
   /**

@@ -60,8 +60,8 @@ export interface ServerOptions<State = unknown> {
   /**
    * Memory that the whole process keeps for its peers at most: long bodies and what is in them, events for clients that
    * lose a stream, notifications for slow readers. One client has at most as much as is left for others; beyond that
-   * new work is refused (503). The server or client that is made last decides. In bytes. Default: a quarter of the
-   * memory of the machine or its control group.
+   * new work is refused (503). The last one that is given decides for all. In bytes. Default: a quarter of the memory
+   * of the machine or its control group.
    */
   readonly maxMemory?: number | undefined;
   /** Requests of one connection worked on at once. Default: 256. */
@@ -95,8 +95,8 @@ export interface ServerOptions<State = unknown> {
   readonly pingTimeout?: number | undefined;
   /**
    * Time after which the function of a tool is cancelled, and its caller answered with an error that the model can
-   * read. The time in which it waits for answers of the client counts. A tool may have a `timeout` of its own. In
-   * milliseconds. Default: 0, which is none.
+   * read. It begins anew with each round of questions in revision 2026-07-28; in others the wait for answers of the
+   * client counts. A tool may have a `timeout` of its own. In milliseconds. Default: 0, which is none.
    */
   readonly toolTimeout?: number | undefined;
   /**

@@ -50,7 +50,8 @@ pub trait Handler: Send + Sync + 'static {
     /// prompt, the variables of a resource template, else the request's parameters.
     fn call(&self, cx: Context, params: RawJson, reply: Reply);
 
-    /// The peer has cancelled the request or is gone. An answer is no longer wanted.
+    /// The peer has cancelled the request or is gone, or the handler has taken longer than it may. An answer is no longer
+    /// wanted.
     fn cancel(&self, _cx: &Context, _reason: Option<&str>) {}
 }
 
@@ -265,13 +266,15 @@ impl Drop for Reply {
     }
 }
 
-/// Ends a request whose handler has taken as long as it may. What it still answers goes nowhere.
+/// Ends a request whose handler has taken as long as it may. An answer that it still gives goes nowhere.
 fn overdue(context: &Context, shaper: &dyn Shaper, time: Duration) {
     if context.is_cancelled() {
         return;
     }
     let text = format!("{} was cancelled: it took longer than {}", shaper.subject(), idiom::time(time));
-    let outcome = shaper.shape(Payload::Failed(text), context.request().revision);
+    let shape = || shaper.shape(Payload::Failed(text), context.request().revision);
+    let outcome =
+        report::guarded("making an answer", shape).unwrap_or_else(|| Err(Error::cancelled("it took too long")));
     context.link().clone().complete(context.call(), outcome);
     context.cancel(Some("the handler took too long"));
 }

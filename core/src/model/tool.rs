@@ -217,8 +217,9 @@ impl Tool {
         std::mem::take(&mut self.scopes)
     }
 
-    /// Time after which the handler is cancelled, and its caller answered with an error that the model can read. The time in
-    /// which it waits for answers of the client counts. Default: that of
+    /// Time after which the handler is cancelled, and its caller answered with an error that the model can read. It begins
+    /// anew with each round of questions in revision 2026-07-28; in others the wait for answers of the client counts.
+    /// Default: that of
     /// [`Server::tool_timeout`](crate::Server::tool_timeout); zero is none.
     #[must_use]
     pub fn timeout(mut self, time: Duration) -> Self {

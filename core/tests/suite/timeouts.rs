@@ -96,15 +96,24 @@ async fn middleware_sees_what_is_answered_for_a_tool() {
 #[tokio::test]
 async fn a_task_that_takes_too_long_fails() {
     let ended = Arc::new(tokio::sync::Notify::new());
-    let server = Server::new("timeouts").tool_timeout(Duration::from_millis(50)).tasks(TaskOptions::default());
-    let server = slow(server, Tool::new("slow", "").task_support(TaskSupport::Required), &ended);
-    let options = ClientOptions::new().revision("2026-07-28").tasks(TaskOptions::new());
-    let client = Client::in_memory(&server, &options).await.expect("connected");
-    let result = client.call_tool("slow", json!({})).await.expect("an answer");
-    assert_eq!(
-        (result.is_error, result.text()),
-        (true, "tool \"slow\" was cancelled: it took longer than 0.05 s".into())
-    );
-    tokio::time::timeout(Duration::from_secs(20), ended.notified()).await.expect("the handler ends");
+    let server = Server::new("timeouts").tool_timeout(Duration::from_millis(50)).tasks(TaskOptions::new());
+    let server = slow(server, Tool::new("slow", "").task_support(TaskSupport::Optional), &ended);
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let options = ClientOptions::new().revision(revision).tasks(TaskOptions::new());
+        let client = Client::in_memory(&server, &options).await.expect("connected");
+        let task = client.call_tool_task("slow", json!({}), None, &CallOptions::new()).await.expect("a task");
+        let result = task.result().await.expect("a result");
+        let told = "tool \"slow\" was cancelled: it took longer than 0.05 s";
+        assert_eq!((result.is_error, result.text().as_str()), (true, told), "{revision}");
+        tokio::time::timeout(Duration::from_secs(20), ended.notified()).await.expect("the handler ends");
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_time_beyond_all_clocks_is_none() {
+    let server = Server::new("timeouts").tool_timeout(Duration::MAX).tool("quick", "", async |_: Nothing| Ok("done"));
+    let client = connected(&server, "2026-07-28").await;
+    assert_eq!(client.call_tool("quick", json!({})).await.expect("an answer").text(), "done");
     client.close().await;
 }

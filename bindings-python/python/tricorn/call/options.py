@@ -30,7 +30,8 @@ class RequestOptions(TypedDict, total=False):
     be repeated. Default: `False`."""
     task: float | bool | None
     """Runs the request as a task of the peer, where it can, and waits for its result. In 2026-07-28 the server decides
-    which requests are tasks. The seconds that the peer keeps it, or True for as long as it likes. Default: `False`."""
+    which requests are tasks; there this only refuses to call a tool where there can be none. The seconds that the peer
+    keeps it, or True for as long as it likes. Default: `False`."""
     cache: CacheMode | None
     """Use of the answers that a client has cached: `"refresh"` asks the server and caches its answer, `"bypass"` asks
     and leaves the cache as it is. Since revision 2026-07-28. Default: `"default"`."""

@@ -127,8 +127,8 @@ class SharedOptions(Identity, Handlers, total=False):
     max_decoded_bytes: int | None
     """Memory that a message's values may take once decoded, by estimate. In bytes. Default: 64 MiB."""
     max_memory: int | None
-    """Memory that the whole process keeps for its peers at most, such as long messages until they are read. The server
-    or client that is made last decides. In bytes. Default: a quarter of the memory of the machine or its control
+    """Memory that the whole process keeps for its peers at most, such as long messages until they are read. The last
+    one that is given decides for all. In bytes. Default: a quarter of the memory of the machine or its control
     group."""
     max_in_flight: int | None
     """Requests awaiting an answer at once; further ones wait their turn. Default: 256."""

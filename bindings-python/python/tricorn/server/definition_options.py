@@ -34,8 +34,8 @@ class ToolOptions(TypedDict, total=False):
     too. Default: `"forbidden"`."""
     timeout: float | None
     """Time after which the function is cancelled, and its caller answered with an error that the model can read; 0 is
-    none. The time in which it waits for answers of the client counts. In seconds. Default: that of the server's option
-    `tool_timeout`."""
+    none. It begins anew with each round of questions in revision 2026-07-28; in others the wait for answers of the
+    client counts. In seconds. Default: that of the server's option `tool_timeout`."""
     title: str | None
     """The name to show to people. Default: none."""
     icons: Sequence[Icon | Mapping[str, Any]] | None

@@ -13,7 +13,8 @@ public struct RequestOptions: Sendable {
     /// may be repeated. Default: `false`.
     public var idempotent: Bool = false
     /// Runs the request as a task of the peer, where it can, and waits for its result. In 2026-07-28 the server decides
-    /// which requests are tasks. Cancelling the call cancels the task.
+    /// which requests are tasks; there this only refuses to call a tool where there can be none. Cancelling the call
+    /// cancels the task.
     public var task: TaskRequest?
     /// Use of the answers that a client has cached: `.refresh` asks the server and caches its answer, `.bypass` asks
     /// and leaves the cache as it is. Since revision 2026-07-28. Default: `.default`.

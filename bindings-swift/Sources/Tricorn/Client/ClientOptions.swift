@@ -83,8 +83,8 @@ public struct ClientOptions: Sendable {
     public var maxNesting: Int?
     /// Memory that a message's values may take once decoded, by estimate. In bytes. Default: 64 MiB.
     public var maxDecodedBytes: Int?
-    /// Memory that the whole process keeps for its peers at most, such as long messages until they are read. The server
-    /// or client that is made last decides. In bytes. Default: a quarter of the memory of the machine or its control
+    /// Memory that the whole process keeps for its peers at most, such as long messages until they are read. The last
+    /// one that is given decides for all. In bytes. Default: a quarter of the memory of the machine or its control
     /// group.
     public var maxMemory: Int?
     /// Requests awaiting an answer at once; further ones wait their turn. Default: 256.

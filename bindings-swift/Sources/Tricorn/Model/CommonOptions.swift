@@ -43,7 +43,7 @@ public struct TaskOptions: Sendable, Hashable {
     }
 }
 
-/// Lifetime and audience of an answer in caches. What is nil is taken from the more general option.
+/// Lifetime and audience of an answer in caches. Members that are nil are taken from the more general option.
 public struct CacheHints: Sendable, Hashable {
     /// Time for which the answer keeps after it was received. With 0 it is not cached. Default: 0 s.
     public var ttl: Duration?

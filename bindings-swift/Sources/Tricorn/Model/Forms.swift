@@ -79,7 +79,7 @@ public struct URLElicitation: Sendable, Hashable {
     }
 }
 
-/// Schemas of forms. What no form can ask for, the core refuses.
+/// Schemas of forms. The core refuses those that no form can ask for.
 enum FormSchema {
     private static let formats = ["email", "uri", "date", "date-time"]
 
@@ -88,7 +88,7 @@ enum FormSchema {
         var properties = JSONObject()
         for (name, property) in schema["properties"]?.objectValue ?? [:] {
             var property = property
-            // What Swift's types have and forms have not.
+            // Members that Swift's types have and forms have not.
             property["contentEncoding"] = nil
             property["uniqueItems"] = nil
             if let format = property["format"]?.stringValue, !formats.contains(format) { property["format"] = nil }

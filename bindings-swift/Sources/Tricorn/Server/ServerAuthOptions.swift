@@ -39,7 +39,8 @@ public struct ServerAuth: Sendable {
     public var resourceName: String?
     /// The page for developers about the server, an http or https URL in the metadata. Default: none.
     public var resourceDocumentation: String?
-    /// Difference of the clocks of issuer and server that is allowed, in whole seconds. At most 10 min. Default: 60 s.
+    /// Difference of the clocks of issuer and server that is allowed; whole seconds count. At most 10 min. Default: 60
+    /// s.
     public var clockSkew: Duration?
     /// Time that the authorization server, or the function, has for one question, for keys, metadata and all; more than
     /// 0. A longer one is answered with 503. Default: 10 s.

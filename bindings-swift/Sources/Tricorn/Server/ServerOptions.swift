@@ -20,7 +20,7 @@ extension Server {
     ///     MiB.
     ///   - maxMemory: Memory that the whole process keeps for its peers at most: long bodies and what is in them,
     ///     events for clients that lose a stream, notifications for slow readers. One client has at most as much as is
-    ///     left for others; beyond that new work is refused (503). The server or client that is made last decides. In
+    ///     left for others; beyond that new work is refused (503). The last one that is given decides for all. In
     ///     bytes. Default: a quarter of the memory of the machine or its control group.
     ///   - maxInFlight: Requests of one connection worked on at once. Default: 256.
     ///   - maxQueuedNotifications: Notifications waiting for a slow peer. Default: 256.
@@ -34,8 +34,8 @@ extension Server {
     ///   - pingTimeout: Time after which a client that does not answer that is taken for lost, and its session ends.
     ///     Default: 20 s.
     ///   - toolTimeout: Time after which the function of a tool is cancelled, and its caller answered with an error
-    ///     that the model can read. The time in which it waits for answers of the client counts. A tool may have a
-    ///     `timeout` of its own. Default: 0, which is none.
+    ///     that the model can read. It begins anew with each round of questions in revision 2026-07-28; in others the
+    ///     wait for answers of the client counts. A tool may have a `timeout` of its own. Default: 0, which is none.
     ///   - tasks: Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the
     ///     specification has them (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A
     ///     tool says so by `taskSupport`, or its function by `Context.runAsTask`. Default: no tasks.

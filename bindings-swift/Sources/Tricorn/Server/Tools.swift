@@ -76,7 +76,8 @@ extension Offering {
     ///   - scopes: what a client's access token needs for it, all of them, of a server with `auth`: others are not shown it, and
     ///     are told what they lack when they use it.
     ///   - timeout: time after which the handler is cancelled, and its caller answered with an error that the model can read;
-    ///     `toolTimeout` of the server when nil, none when `.zero`. The time in which it waits for answers of the client counts.
+    ///     `toolTimeout` of the server when nil, none when `.zero`. It begins anew with each
+    ///     round of questions in revision 2026-07-28; in others the wait for answers of the client counts.
     ///   - handler: runs in a task of its own, which is cancelled when the client cancels the call. It returns a
     ///     value that encodes to JSON, a `String`, a `ContentBlock` block or an array of them, or a `CallToolResult`. What it
     ///     throws becomes a result with `isError`: the text of a `ToolError`, only the type's name of any other

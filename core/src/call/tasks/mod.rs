@@ -521,7 +521,7 @@ impl Tasks {
 
 /// Runs the handler of a task.
 fn run(context: Context, handler: Arc<dyn Handler>, shaper: Option<Arc<dyn Shaper>>, params: RawJson) {
-    let reply = Reply::new(context.clone(), shaper);
+    let reply = Reply::new(context.clone(), shaper).in_time();
     #[cfg(feature = "runtime")]
     let reply = reply.for_again(&context, &params);
     // A panic that gets here has dropped the reply, which has answered.

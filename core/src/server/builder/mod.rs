@@ -312,12 +312,13 @@ impl Server {
         self.set(|o| o.ping_timeout = kept(timeout))
     }
 
-    /// Time after which a tool's handler is cancelled, and its caller answered with an error that the model can read. The
-    /// time in which it waits for answers of the client counts. Default: none; zero is none.
+    /// Time after which a tool's handler is cancelled, and its caller answered with an error that the model can read. It
+    /// begins anew with each round of questions in revision 2026-07-28; in others the wait for answers of the client counts.
+    /// Default: none; zero is none.
     /// [`Tool::timeout`](crate::model::Tool::timeout) says otherwise for one tool.
     #[must_use]
     pub fn tool_timeout(self, time: Duration) -> Self {
-        self.set(|o| o.tool_timeout = time.as_secs_f64())
+        self.set(|o| o.tool_timeout = kept(time))
     }
 
     /// Runs tool calls as tasks, where client and tool want that: in 2025-11-25 as the specification has them

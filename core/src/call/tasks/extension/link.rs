@@ -127,7 +127,7 @@ impl Link for Detachable {
                 drop(phase);
                 self.inner.clone().complete(call, outcome);
             }
-            Phase::Detaching(answered) => *answered = Some(outcome),
+            Phase::Detaching(answered) => drop(answered.get_or_insert(outcome)),
             Phase::Detached => {
                 drop(phase);
                 self.finish(outcome);
