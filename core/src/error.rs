@@ -327,7 +327,7 @@ impl Error {
         self
     }
 
-    /// What tells this error from others of its kind; `None` for most.
+    /// The reason that tells this error from others of its kind; `None` for most.
     #[doc(hidden)]
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {

@@ -86,7 +86,9 @@ pub(crate) fn meant<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     // A name with less than half in common was not meant.
     let is_near = |lower: &str| {
         let (known, name) = without_common_end(lower, &name);
-        strsim::levenshtein(known, name) <= known.len().max(name.len()).div_ceil(2)
+        let longest = known.len().max(name.len());
+        let most = if longest < SHORTEST { longest / 2 } else { longest.div_ceil(2) };
+        strsim::levenshtein(known, name) <= most
     };
     names.into_iter().take_while(|(lower, _)| is_near(lower)).map(|(_, known)| known).collect()
 }

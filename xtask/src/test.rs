@@ -201,8 +201,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     let many = ready.iter().filter(|lang| names(lang).iter().any(|name| session.wants(name)));
     let many = many.flat_map(|lang| steps::many(*lang)).map(job).collect();
     session.side_by_side(many);
-    // Its figures are of a machine that does nothing else.
     if ready.contains(&Lang::Rust) {
+        // Its figures are of a machine that does nothing else.
         session.side_by_side(vec![hostile(Lang::Rust)]);
         // Node's takes as long as those of the others.
         let (node, others): (Vec<Lang>, Vec<Lang>) = ready.iter().partition(|lang| **lang == Lang::Node);

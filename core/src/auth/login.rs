@@ -22,7 +22,7 @@ use crate::model::times;
 /// Somebody else may be refreshing it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A kept login at one server. What is secret in it is neither serialized nor shown by `Debug`. In JSON, times are
+/// A kept login at one server. Its secrets are neither serialized nor shown by `Debug`. In JSON, times are
 /// seconds since 1970.
 #[derive(Clone, Serialize)]
 #[non_exhaustive]

@@ -196,8 +196,8 @@ mod tests {
             ("core/src/a/mod.rs", "pub struct A;\nimpl A {}"),
             ("core/src/b/mod.rs", "use crate::a::A;\nimpl A {}"),
         ]);
-        let list = |keys: [(&str, &str); 2]| keys.map(|(key, why)| (key.to_owned(), why.to_owned())).into();
-        tree.rules.inherent = list([("core/src/a/mod.rs A", "gone"), ("core/src/b/mod.rs A", " ")]);
+        let listed = [("core/src/a/mod.rs A", "gone"), ("core/src/b/mod.rs A", " ")];
+        tree.rules.inherent = listed.map(|(key, why)| (key.to_owned(), why.to_owned())).into();
         assert_eq!(
             inherent(&tree),
             [

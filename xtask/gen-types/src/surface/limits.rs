@@ -29,7 +29,7 @@ struct Section {
     row: Vec<Limit>,
 }
 
-/// A row. What has no option is fixed.
+/// A row. A limit without an option is fixed.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Limit {

@@ -107,7 +107,7 @@ impl Row {
         }
     }
 
-    /// What a language says of it beside its type.
+    /// The entry of a language, beside its type.
     pub(super) fn own(&self, language: Language) -> Option<&Own> {
         match self.said(language)? {
             Said::Type(_) => None,
