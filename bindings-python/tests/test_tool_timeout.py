@@ -46,7 +46,10 @@ async def test_a_tool_that_takes_too_long_is_cancelled_and_answered_for(revision
 
 
 def test_times_that_are_none() -> None:
+    def hello() -> str:
+        return "hello"
+
     with pytest.raises(MisuseError, match='tool "a": option "timeout": expected seconds of at least 0, got -1'):
-        Server("timeouts").add_tool(print, name="a", input_schema={"type": "object"}, timeout=-1)
+        Server("timeouts").add_tool(hello, name="a", timeout=-1)
     with pytest.raises(MisuseError, match='option "tool_timeout": expected seconds of at least 0, got -1'):
         Server("timeouts", tool_timeout=-1)

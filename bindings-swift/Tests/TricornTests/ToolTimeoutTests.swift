@@ -15,8 +15,14 @@ import Testing
             }
         }
         let app = Server("timeouts", toolTimeout: .milliseconds(200))
-        app.tool("slow") { try await wait("slow"); return "late" }
-        app.tool("hasty", timeout: .milliseconds(50)) { try await wait("hasty"); return "late" }
+        app.tool("slow") {
+            try await wait("slow")
+            return "late"
+        }
+        app.tool("hasty", timeout: .milliseconds(50)) {
+            try await wait("hasty")
+            return "late"
+        }
         app.tool("patient", timeout: .zero) {
             try await Task.sleep(for: .milliseconds(400))
             return "done"
