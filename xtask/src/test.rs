@@ -37,7 +37,7 @@ pub(crate) struct Options {
     /// Only steps whose name contains this
     #[arg(long)]
     only: Option<String>,
-    /// Check the code for all other platforms, not for Windows alone
+    /// Check the code for all other platforms, and the packages' layers for Windows
     #[arg(long)]
     platforms: bool,
     /// Run everything, or what answers within minutes once all is built
@@ -160,7 +160,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     beside.push(checked_workflows());
     if ready.contains(&Lang::Rust) {
         session.in_lanes(vec![own(&Lang::Rust).collect()]);
-        beside.push(windows());
+        beside.push(windows(options.platforms));
     }
     // Each waits for one process most of the time. Windows programs are compiled with what they leave.
     let (python, others): (Vec<Lang>, Vec<Lang>) =
@@ -324,7 +324,7 @@ fn in_turn(steps: impl IntoIterator<Item = Step>, needed: bool) -> Read {
 }
 
 /// Windows programs, run by wine.
-fn windows() -> Job {
+fn windows(check: bool) -> Job {
     let name = "windows smoke".to_owned();
     let what = move || {
         let made = match setup::windows()? {
@@ -335,7 +335,7 @@ fn windows() -> Job {
             Ok(wine) => wine,
             Err(why) => return Ok(Read::skipped(why)),
         };
-        Ok(in_turn(steps::windows(&made, &wine)?, true))
+        Ok(in_turn(steps::windows(&made, &wine, check)?, true))
     };
     Job { name: name.clone(), what: Box::new(move || run_call(&name, what)) }
 }

@@ -217,18 +217,16 @@ pub(super) fn platforms() -> Vec<Step> {
     setup::PLATFORMS.iter().map(check).collect()
 }
 
-/// Windows programs, and what runs them.
-pub(super) fn windows(made: &setup::Windows, wine: &Path) -> anyhow::Result<[Step; 3]> {
+/// Windows programs, and what runs them; `check`: the packages' layers are compiled, too.
+pub(super) fn windows(made: &setup::Windows, wine: &Path, check: bool) -> anyhow::Result<Vec<Step>> {
     let build = made.cargo("build", &["example-everything", "case-runner"])?;
-    let check = made.cargo("check", &["tricorn-python", "tricorn-node"])?;
+    let layers = made.cargo("check", &["tricorn-python", "tricorn-node"])?;
     let (path, _) = tool::python().context("no python3 >= 3.10")?;
     let mut smoke = program(path, &["tests/windows/smoke.py"]);
     smoke.arg(setup::Windows::programs()).arg(wine);
-    Ok([
-        step("windows build", build, 40, Reader::Status),
-        step("windows check", check, 20, Reader::Status),
-        step("windows smoke", smoke, 15, Reader::Own),
-    ])
+    let layers = check.then(|| step("windows check", layers, 20, Reader::Status));
+    let programs = step("windows build", build, 40, Reader::Status);
+    Ok([programs].into_iter().chain(layers).chain([step("windows smoke", smoke, 15, Reader::Own)]).collect())
 }
 
 fn deny() -> Step {
