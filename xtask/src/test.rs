@@ -204,9 +204,11 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     if ready.contains(&Lang::Rust) {
         // Its figures are of a machine that does nothing else.
         session.side_by_side(vec![hostile(Lang::Rust)]);
-        // Node's takes as long as those of the others.
+        // V8 needs the machine for itself, or its heap finds its size too late.
         let (node, others): (Vec<Lang>, Vec<Lang>) = ready.iter().partition(|lang| **lang == Lang::Node);
-        session.in_lanes([node, others].map(|langs| langs.into_iter().map(soak).collect()).into());
+        let (python, others) = others.into_iter().partition::<Vec<Lang>, _>(|lang| *lang == Lang::Python);
+        session.in_lanes([python, others].map(|langs| langs.into_iter().map(soak).collect()).into());
+        session.in_lanes(vec![node.into_iter().map(soak).collect()]);
     }
     // A long one that starts last would run alone.
     all.sort_by_key(|job| LONG.iter().position(|part| job.name.contains(part)).unwrap_or(LONG.len()));
