@@ -23,9 +23,6 @@ pub(crate) use steps::node_tests;
 /// Lines of a failed step that are shown; all of them are in its log.
 const SHOWN: usize = 30;
 
-/// Parts of the names of the longest steps that run beside others.
-const LONG: [&str; 6] = ["interop", "wild", "logins", "conformance server", "leaks", "doctor"];
-
 /// Parts of the suite's extensions that are run: scenarios whose names contain this.
 const EXTENDED: [(Role, &str); 2] = [(Role::Server, "tasks-"), (Role::Client, "auth/")];
 
@@ -210,8 +207,6 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         session.in_lanes([python, others].map(|langs| langs.into_iter().map(soak).collect()).into());
         session.in_lanes(vec![node.into_iter().map(soak).collect()]);
     }
-    // A long one that starts last would run alone.
-    all.sort_by_key(|job| LONG.iter().position(|part| job.name.contains(part)).unwrap_or(LONG.len()));
     session.side_by_side(all);
     Ok(session.end())
 }
