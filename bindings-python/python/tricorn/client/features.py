@@ -146,7 +146,7 @@ class AsyncFeatures(AsyncSender):
     async def set_log_level(self, level: Level, **options: Unpack[RequestOptions]) -> None:
         """Wants log messages of this level and more severe ones from now on, in every revision.
 
-        Where there are no sessions each request asks for them, unless its `meta` has another
+        Without sessions each request asks for them, unless its `meta` has another
         `io.modelcontextprotocol/logLevel`. `UnsupportedError`: the server has no log.
         """
         await self._do(requests.set_log_level(level), options)

@@ -141,7 +141,7 @@ extension Client {
         return .init(checked: try await request("completion/complete", params.json, options))
     }
 
-    /// Asks for log messages of at least this level from now on. Where there are no sessions each request that follows
+    /// Asks for log messages of at least this level from now on. Without sessions each request that follows
     /// asks for it, unless its `meta` has another `io.modelcontextprotocol/logLevel`. `TricornError.unsupported`: the
     /// server has no log.
     @available(
