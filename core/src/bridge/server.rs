@@ -320,9 +320,10 @@ impl Server {
     /// the host's function: it gets the arguments, `{"uri"}`, the template's variables, or the prompt's arguments.
     /// `options` are `""` or JSON: `{"parameters"?: JSON Schema of variables or arguments, "completions"?: {name:
     /// handler}, "enabled"?: bool, "replace"?: bool, "cache"?: {"ttl"?: seconds, "scope"?}, "scopes"?: [scope],
-    /// "judged"?: ["input" | "output"], "timeout"?: seconds}`; `scopes` are what the caller's access token needs, `cache` is how long what
-    /// is read of a resource or a template keeps, and for whom. A `judged` side is listed with its schema but checked
-    /// by the host's function alone: arguments, variables (`input`) and a tool's structured content (`output`). With
+    /// "judged"?: ["input" | "output"], "timeout"?: seconds}`; `scopes` are what the caller's access token needs, `cache` is
+    /// how long what is read of a resource or a template keeps, and for whom, `timeout` a tool's longest time. A `judged`
+    /// side is listed with its schema but checked by the host's function alone: arguments, variables (`input`) and a tool's
+    /// structured content (`output`). With
     /// `replace` it takes the place of what has its name, URI or URI template, and is hidden when that is, unless
     /// `enabled` says otherwise; what is not there yet is added. When nothing will call a handler any more that was
     /// replaced or removed, the event `released` `{"handler"}` of source 0 says so.
