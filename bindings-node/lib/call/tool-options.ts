@@ -47,7 +47,7 @@ export interface ToolOptions<Input extends Schema | undefined, Output extends Sc
    * asked. Default: none beyond what every request needs.
    */
   readonly scopes?: readonly string[] | undefined;
-  /** false hides it until `setEnabled` shows it. Default: `true`. */
+  /** Shows it; false hides it until `setEnabled` shows it. Default: `true`. */
   readonly enabled?: boolean | undefined;
   /**
    * true puts it in the place of what has this name or URI, if there is something. It is hidden when that was, unless

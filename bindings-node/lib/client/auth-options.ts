@@ -70,8 +70,8 @@ export interface ClientAuth {
    */
   readonly grant?: "authorization_code" | "client_credentials" | "jwt_bearer" | "id_jag" | undefined;
   /**
-   * The program's id at the authorization server, where it is registered already. All grants but a user's login need
-   * it.
+   * The program's id at the authorization server, where it is registered already; without one it registers itself, or
+   * is known by `clientMetadataUrl`. All grants but a user's login need it.
    */
   readonly clientId?: string | undefined;
   /** The program's secret there; with `clientId`. */
@@ -99,7 +99,8 @@ export interface ClientAuth {
   /** The URL of a page about the program. */
   readonly clientUri?: string | undefined;
   /**
-   * The type the program registers as (OpenID Connect). Default: `native` where the browser comes back to this machine.
+   * The type the program registers as (OpenID Connect). Default: `native` where the browser comes back to this machine,
+   * else `web`.
    */
   readonly applicationType?: "native" | "web" | undefined;
   /**
@@ -139,9 +140,10 @@ export interface ClientAuth {
    */
   readonly redirectPort?: number | undefined;
   /**
-   * Shows the login page to the user, and need not wait for them. It gets https URLs, and http ones of this machine. An
-   * error that it raises ends the login; it is cancelled when the user is back, or nobody waits any more. A test that
-   * plays the user follows redirects, as `fetch` does. Default: the system's browser.
+   * Shows the login page to the user, and need not wait for them; a value that it returns is ignored. It gets https
+   * URLs, and http ones of this machine. An error that it throws ends the login; it is cancelled when the user is back,
+   * or nobody waits any more. A test that plays the user follows redirects, as `fetch` does: at the last one the login
+   * is let in. Default: the system's browser.
    */
   readonly browser?: ((url: string, options: AskedOptions) => unknown) | undefined;
   /**

@@ -84,7 +84,7 @@ export interface Answers {
  */
 export interface Listeners {
   /**
-   * Hears every log message of the server.
+   * Hears the log messages of the server, as far as `setLogLevel` or a request asked for them.
    *
    * @deprecated MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry
    */
@@ -245,10 +245,10 @@ export interface ClientOptions extends Answers, Listeners {
    * such an error, and so does a caller that waits for a login. Of `sampling`, `elicitation` and `roots` it hears
    * errors other than `RpcError`, of the functions of `auth` those other than `AuthError`, under the names `token`,
    * `browser`, `store` and so on; of the cache's store and of `fetch` all of them, under the names `cache` and `fetch`.
-   * Without it, the former is a warning of the process, and the latter nothing. Default: a line on standard error.
+   * Default: a line on standard error; for the cache's store a warning of the process, for `fetch` nothing.
    */
   readonly onError?: ((error: unknown, name: string) => void) | undefined;
-  /** Hears why the connection ended, when that was not by `close`. */
+  /** Hears once why the connection ended, when that was not by `close`. */
   readonly onClose?: ((reason: string) => void) | undefined;
   /**
    * Hears every line that a launched server writes to its standard error, unless the target says where that goes.

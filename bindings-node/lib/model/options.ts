@@ -26,9 +26,15 @@ export interface TaskOptions {
 
 /** Lifetime and audience of an answer in caches. A member that is left out is taken from the more general option. */
 export interface CacheHints {
-  /** Time for which the answer keeps after it was received. With 0 it is not cached. In milliseconds. Default: 0. */
+  /**
+   * Time for which the answer keeps after it was received. With 0 it is not cached. In milliseconds. Default: that of
+   * the more general option, else 0.
+   */
   readonly ttl?: number | undefined;
-  /** The audience: `public` is everybody, also under other authorization. Default: `private`. */
+  /**
+   * The audience: `public` is everybody, also under other authorization. Default: that of the more general option, else
+   * `private`.
+   */
   readonly scope?: "public" | "private" | undefined;
 }
 

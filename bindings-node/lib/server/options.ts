@@ -102,7 +102,9 @@ export interface ServerOptions<State = unknown> {
   /**
    * Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
    * (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `taskSupport`, or
-   * its function by `Context.runAsTask`. Default: no tasks.
+   * its function by `Context.runAsTask`. Tasks belong to a client's session or connection: no other sees them, and they
+   * end with it. Over HTTP those of 2026-07-28 belong to their principal, or to whoever knows their id, and end by
+   * their time. Default: no tasks.
    */
   readonly tasks?: boolean | TaskOptions | undefined;
   /**

@@ -79,7 +79,8 @@ class Handlers(TypedDict, total=False):
     Deprecated: MCP 2026-07-28 deprecates sampling (SEP-2577): call the API of a model's provider.
     """
     on_log: Callable[[str, str | None, Any], object] | None
-    """Hears every log message of the server. Called with level, logger and data.
+    """Hears the log messages of the server, as far as `set_log_level` or a request asked for them. Called with level,
+    logger and data.
 
     Deprecated: MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry.
     """
@@ -96,7 +97,7 @@ class Handlers(TypedDict, total=False):
     `Client` raises `MisuseError`. They must not block; asynchronous ones are awaited, up to 256 at once.
     """
     on_close: Callable[[str], object] | None
-    """Hears why the connection ended, when that was not by `close`."""
+    """Hears once why the connection ended, when that was not by `close`."""
     on_stderr: Callable[[str], object] | None
     """Hears every line that a launched server writes to its standard error, unless the target says where that goes.
     Default: the lines go to this process's own."""

@@ -47,9 +47,11 @@ class CacheHints(TypedDict, total=False):
     """Lifetime and audience of cached answers (2026-07-28). One that is left out comes from the general option."""
 
     ttl: float
-    """Time for which the answer keeps after it was received. With 0 it is not cached. In seconds. Default: 0."""
+    """Time for which the answer keeps after it was received. With 0 it is not cached. In seconds. Default: that of the
+    more general option, else 0."""
     scope: Literal["public", "private"]
-    """The audience: `"public"` is everybody, also under other authorization. Default: `"private"`."""
+    """The audience: `"public"` is everybody, also under other authorization. Default: that of the more general option,
+    else `"private"`."""
 
 
 class _StoreUrl(TypedDict):

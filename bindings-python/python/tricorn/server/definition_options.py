@@ -47,7 +47,7 @@ class ToolOptions(TypedDict, total=False):
     use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
     asked. Default: none beyond what every request needs."""
     enabled: bool | None
-    """False hides it until `set_enabled` shows it. Default: `True`."""
+    """Shows it; False hides it until `set_enabled` shows it. Default: `True`."""
     replace: bool | None
     """True puts it in the place of what has this name or URI, if there is something. It is hidden when that was, unless
     `enabled` is given. Default: `False`."""
@@ -85,7 +85,7 @@ class ResourceOptions(TypedDict, total=False):
     use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
     asked. Default: none beyond what every request needs."""
     enabled: bool | None
-    """False hides it until `set_enabled` shows it. Default: `True`."""
+    """Shows it; False hides it until `set_enabled` shows it. Default: `True`."""
     replace: bool | None
     """True puts it in the place of what has this name or URI, if there is something. It is hidden when that was, unless
     `enabled` is given. Default: `False`."""
@@ -116,7 +116,7 @@ class PromptOptions(TypedDict, total=False):
     use it. Over HTTP nobody may where the server has no `auth`; in one process and over standard streams nobody is
     asked. Default: none beyond what every request needs."""
     enabled: bool | None
-    """False hides it until `set_enabled` shows it. Default: `True`."""
+    """Shows it; False hides it until `set_enabled` shows it. Default: `True`."""
     replace: bool | None
     """True puts it in the place of what has this name or URI, if there is something. It is hidden when that was, unless
     `enabled` is given. Default: `False`."""

@@ -81,7 +81,9 @@ class ServerOptions(Identity, total=False):
     tasks: TaskOptions | bool | None
     """Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the specification has them
     (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A tool says so by `task_support`, or
-    its function by `Context.run_as_task`. Default: no tasks."""
+    its function by `Context.run_as_task`. Tasks belong to a client's session or connection: no other sees them, and
+    they end with it. Over HTTP those of 2026-07-28 belong to their principal, or to whoever knows their id, and end by
+    their time. Default: no tasks."""
     request_state_keys: Sequence[str] | None
     """Secrets of at least 32 bytes that seal the state that a request keeps between two rounds of questions
     (`requestState`). The first one seals, all of them open, so that they can be changed one after the other. Servers

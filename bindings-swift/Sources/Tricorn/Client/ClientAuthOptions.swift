@@ -13,8 +13,8 @@ public struct ClientAuth: Sendable {
     /// The way tokens are obtained: a user logs in, the program is let in as itself, a workload's JWT is the grant, or
     /// an identity provider answers for the user. Default: chosen by the other options, and a user's login otherwise.
     public var grant: Grant?
-    /// The program's id at the authorization server, where it is registered already. All grants but a user's login need
-    /// it.
+    /// The program's id at the authorization server, where it is registered already; without one it registers itself,
+    /// or is known by `clientMetadataURL`. All grants but a user's login need it.
     public var clientID: String?
     /// The program's secret there; with `clientID`.
     public var clientSecret: String?
@@ -37,7 +37,7 @@ public struct ClientAuth: Sendable {
     /// The URL of a page about the program.
     public var clientURI: String?
     /// The type the program registers as (OpenID Connect). Default: `.native` where the browser comes back to this
-    /// machine.
+    /// machine, else `web`.
     public var applicationType: ApplicationType?
     /// The user of the login, where one program has several: the login of one is not used for another. Default: the
     /// program's one user.
@@ -63,9 +63,9 @@ public struct ClientAuth: Sendable {
     /// The port of this machine that the browser comes back to, at `/callback`, where there is no `redirectURI`. At
     /// most 65,535. Default: one that is free; a client that was registered by hand may need its own.
     public var redirectPort: Int?
-    /// Shows the login page to the user, and need not wait for them. It gets https URLs, and http ones of this machine.
-    /// An error that it raises ends the login; it is cancelled when the user is back, or nobody waits any more.
-    /// Default: the system's browser.
+    /// Shows the login page to the user, and need not wait for them; a value that it returns is ignored. It gets https
+    /// URLs, and http ones of this machine. An error that it throws ends the login; it is cancelled when the user is
+    /// back, or nobody waits any more. Default: the system's browser.
     public var browser: (@Sendable (_ url: String) async throws -> Void)?
     /// The URL the browser comes back to, when that is not a port that the library listens on: https, or http on this
     /// machine, without a fragment. Needs `callback`.

@@ -102,7 +102,7 @@ public struct ClientOptions: Sendable {
     /// The private key of `cert`: PEM, or the path of a file with that. Default: it is in `cert`.
     public var key: String?
     /// Carries all HTTP of this client, logins included, in place of connections of its own. `proxy`, `ca`, `cert` and
-    /// `key` beside it are a `TricornError.misuse`, and errors that it raises are a `TricornError.transport`. For
+    /// `key` beside it are a `TricornError.misuse`, and errors that it throws are a `TricornError.transport`. For
     /// example `.urlSession(session)` of the module `TricornURLSession`. Default: connections of the client's own.
     public var httpTransport: (any HTTPTransport)?
     /// Authorization at a protected server: https, or http on this machine. `headers` must not have an `Authorization`
@@ -110,7 +110,8 @@ public struct ClientOptions: Sendable {
     public var auth: ClientAuth?
     /// Time that a launched server has to end by itself, and then again after SIGTERM. Default: 2 s.
     public var shutdownGrace: Duration?
-    /// Time without a message of the server after which it is asked for a sign of life. Default: 0, which is never.
+    /// Time without a message of the server after which it is asked for a sign of life. Default: `.zero`, which is
+    /// never.
     public var pingInterval: Duration?
     /// Time after which a server that does not answer that is taken for lost, and the connection ends. Default: 20 s.
     public var pingTimeout: Duration?
@@ -190,7 +191,7 @@ public struct ClientOptions: Sendable {
         get { kept.samplingContext }
         set { kept.samplingContext = newValue }
     }
-    /// Hears every log message of the server.
+    /// Hears the log messages of the server, as far as `setLogLevel` or a request asked for them.
     @available(
         *, deprecated,
         message: "MCP 2026-07-28 deprecates log messages (SEP-2577): use standard error or OpenTelemetry"
@@ -205,7 +206,7 @@ public struct ClientOptions: Sendable {
     public var onListChanged: (@Sendable (_ kind: Server.Kind) -> Void)?
     /// Hears every notification of the server, those with a listener of their own as well.
     public var onNotification: (@Sendable (PeerNotification) -> Void)?
-    /// Hears why the connection ended, when that was not by `close`.
+    /// Hears once why the connection ended, when that was not by `close`.
     public var onClose: (@Sendable (_ reason: String) -> Void)?
     /// Hears every line that a launched server writes to its standard error, unless the target says where that goes.
     /// Default: the lines go to this process's own.

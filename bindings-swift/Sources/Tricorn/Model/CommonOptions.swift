@@ -45,9 +45,11 @@ public struct TaskOptions: Sendable, Hashable {
 
 /// Lifetime and audience of an answer in caches. Members that are nil are taken from the more general option.
 public struct CacheHints: Sendable, Hashable {
-    /// Time for which the answer keeps after it was received. With 0 it is not cached. Default: 0 s.
+    /// Time for which the answer keeps after it was received. With 0 it is not cached. Default: that of the more
+    /// general option, else 0.
     public var ttl: Duration?
-    /// The audience: `.public` is everybody, also under other authorization. Default: `.private`.
+    /// The audience: `.public` is everybody, also under other authorization. Default: that of the more general option,
+    /// else `.private`.
     public var scope: CacheScope?
 
     /// Hints; a more general one counts where one is nil.

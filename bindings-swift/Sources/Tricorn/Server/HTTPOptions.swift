@@ -16,7 +16,7 @@ public struct HTTPOptions: Sendable, Hashable {
     /// The private key of `cert`, in the same way. Default: it is in `cert`.
     public var key: String?
     /// Time in which requests are answered after SIGTERM or `drain`, on a port or socket: no connection is taken
-    /// meanwhile, and streams that wait for news end. Calls that are left are cancelled then; 0 cancels at once.
+    /// meanwhile, and streams that wait for news end. Calls that are left are cancelled then; `.zero` cancels at once.
     /// Default: 5 s.
     public var drainTimeout: Duration?
     /// Writes a line to standard error for each request to a port, when its answer is over, in the Common Log Format

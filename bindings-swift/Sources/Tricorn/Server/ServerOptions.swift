@@ -30,15 +30,18 @@ extension Server {
     ///     none of it yet, because a client never asks for a feature that it was not told of as it connected; tools are
     ///     always declared. Default: none.
     ///   - pingInterval: Time without a message of a legacy client after which it is asked for a sign of life.
-    ///     Default: 0, which is never.
+    ///     Default: `.zero`, which is never.
     ///   - pingTimeout: Time after which a client that does not answer that is taken for lost, and its session ends.
     ///     Default: 20 s.
     ///   - toolTimeout: Time after which the function of a tool is cancelled, and its caller answered with an error
     ///     that the model can read. It begins anew with each round of questions in revision 2026-07-28; in others the
-    ///     wait for answers of the client counts. A tool may have a `timeout` of its own. Default: 0, which is none.
+    ///     wait for answers of the client counts. A tool may have a `timeout` of its own. Default: `.zero`, which is
+    ///     none.
     ///   - tasks: Runs tool calls as tasks, where client and tool want that: in revision 2025-11-25 as the
     ///     specification has them (experimental), in 2026-07-28 by the extension `io.modelcontextprotocol/tasks`. A
-    ///     tool says so by `taskSupport`, or its function by `Context.runAsTask`. Default: no tasks.
+    ///     tool says so by `taskSupport`, or its function by `Context.runAsTask`. Tasks belong to a client's session or
+    ///     connection: no other sees them, and they end with it. Over HTTP those of 2026-07-28 belong to their
+    ///     principal, or to whoever knows their id, and end by their time. Default: no tasks.
     ///   - requestStateKeys: Secrets of at least 32 bytes that seal the state that a request keeps between two rounds
     ///     of questions (`requestState`). The first one seals, all of them open, so that they can be changed one after
     ///     the other. Servers that answer the same clients need the same. An empty list is refused: it is a setting
