@@ -38,4 +38,47 @@ import Testing
             #expect(try await client.callTool("patient").text == "done")
         }
     }
+
+    /// python-sdk 1152, punkpeye/fastmcp 328: a handler that ignores its cancellation runs on, and what it returns goes
+    /// nowhere.
+    @Test(arguments: ["2025-11-25", "2026-07-28"])
+    func anAnswerThatComesLaterGoesNowhere(revision: String) async throws {
+        let release = Event(), over = Event(), failed = Event()
+        let app = Server("timeouts", onError: { error, _ in Task { await failed.set("\(error)") } })
+        app.tool("deaf", timeout: .milliseconds(50)) {
+            _ = await release.value()
+            await over.set("cancelled: \(Task.isCancelled)")
+            return "late"
+        }
+        app.tool("quick") { "done" }
+        try await withClient(of: app, ClientOptions(revision: revision)) { client in
+            let result = try await client.callTool("deaf")
+            #expect(result.isError)
+            #expect(result.text == "tool \"deaf\" was cancelled: it took longer than 0.05 s")
+            #expect(try await client.callTool("quick").text == "done")
+            await release.set()
+            #expect(await over.value() == "cancelled: true")
+            #expect(try await client.callTool("quick").text == "done")
+        }
+        #expect(await failed.value(within: .milliseconds(50)) == nil)
+    }
+
+    /// openclaw 105784: more than any clock holds, and none at all.
+    @Test(arguments: [Duration.zero, .milliseconds(Int64(1) << 31), .seconds(Int64(1) << 53)])
+    func timesBeyondAllCalls(time: Duration) async throws {
+        let app = Server("timeouts", toolTimeout: time)
+        app.tool("own", timeout: time) {
+            try await Task.sleep(for: .milliseconds(20))
+            return "done"
+        }
+        app.tool("shared") {
+            try await Task.sleep(for: .milliseconds(20))
+            return "done"
+        }
+        try await withClient(of: app) { client in
+            for name in ["own", "shared"] {
+                #expect(try await client.callTool(name).text == "done")
+            }
+        }
+    }
 }
