@@ -38,16 +38,20 @@ let system: [LinkerSetting] = [
     .linkedLibrary("iconv", .when(platforms: [.macOS])),
 ]
 
-// With TRICORN_STRICT, which `cargo xtask` sets, the library has no warnings. Programs and tests use what the specification
-// has deprecated; from 6.1 on, Swift can tell that from other warnings.
+// With TRICORN_STRICT, which `cargo xtask` sets, the library has no warnings, and a release build of it can be tested.
+// Programs and tests use what the specification has deprecated; from 6.1 on, Swift can tell that from other warnings.
 let isStrict = Context.environment["TRICORN_STRICT"] != nil
-let librarySettings: [SwiftSetting] = isStrict ? [.unsafeFlags(["-warnings-as-errors"])] : []
+let librarySettings: [SwiftSetting] = isStrict ? [.unsafeFlags(["-warnings-as-errors", "-enable-testing"])] : []
 #if compiler(>=6.1)
 let userFlags = ["-warnings-as-errors", "-Wwarning", "DeprecatedDeclaration"]
 let userSettings: [SwiftSetting] = isStrict ? [.unsafeFlags(userFlags)] : []
 #else
 let userSettings: [SwiftSetting] = []
 #endif
+
+// Optimization of tests takes longer than running them.
+let unoptimized: [SwiftSetting] = isStrict ? [.unsafeFlags(["-Onone"])] : []
+let testSettings: [SwiftSetting] = userSettings + unoptimized
 
 // In this package, not in ones of their own: one build makes them all.
 let programs = [
@@ -84,7 +88,7 @@ let package = Package(
         .testTarget(
             name: "TricornTests", dependencies: ["Tricorn", "TricornCore", "TricornURLSession", "AppNames"],
             path: "bindings-swift/Tests/TricornTests",
-            swiftSettings: userSettings),
+            swiftSettings: testSettings),
     ]
         + programs.map {
             .executableTarget(

@@ -32,7 +32,7 @@ pub(crate) use postgres::postgres;
 pub(crate) use proxies::{Proxies, proxies};
 pub(crate) use python::of as python_of;
 pub(crate) use suite::{Peers, conformance, peers, pinned, pip_packages_of, servers};
-pub(crate) use swift::{command as swift_command, tests as swift_tests};
+pub(crate) use swift::{build_of_tests as build_of_swift_tests, command as swift_command, tests as swift_tests};
 pub(crate) use valkey::valkey;
 pub(crate) use windows::{TARGET as WINDOWS, Windows, windows};
 

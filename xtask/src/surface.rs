@@ -48,7 +48,7 @@ pub(crate) fn swift_graph() -> anyhow::Result<Command> {
     let folder = place::target("surface");
     std::fs::create_dir_all(&folder)?;
     let mut extract = setup::swift_command(&["swift", "symbolgraph-extract", "-module-name", "Tricorn"]);
-    extract.args(["-minimum-access-level", "public", "-I", ".build/debug/Modules"]);
+    extract.args(["-minimum-access-level", "public", "-I", ".build/release/Modules"]);
     extract.args(["-I", "bindings-swift/Sources/CTricornCore", "-target", TRIPLE, "-output-dir"]).arg(folder);
     Ok(extract)
 }

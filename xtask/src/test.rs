@@ -153,17 +153,13 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             .call("tree checkers", || setup::checkers().map(|()| Read { counts: Counts::of(true), ..Read::default() }));
     }
     let own = |lang: &Lang| steps::of(*lang, options.lane).into_iter().map(job);
-    let mut beside: Vec<Job> = steps::shared().into_iter().map(job).collect();
-    beside.push(checked_workflows());
-    if ready.contains(&Lang::Rust) {
-        session.in_lanes(vec![own(&Lang::Rust).collect()]);
-        beside.push(windows(options.platforms));
-    }
     // Each waits for one process most of the time. Windows programs are compiled with what they leave.
-    let (python, others): (Vec<Lang>, Vec<Lang>) =
-        ready.iter().filter(|lang| **lang != Lang::Rust).partition(|lang| **lang == Lang::Python);
-    let lanes = [python, others].map(|langs| langs.iter().flat_map(own).collect());
-    session.in_lanes(lanes.into_iter().chain([beside]).collect());
+    let (core, others): (Vec<Lang>, Vec<Lang>) =
+        ready.iter().partition(|lang| matches!(lang, Lang::Rust | Lang::Python));
+    let [first, second] = [core, others].map(|langs| langs.iter().flat_map(own).collect::<Vec<Job>>());
+    let shared = steps::shared().into_iter().map(job).chain([checked_workflows()]);
+    let third = ready.contains(&Lang::Rust).then(|| windows(options.platforms));
+    session.in_lanes(vec![first, shared.chain(second).collect(), third.into_iter().collect()]);
     let mut all = Vec::new();
     let proxied = |lang: &Lang| ["stateless", "guides"].map(|what| format!("{lang} contract {what}"));
     if ready.iter().flat_map(proxied).any(|name| session.wants(&name)) {

@@ -63,11 +63,16 @@ pub(super) fn make() -> Result<()> {
     process::must("swift build", command, 30 * MINUTES, &place::log("setup swift package")).map(drop)
 }
 
+/// The command that builds the package's tests: in profile release, too, so that the package is compiled once.
+pub(crate) fn build_of_tests() -> Command {
+    command(&["swift", "build", "-c", "release", "--build-tests"])
+}
+
 /// The package's tests, without running them.
 pub(crate) fn tests() -> Result<()> {
+    forget_stale_products()?;
     report::step("building the tests of the Swift package");
-    let command = command(&["swift", "build", "--build-tests"]);
-    process::must("swift build", command, 30 * MINUTES, &place::log("setup swift tests")).map(drop)
+    process::must("swift build", build_of_tests(), 30 * MINUTES, &place::log("setup swift tests")).map(drop)
 }
 
 /// SwiftPM does not link again when only the Rust library has changed: remove what an older one went into.

@@ -318,14 +318,16 @@ fn swift() -> Vec<Step> {
         "tests/interop/ours/swift",
     ];
     let format = [&["swift", "format", "lint", "--strict", "--recursive"][..], &places].concat();
+    let tests = ["swift", "test", "-c", "release", "--skip-build", "--no-parallel"];
     vec![
         step("swift generated sources", program("bindings-swift/regen.sh", &["--stamp"]), 2, Reader::Status),
         match tool::ask(swift(&["swift", "format", "--version"])) {
             Some(_) => step("swift format", swift(&format), 5, Reader::Status),
             None => skip("swift format", "this toolchain has no swift-format"),
         },
+        step("swift tests compiled", setup::build_of_swift_tests(), 20, Reader::Status),
         // One after the other: a test that computes would starve those that wait for answers within a time.
-        step("swift test", with_store(&swift(&["swift", "test", "--no-parallel"])), 20, Reader::Swift),
+        step("swift test", with_store(&swift(&tests)), 10, Reader::Swift),
         match surface::swift_graph() {
             Ok(command) => step("swift symbol graph for swift surface", command, 5, Reader::Status),
             Err(why) => skip("swift symbol graph for swift surface", why.to_string()),
