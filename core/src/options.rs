@@ -76,7 +76,7 @@ fn unknown_as(written: &str, name: &str, known: &[&str]) -> String {
 pub(crate) fn meant<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
     let name = name.to_lowercase();
     let mut names: Vec<_> = known.iter().map(|known| (known.to_lowercase(), *known)).collect();
-    names.sort_by_cached_key(|(lower, known)| (strsim::levenshtein(lower, &name), *known));
+    names.sort_by_cached_key(|(lower, known)| (strsim::osa_distance(lower, &name), *known));
     names.dedup();
     let begun = |lower: &str| name.len() >= SHORTEST && lower.starts_with(&name);
     if names.iter().any(|(lower, _)| begun(lower)) {
@@ -88,7 +88,7 @@ pub(crate) fn meant<'a>(name: &str, known: &[&'a str]) -> Vec<&'a str> {
         let (known, name) = without_common_end(lower, &name);
         let longest = known.len().max(name.len());
         let most = if longest < SHORTEST { longest / 2 } else { longest.div_ceil(2) };
-        strsim::levenshtein(known, name) <= most
+        strsim::osa_distance(known, name) <= most
     };
     names.into_iter().take_while(|(lower, _)| is_near(lower)).map(|(_, known)| known).collect()
 }
