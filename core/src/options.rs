@@ -321,4 +321,30 @@ mod tests {
             assert!(read::<Options>("server", given).expect_err(given).message().ends_with(words), "{given}");
         }
     }
+
+    /// `surface/` tells users the defaults, the engine has them.
+    #[cfg(all(feature = "http", feature = "auth"))]
+    #[test]
+    fn defaults_are_those_of_the_surface() {
+        use crate::surface::DEFAULTS;
+
+        let http = format!("{:?}", crate::http::HttpOptions::new());
+        let engine = [
+            ("client", format!("{:?}", crate::client::ClientOptions::new())),
+            ("client_cache", format!("{:?}", crate::client::CacheOptions::new())),
+            ("group", format!("{:?}", crate::client::GroupOptions::new())),
+            ("listen", http.clone()),
+            ("mount", http),
+            ("server", format!("{:?}", crate::server::ServerOptions::default())),
+            ("task", format!("{:?}", crate::call::TaskOptions::new())),
+        ];
+        let mut seen = 0;
+        for (group, default) in DEFAULTS {
+            let Some((_, shown)) = engine.iter().find(|(name, _)| *name == group) else { continue };
+            let is_there = [",", " }"].iter().any(|end| shown.contains(&format!(" {default}{end}")));
+            assert!(is_there, "surface/options/{group}.toml says {default}; the engine: {shown}");
+            seen += 1;
+        }
+        assert!(seen > 30, "{seen}");
+    }
 }

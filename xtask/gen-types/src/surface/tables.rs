@@ -5,7 +5,8 @@ use std::fmt::Write;
 
 use super::NOTICE;
 use super::options::{Options, Row};
-use super::text::WIDTH;
+use super::text::{WIDTH, seconds};
+use toml::Value;
 
 /// Groups whose options the engine reads by themselves, not as a member of another option.
 const OUTER: [&str; 4] = ["client", "listen", "program", "server"];
@@ -28,7 +29,41 @@ pub(super) fn emit(options: &Options) -> Vec<(String, String)> {
     let by_name = named(&|_, row| row.by_name);
     let doc = "Options whose members have names of their own: headers, variables, identifiers, scopes.";
     list(&mut out, "BY_NAME", doc, &by_name);
+    defaults(&mut out, options);
     vec![("core/src/surface.rs".into(), out)]
+}
+
+/// The defaults that are no words, for a test that compares them with the engine's.
+fn defaults(out: &mut String, options: &Options) {
+    let rows = options.rows().filter(|(_, row)| row.wire);
+    let all: Vec<String> = rows
+        .filter_map(|(group, row)| Some(format!("    (\"{group}\", \"{}: {}\"),", row.name, shown(row)?)))
+        .collect();
+    let _ = writeln!(out, "\n/// Defaults: the group, and the member as `Debug` shows it in the engine's options.");
+    let _ = writeln!(out, "#[cfg(test)]\npub(crate) const DEFAULTS: [(&str, &str); {}] = [", all.len());
+    let _ = writeln!(out, "{}\n];", all.join("\n"));
+}
+
+/// A default as `Debug` shows that of the engine; nothing for one in words.
+fn shown(row: &Row) -> Option<String> {
+    Some(match (row.kind.as_str(), row.default.as_ref()?) {
+        ("flag", Value::Boolean(yes)) => yes.to_string(),
+        ("bytes" | "count" | "port", Value::Integer(number)) => number.to_string(),
+        ("bytes" | "count" | "port", Value::String(text)) => number_of(text)?.to_string(),
+        ("duration", Value::String(text)) => format!("{}.0", seconds(text)?),
+        _ => return None,
+    })
+}
+
+/// `16 KiB` in bytes, `8000` as it is; nothing for words.
+fn number_of(text: &str) -> Option<u64> {
+    let (number, shift) = match text.split_once(' ') {
+        None => (text, 0),
+        Some((number, "KiB")) => (number, 10),
+        Some((number, "MiB")) => (number, 20),
+        Some(_) => return None,
+    };
+    number.parse::<u64>().ok().map(|number| number << shift)
 }
 
 fn list(out: &mut String, name: &str, doc: &str, names: &BTreeSet<&str>) {
