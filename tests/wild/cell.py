@@ -35,7 +35,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 MARK = "TRICORN_WILD_CELL"
-LEFT = 5.0
+LEFT = 20.0
 """Seconds that processes have to end after their client."""
 ANSWERS = {"name": "Ada", "username": "ada", "email": "ada@example.com", "random": "ada", "projectName": "wild"}
 """The user's answers: all that the forms of the list ask for. The model says `heard <the question>`."""

@@ -7,7 +7,7 @@ from checks import check, expect, kill, model, plan, restart, say, why
 
 from tricorn import AsyncClient, Error, connect
 
-SOON = 10.0
+SOON = 30.0
 """Seconds in which a call to a server that is gone has to end."""
 
 
