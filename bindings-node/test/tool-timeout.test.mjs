@@ -62,6 +62,8 @@ test("values that are no times", () => {
     [Number.NaN, "imeout: expected a finite number of milliseconds, got NaN"],
     ["5", 'imeout": expected a number of milliseconds, got "5"'],
     [true, 'imeout": expected a number of milliseconds, got true'],
+    [Symbol("5"), 'imeout": expected a number of milliseconds, got "a symbol"'],
+    [5n, 'imeout": a bigint is not JSON; give a number, or text of it'],
     [[5], 'imeout": expected a number of milliseconds, got [5]'],
   ]) {
     wrong(() => new Server("a", { toolTimeout: value }), why);

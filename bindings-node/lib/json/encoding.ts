@@ -106,6 +106,16 @@ function isEmptied(value: unknown): boolean {
   return names.length === 0 ? emptied(value) !== undefined : names.some((name) => isEmptied(members[name]));
 }
 
+/** Says why `value` is not JSON, and where; undefined for what is. */
+export function notJson(value: unknown): string | undefined {
+  try {
+    checkMembers(value);
+    return undefined;
+  } catch (error) {
+    return error instanceof Error ? error.message : String(error);
+  }
+}
+
 /** Goes through `value` as JSON does, to name the place of what JSON has not. */
 function checkMembers(value: unknown): void {
   const places = new Map<unknown, string>();

@@ -1,16 +1,24 @@
 /** Options on their way to the engine: the same names, in its casing and units. */
 
+import { MisuseError } from "../errors/errors.js";
 import { checkFinite } from "./checks.js";
 import { DURATIONS } from "./durations.js";
-import { stringify } from "./encoding.js";
+import { notJson, stringify } from "./encoding.js";
 
 /**
  * `options` as JSON with snake_case names. Those that are undefined are left out.
  *
- * @throws {MisuseError} naming the number that JSON has not: it would be null there, which is not given
+ * @throws {MisuseError} naming what JSON has not: a bigint, what holds itself, or a number that would be null there, which
+ *   is not given
  */
 export function toEngine(options: object): string {
-  const text = stringify(toWire(options));
+  const wire = toWire(options);
+  let text: string;
+  try {
+    text = stringify(wire);
+  } catch (error) {
+    throw new MisuseError(notJson(options) ?? String(error), { cause: error });
+  }
   if (text.includes("null")) checkFinite("", options);
   return text;
 }
@@ -31,8 +39,8 @@ function toWire(options: object): Record<string, unknown> {
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
     const known = snake(name);
-    // JSON would leave a function out, and nobody would say that there is no such option.
-    if (typeof value === "function") wire[known] = "a function";
+    // JSON would leave it out, and nobody would say that there is no such option.
+    if (typeof value === "function" || typeof value === "symbol") wire[known] = `a ${typeof value}`;
     else if (name === "tasks") wire[known] = tasks(value as boolean | object);
     else if (name === "cache") wire[known] = cache(value);
     else wire[known] = DURATIONS.has(name) && typeof value === "number" ? value / 1000 : value;
