@@ -131,7 +131,7 @@ fn default_of(row: &Row) -> Result<String> {
         Value::Integer(number) => text::grouped(*number),
         Value::String(words) => match text::seconds(words).filter(|_| row.kind == "duration") {
             Some(seconds) => format!("{} s", text::grouped(seconds)),
-            None => words.clone(),
+            None => words.replace("{zero}", "0"),
         },
         other => other.to_string(),
     })
