@@ -5,6 +5,7 @@
 mod cache;
 mod cache_options;
 mod calls;
+mod checking;
 #[cfg(feature = "runtime")]
 mod checks;
 mod config;

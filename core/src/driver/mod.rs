@@ -10,12 +10,12 @@ mod link;
 #[cfg(feature = "redis")]
 mod node;
 mod peer;
-mod pending;
 #[cfg(feature = "runtime")]
 pub(crate) mod runtime;
 mod service;
 #[cfg(test)]
 mod tests;
+mod waiter;
 
 #[cfg(feature = "runtime")]
 pub(crate) use clock::Time;
@@ -24,6 +24,5 @@ pub(crate) use clock::now;
 pub(crate) use lifespan::Use;
 #[cfg(all(feature = "redis", feature = "http"))]
 pub(crate) use node::{Mailbox, Node};
-pub(crate) use peer::{Peer, Sink};
-pub(crate) use pending::Waiter;
-pub(crate) use service::Service;
+pub(crate) use peer::{Peer, Service, Sink};
+pub(crate) use waiter::Waiter;

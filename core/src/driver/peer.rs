@@ -5,8 +5,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::pending::{Pending, Progress, Waiter};
-use super::{Service, clock, now};
+use super::waiter::{Progress, Waiter};
+use super::{clock, now};
 use crate::budget::{Kept, Owner};
 use crate::call::{Context, SessionSlot, Told};
 use crate::client::Tapping;
@@ -56,6 +56,34 @@ pub(crate) trait Sink: Send + Sync {
     fn start(&self) {}
     /// The connection has ended; nothing more will be sent.
     fn close(&self) {}
+}
+
+/// Service that runs the peer's requests: a server's router, or a client's answers.
+pub(crate) trait Service: Send + Sync {
+    /// Runs a request; its answer comes through [`Peer::complete`].
+    fn dispatch(&self, peer: &Arc<Peer>, call: Box<Call>);
+    /// A notification for the user.
+    fn notified(&self, _method: &str, _params: Option<RawJson>, _cause: &NotificationCause) {}
+    /// A client is gone that was subscribed to these; the context is that of its session.
+    fn unsubscribed(&self, _peer: &Arc<Peer>, _context: RequestContext, _uris: Vec<Box<str>>) {}
+    /// Something is wrong that is no reason to fail.
+    fn warning(&self, _message: &str) {}
+    /// The cached answers to this method are out of date.
+    fn outdated(&self, _method: &str) {}
+    /// Somebody else is logged in at the server, or may do more there.
+    fn logged_in(&self) {}
+    /// The client's roots are others now.
+    fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
+    /// The negotiation of a client succeeded.
+    fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
+    /// The connection ended.
+    fn closed(&self, _peer: &Arc<Peer>, _reason: &Error, _relaunch: bool) {}
+    /// The connection goes on with a new session.
+    fn session_lost(&self, _peer: &Arc<Peer>) {}
+    /// Returns true if the peer has something here that it can come back for although no connection is open.
+    fn keeps(&self, _peer: &Peer) -> bool {
+        false
+    }
 }
 
 pub(super) struct State {
@@ -596,6 +624,38 @@ impl Peer {
 
     #[cfg(not(feature = "runtime"))]
     fn arm(self: &Arc<Self>, _state: &mut State) {}
+}
+
+/// A request of ours in flight. Dropped before its answer: the peer is told `cancelled`.
+#[must_use]
+pub(crate) struct Pending {
+    peer: Weak<Peer>,
+    call: Option<CallId>,
+}
+
+impl Pending {
+    pub(super) fn new(peer: &Arc<Peer>, call: CallId) -> Self {
+        Self { peer: Arc::downgrade(peer), call: Some(call) }
+    }
+
+    fn end(&mut self) {
+        let Some(call) = self.call.take() else { return };
+        let Some(peer) = self.peer.upgrade() else { return };
+        let mut state = peer.lock();
+        let (waiter, lasting) = (state.waiters.remove(&call), state.lasting.remove(&call));
+        if waiter.is_none() && lasting.is_none() {
+            return;
+        }
+        let actions = state.connection.handle(now(), Input::Cancel(call, None));
+        peer.act(state, actions);
+        drop((waiter, lasting));
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 impl Drop for Peer {

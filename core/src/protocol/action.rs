@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 use super::PeerFacts;
 use super::context::RequestContext;
-use super::head::Head;
+use super::envelope::Head;
 use super::ids::{CallId, Route};
 use super::kind::Kind;
 use super::origin::Origin;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::action::{Facts, Role};
 use super::context::{LogLevel, PeerFacts, Transport};
-use super::head::Head;
+use super::envelope::Head;
 use super::ids::Route;
 use super::revision::{Era, Method, Revision, modern};
 use crate::error::{Error, Result, shortened};

@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer};
 
 #[cfg(feature = "redis")]
 use super::DocumentStore;
+#[cfg(feature = "redis")]
+use super::redis::Address;
 use crate::error::{Error, Result};
 use crate::idiom::named;
 
@@ -129,9 +131,18 @@ impl StoreOptions {
             return wrong(format!("\"secret\": expected at least {MIN_SECRET} bytes"));
         }
         #[cfg(feature = "redis")]
-        return super::redis::Address::of(self).map(drop).or_else(|why| wrong(format!("\"url\": {why}")));
+        return self.address().map(drop).or_else(|why| wrong(format!("\"url\": {why}")));
         #[cfg(not(feature = "redis"))]
         wrong("this build knows no stores: enable the feature \"redis\" of the crate tricorn".into())
+    }
+
+    /// The place of the store.
+    ///
+    /// # Errors
+    /// The reason, which shows nothing of the URL but its scheme.
+    #[cfg(feature = "redis")]
+    pub(crate) fn address(&self) -> std::result::Result<Address, String> {
+        self.documents.as_ref().map_or_else(|| Address::parse(&self.url), |own| Ok(Address::own(own.0.clone())))
     }
 
     /// Checks those of a client.

@@ -4,11 +4,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::{Hub, UNSUBSCRIBE};
-use crate::call::{Answer, CallOptions, Done, Guard};
-use crate::client::Client;
-use crate::error::{Error, Result};
-use crate::jsonrpc::RawJson;
+use super::Hub;
 use crate::signal::Signal;
 
 /// Queue of each resource's requests; the first one is sent.
@@ -17,9 +13,9 @@ pub(super) struct Turns(Mutex<BTreeMap<String, VecDeque<Arc<Signal>>>>);
 
 /// A place among them, until it is dropped.
 pub(super) struct Turn {
-    hub: Arc<Hub>,
-    uri: String,
-    here: Arc<Signal>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) uri: String,
+    pub(super) here: Arc<Signal>,
 }
 
 impl Turn {
@@ -54,67 +50,5 @@ impl Drop for Turn {
         if let Some(next) = next {
             next.set();
         }
-    }
-}
-
-/// Sets it when it is dropped.
-struct Ends(Arc<Signal>);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        self.0.set();
-    }
-}
-
-impl Client {
-    /// Sends the request when it is its turn.
-    pub(super) fn in_turn(
-        &self,
-        uri: &str,
-        method: &'static str,
-        params: Option<RawJson>,
-        options: &CallOptions,
-        done: Done,
-    ) -> Guard {
-        let turn = Turn::of(&self.connected.hub, uri);
-        if turn.here.is_set() {
-            let done = Box::new(move |outcome| {
-                done(outcome);
-                drop(turn);
-            });
-            return self.send(method, params, options, done);
-        }
-        let over = Arc::<Signal>::default();
-        let (guard, options, connected) = (Ends(over.clone()), options.clone(), Arc::downgrade(&self.connected));
-        self.connected.link.spawn(Box::pin(async move {
-            let answer = async {
-                turn.comes().await;
-                if method == UNSUBSCRIBE && turn.hub.wants(&turn.uri) {
-                    return Ok(RawJson::empty_object());
-                }
-                let Some(connected) = connected.upgrade() else { return Err(Error::closed("the client is closed")) };
-                let answer = Answer::of(|done| Self { connected }.send(method, params, &options, done));
-                answer.await
-            };
-            let outcome: Option<Result<RawJson>> = over.unless(answer).await;
-            if let Some(outcome) = outcome {
-                done(outcome);
-            }
-            drop(turn);
-        }));
-        Box::new(guard)
-    }
-
-    /// Unsubscribes when it is the turn of that, unless somebody listens again by then.
-    pub(super) fn leave(&self, uri: &str) {
-        let turn = Turn::of(&self.connected.hub, uri);
-        let connected = Arc::downgrade(&self.connected);
-        self.connected.link.spawn(Box::pin(async move {
-            turn.comes().await;
-            let Some(connected) = connected.upgrade().filter(|_| !turn.hub.wants(&turn.uri)) else { return };
-            let answer = Self { connected }.ask_for(UNSUBSCRIBE, &turn.uri);
-            // Nobody is left to hear that it failed.
-            drop(answer.await);
-        }));
     }
 }

@@ -16,11 +16,15 @@ use std::time::Duration;
 use tokio::process::Child;
 use tokio::sync::watch;
 
+#[cfg(unix)]
+use self::orphans::Guard;
 use self::os::{Group, Receiver};
 #[cfg(unix)]
 use self::unix as os;
 #[cfg(windows)]
 use self::windows as os;
+#[cfg(windows)]
+use self::windows::Guard;
 use super::hearing::Hearing;
 use crate::client::{Events, InheritEnv, Stderr, Target};
 use crate::driver::{Peer, runtime};
@@ -168,14 +172,14 @@ async fn reap(mut child: Child, mut watch: Watch, exited: watch::Sender<Option<E
 /// Sees when the group of a child is empty. One whose runtime has ended before goes on in the engine's own.
 struct Watch {
     group: Option<Group>,
-    guard: Option<os::Guard>,
+    guard: Option<Guard>,
     /// Set when its number may belong to somebody else.
     gone: Arc<Once>,
 }
 
 impl Watch {
     fn new(group: Option<Group>, gone: &Arc<Once>) -> Self {
-        let guard = group.as_ref().and_then(os::Guard::new);
+        let guard = group.as_ref().and_then(Guard::new);
         Self { group, guard, gone: gone.clone() }
     }
 
@@ -183,7 +187,7 @@ impl Watch {
     fn look(&mut self) -> bool {
         if !self.gone.is_set() && self.group.as_ref().is_none_or(|group| !group.exists()) {
             self.gone.set();
-            self.guard.take().into_iter().for_each(os::Guard::stand_down);
+            self.guard.take().into_iter().for_each(Guard::stand_down);
         }
         self.gone.is_set()
     }

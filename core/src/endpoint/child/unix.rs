@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use tokio::process::{Child, Command};
 
-pub(super) use super::orphans::Guard;
 use crate::error::shortened;
 use crate::streams::{duplicate, occupy};
 

@@ -1,4 +1,6 @@
-//! The modern envelope: what the sender of a request says of itself in `_meta`, the same with each of its requests. It is
+//! The head of a request: the members of its parameters that decide its way, and the modern envelope in them.
+//!
+//! The envelope is what the sender of a request says of itself in `_meta`, the same with each of its requests. It is
 //! read the first time and compared from then on, which is ten times as quick.
 
 use std::cell::RefCell;
@@ -10,8 +12,8 @@ use bytestring::ByteString;
 use memchr::memmem::Finder;
 use serde_json::value::RawValue;
 
-use super::head::Head;
-use super::revision::modern::Checked;
+use super::context::{LogLevel, PeerFacts};
+use super::revision::Method;
 use crate::error::{Error, Result};
 use crate::jsonrpc::{self, DecodeError, Decoded, Limits, Message, RawJson};
 use crate::model::meta::{ParamsHead, RequestMeta};
@@ -25,6 +27,63 @@ pub(crate) struct Envelope {
     pub(super) log_level: Option<RawJson>,
     /// Their meaning, once they were found to be as they should be.
     pub(super) checked: OnceLock<Checked>,
+}
+
+/// Content of an envelope, checked for presence and type.
+#[derive(Debug)]
+pub(crate) struct Checked {
+    pub(crate) version: Box<str>,
+    pub(crate) peer: Arc<PeerFacts>,
+    pub(crate) log_level: Option<LogLevel>,
+}
+
+/// The members of a request's parameters that steer the engine, read in one pass.
+#[derive(Debug, Default)]
+pub(crate) struct Head {
+    pub(crate) name: Option<RawJson>,
+    pub(crate) uri: Option<RawJson>,
+    pub(crate) arguments: Option<RawJson>,
+    pub(crate) task: Option<RawJson>,
+    /// There are answers to what the request was answered with before, or its state.
+    pub(crate) goes_on: bool,
+    pub(crate) meta: Option<RawJson>,
+    /// A member of `_meta`, as the next one.
+    pub(crate) progress_token: Option<RawJson>,
+    pub(crate) envelope: Option<Arc<Envelope>>,
+    /// The row of the request's method, if it was looked for already.
+    pub(crate) method: Option<&'static Method>,
+}
+
+impl Head {
+    /// Reads what is there; whether it may stand there is decided later.
+    ///
+    /// # Errors
+    /// −32602 when a member is twice there or `_meta` is no object.
+    pub(crate) fn read(params: Option<&RawJson>) -> Result<Box<Self>> {
+        let Some(params) = params else {
+            return Ok(Box::default());
+        };
+        let read: ParamsHead<'_> = params.borrow().map_err(|e| Error::invalid_params(format!("\"params\": {e}")))?;
+        let slice = |raw: Option<&RawValue>| raw.map(|raw| params.slice(raw));
+        let meta = slice(read.meta);
+        let (envelope, progress_token) = meta.as_ref().map(meta_of).transpose()?.unwrap_or_default();
+        Ok(Box::new(Self {
+            name: slice(read.name),
+            uri: slice(read.uri),
+            arguments: slice(read.arguments),
+            task: slice(read.task),
+            goes_on: read.goes_on(),
+            meta,
+            progress_token,
+            envelope,
+            method: None,
+        }))
+    }
+
+    /// Returns true if the request carries the envelope of modern ones.
+    pub(crate) fn is_modern(&self) -> bool {
+        self.envelope.is_some()
+    }
 }
 
 /// Memory of a thread.
@@ -176,7 +235,7 @@ fn value_of_meta(frame: &[u8]) -> Option<usize> {
 ///
 /// # Errors
 /// −32602 when it is no object, or one of these members is there twice.
-pub(super) fn read(meta: &RawJson) -> Result<(Option<Arc<Envelope>>, Option<RawJson>)> {
+fn meta_of(meta: &RawJson) -> Result<(Option<Arc<Envelope>>, Option<RawJson>)> {
     if !meta.is_object() {
         return Err(Error::invalid_params("params._meta: expected an object"));
     }

@@ -16,7 +16,7 @@ fn forget() {
 /// Makes this the text that is known.
 fn learn(meta: &str) {
     forget();
-    read(&RawJson::parse(meta.to_owned()).expect("JSON")).expect("an envelope");
+    meta_of(&RawJson::parse(meta.to_owned()).expect("JSON")).expect("an envelope");
 }
 
 /// All that a frame says, read without what is known, or why it is no message.
@@ -149,7 +149,7 @@ fn only_what_comes_again_is_kept() {
     }
     for wrong in ["[]", "7", &format!("{{{VERSION}, {VERSION}}}")] {
         forget();
-        assert!(read(&RawJson::trusted(wrong.to_owned())).is_err(), "{wrong}");
+        assert!(meta_of(&RawJson::trusted(wrong.to_owned())).is_err(), "{wrong}");
     }
 }
 

@@ -6,8 +6,6 @@ use super::{Era, Revision};
 use crate::error::shortened;
 use crate::jsonrpc::RawJson;
 use crate::model::TASKS_EXTENSION;
-#[cfg(feature = "http")]
-use crate::protocol::Head;
 use crate::protocol::revision::object;
 
 /// Sides that may send a method.
@@ -287,10 +285,15 @@ impl Method {
 
     /// Returns the name or URI that a request with these parameters is about.
     #[cfg(feature = "http")]
-    pub(crate) fn named_in<'a>(&self, head: &'a Head, params: Option<&RawJson>) -> Option<Cow<'a, RawJson>> {
+    pub(crate) fn named_in<'a>(
+        &self,
+        name: Option<&'a RawJson>,
+        uri: Option<&'a RawJson>,
+        params: Option<&RawJson>,
+    ) -> Option<Cow<'a, RawJson>> {
         match self.name_member? {
-            "uri" => head.uri.as_ref().map(Cow::Borrowed),
-            "name" => head.name.as_ref().map(Cow::Borrowed),
+            "uri" => uri.map(Cow::Borrowed),
+            "name" => name.map(Cow::Borrowed),
             _ => self.name_of(None, None, params).map(Cow::Owned),
         }
     }

@@ -10,8 +10,9 @@ use super::{Era, Revision};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::{Id, RawJson};
 use crate::model::{Capabilities, meta};
+use crate::protocol::envelope::{Checked, Head};
 use crate::protocol::revision::object;
-use crate::protocol::{Head, LogLevel, PeerFacts};
+use crate::protocol::{LogLevel, PeerFacts};
 
 /// A modern HTTP header is missing, malformed or says something else than the body.
 pub(crate) const HEADER_MISMATCH: i64 = -32020;
@@ -19,14 +20,6 @@ pub(crate) const HEADER_MISMATCH: i64 = -32020;
 pub(crate) const MISSING_CLIENT_CAPABILITY: i64 = -32021;
 /// The request's revision is not served.
 pub(crate) const UNSUPPORTED_VERSION: i64 = -32022;
-
-/// Content of an envelope, checked for presence and type.
-#[derive(Debug)]
-pub(crate) struct Checked {
-    pub(crate) version: Box<str>,
-    pub(crate) peer: Arc<PeerFacts>,
-    pub(crate) log_level: Option<LogLevel>,
-}
 
 fn missing(key: &str) -> Error {
     Error::invalid_params(format!("params._meta[\"{key}\"]: missing, every request of this revision carries it"))

@@ -11,7 +11,7 @@ use redis::{AsyncConnectionConfig, Client, ConnectionInfo, IntoConnectionInfo, R
 
 use super::documents::{Documents, Wire};
 use super::link::Link;
-use crate::store::{DocumentStore, StoreOptions};
+use crate::store::DocumentStore;
 
 /// Time in which a connection is made: name, TCP, TLS, login.
 pub(super) const CONNECTING: Duration = Duration::from_secs(2);
@@ -82,15 +82,8 @@ impl Address {
         Ok(Self { place, shown })
     }
 
-    /// The place of options.
-    ///
-    /// # Errors
-    /// As [`parse`](Self::parse).
-    pub(crate) fn of(options: &StoreOptions) -> Result<Self, String> {
-        options.documents.as_ref().map_or_else(|| Self::parse(&options.url), |own| Ok(Self::own(own.0.clone())))
-    }
-
-    fn own(store: Arc<dyn DocumentStore>) -> Self {
+    /// A store of the program.
+    pub(crate) fn own(store: Arc<dyn DocumentStore>) -> Self {
         Self { place: Place::Own(Arc::new(Documents::new(store))), shown: "(DocumentStore)".into() }
     }
 

@@ -8,6 +8,7 @@ use redis::{ErrorKind, RedisError, ServerErrorKind};
 use tokio::time::Instant;
 
 use super::Address;
+use super::documents::{OWN, REFUSED};
 use crate::report;
 
 /// Time after the first failure in which nobody asks again; it doubles with each one after.
@@ -230,11 +231,6 @@ impl Health {
         }
     }
 }
-
-/// Begins errors that are about one question.
-pub(super) const OWN: &str = "a DocumentStore";
-/// Begins errors of a program's store that refuses one question.
-pub(super) const REFUSED: &str = "a DocumentStore refused";
 
 #[cfg(test)]
 mod tests {

@@ -78,7 +78,7 @@ impl Redis {
     /// [`Misuse`](crate::ErrorKind::Misuse) for a URL that is none.
     pub(crate) fn new(options: &StoreOptions, server: &str) -> Result<Self> {
         let address =
-            Address::of(options).map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
+            options.address().map_err(|why| Error::misuse(format!("{}: \"url\": {why}", StoreOptions::option())))?;
         let prefix = format!("{}:{{{}}}", options.prefix, in_keys(server));
         let secret = options.secret.as_deref().map(Sealed::new);
         let (link, health, published) = (Arc::default(), Health::default(), bus::Published::default());

@@ -138,7 +138,7 @@ pub(super) fn check(
     }
     let found = Method::find_in(revision, method);
     let Some(row) = found.filter(|row| row.header_member().is_some()) else { return Ok(found) };
-    let named = row.named_in(head, request.params.as_ref());
+    let named = row.named_in(head.name.as_ref(), head.uri.as_ref(), request.params.as_ref());
     let name = headers::name_of(named.as_deref());
     headers::mirrors(headers, &NAME, "Mcp-Name", name.as_deref()).map_err(mismatch)?;
     if method == "tools/call"

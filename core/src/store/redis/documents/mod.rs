@@ -20,7 +20,6 @@ use redis::{Arg, Cmd, ErrorKind, Pipeline, RedisError, RedisFuture, RedisResult,
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::health::{OWN, REFUSED};
 use crate::error::{Error, ErrorKind as Kind};
 use crate::store::{Document, DocumentStore, DocumentWrite};
 pub use check::check_document_store;
@@ -50,6 +49,10 @@ const TIMED: Duration = Duration::from_secs(60);
 const AWAY: i128 = 24 * 60 * 60 * 1000;
 /// The longest text that is written, in bytes.
 const LONGEST_TEXT: usize = 16 << 20;
+/// Begins errors that are about one question.
+pub(super) const OWN: &str = "a DocumentStore";
+/// Begins errors of a program's store that refuses one question.
+pub(super) const REFUSED: &str = "a DocumentStore refused";
 
 /// Commands of a pipeline, as their words.
 type Commands = Vec<Vec<Vec<u8>>>;

@@ -7,7 +7,7 @@ use super::*;
 use crate::store::StoreOptions;
 use crate::store::redis::nodes::Number;
 use crate::store::redis::sessions::{Edit, Look, SharedSession, session_key};
-use crate::store::redis::{Address, Ill, Redis};
+use crate::store::redis::{Ill, Redis};
 
 #[tokio::test]
 async fn the_checks_find_each_broken_rule_and_pass_one_that_breaks_none() {
@@ -143,7 +143,7 @@ async fn many_that_write_the_same_get_through() {
 #[test]
 fn the_place_shows_nothing_of_the_store() {
     let options = StoreOptions::documents(Failing);
-    assert_eq!(Address::of(&options).unwrap().to_string(), "(DocumentStore)");
+    assert_eq!(options.address().unwrap().to_string(), "(DocumentStore)");
     assert!(options.check("x").is_ok() && options.clone() == options);
     let error = options.check_of_client("x", "CacheStore").unwrap_err();
     assert_eq!(error.message(), "x: a DocumentStore is for a server: give a CacheStore");
