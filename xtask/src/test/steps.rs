@@ -210,11 +210,20 @@ fn no_runtime() -> Step {
     step("rust no runtime without features", program("sh", &["-c", &script, &cargo]), 2, Reader::Status)
 }
 
-/// That the code compiles for platforms that this machine is not.
+/// Features that a program may want alone.
+const APART: [&str; 3] = ["http", "stdio", "redis"];
+
+/// That the code compiles for platforms that this machine is not, and with one feature alone.
 pub(super) fn platforms() -> Vec<Step> {
     let check =
         |one: &setup::Platform| step(&format!("rust for {}", one.name), setup::check_for(one), 30, Reader::Status);
-    setup::PLATFORMS.iter().map(check).collect()
+    let alone = |feature: &&str| {
+        let args = ["clippy", "--release", "--package", "tricorn", "--no-default-features", "--features", feature];
+        let mut clippy = tool::cargo(&args);
+        clippy.args(["--", "-D", "warnings"]);
+        step(&format!("rust with {feature} alone"), clippy, 10, Reader::Status)
+    };
+    setup::PLATFORMS.iter().map(check).chain(APART.iter().map(alone)).collect()
 }
 
 /// Windows programs, and what runs them; `check`: the packages' layers are compiled, too.

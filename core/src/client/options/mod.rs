@@ -1,5 +1,4 @@
 mod tap;
-#[cfg(feature = "http")]
 mod transport;
 
 use std::collections::BTreeMap;
