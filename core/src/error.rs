@@ -1,10 +1,10 @@
 //! The one error type. Its kind says who is at fault; `code` is there only when a JSON-RPC error is meant.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
 use crate::idiom;
+pub(crate) use crate::idiom::{shortened, shown_url};
 use crate::jsonrpc::{ErrorObject, RawJson, code};
 use crate::report::Printable;
 use std::time::Duration;
@@ -418,21 +418,6 @@ impl Error {
             data: self.0.data.clone(),
         }
     }
-}
-
-/// At most `most` characters of what a peer sent, for a message.
-pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(most) {
-        None => Cow::Borrowed(text),
-        Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
-    }
-}
-
-/// A URL for a message: not at any length, and without the user and the password that may be in it.
-pub(crate) fn shown_url(url: &str) -> String {
-    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, _)| url.split_at(scheme.len() + 3));
-    let hidden = rest.rsplit_once('@').map(|(_, rest)| format!("{scheme}…@{rest}"));
-    format!("{:?}", shortened(hidden.as_deref().unwrap_or(url), 100))
 }
 
 impl From<ErrorObject> for Error {

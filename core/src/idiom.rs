@@ -1,4 +1,4 @@
-//! The way in which the host's language writes options and times, for error messages.
+//! Parts of error messages: options and times as the host's language writes them, and a peer's text at a bearable length.
 
 use std::borrow::Cow;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
@@ -85,6 +85,21 @@ pub(crate) fn number(seconds: f64) -> f64 {
 pub(crate) fn time(time: Duration) -> String {
     let unit = if MILLISECONDS.load(Ordering::Relaxed) { "ms" } else { "s" };
     format!("{} {unit}", number(time.as_secs_f64()))
+}
+
+/// At most `most` characters of what a peer sent, for a message.
+pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+    match text.char_indices().nth(most) {
+        None => Cow::Borrowed(text),
+        Some((cut, _)) => Cow::Owned(format!("{}…", &text[..cut])),
+    }
+}
+
+/// A URL for a message: not at any length, and without the user and the password that may be in it.
+pub(crate) fn shown_url(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").map_or(("", url), |(scheme, _)| url.split_at(scheme.len() + 3));
+    let hidden = rest.rsplit_once('@').map(|(_, rest)| format!("{scheme}…@{rest}"));
+    format!("{:?}", shortened(hidden.as_deref().unwrap_or(url), 100))
 }
 
 #[cfg(test)]

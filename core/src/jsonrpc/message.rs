@@ -67,16 +67,3 @@ pub enum Message {
         error: ErrorObject,
     },
 }
-
-impl Message {
-    /// The text of this message: one line, no line break.
-    #[must_use]
-    pub fn encode(&self) -> RawJson {
-        RawJson::trusted(match self {
-            Self::Request { id, method, params } => super::encode_request(id, method, params.as_ref()),
-            Self::Notification { method, params } => super::encode_notification(method, params.as_ref()),
-            Self::Response { id, result } => super::encode_result(id, result),
-            Self::Error { id, error } => super::encode_error(id.as_ref(), error, false),
-        })
-    }
-}

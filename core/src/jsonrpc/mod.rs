@@ -9,6 +9,7 @@ mod id;
 mod mend;
 mod message;
 mod outline;
+mod parse;
 mod raw;
 mod request;
 mod scan;

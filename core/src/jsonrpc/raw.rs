@@ -6,8 +6,6 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Result};
-
 /// Owned JSON text without raw line breaks. A clone is a reference count; a part of a message shares its buffer.
 ///
 /// Unknown members, key order and number spelling survive because the text is never re-written.
@@ -15,21 +13,6 @@ use crate::error::{Error, Result};
 pub struct RawJson(ByteString);
 
 impl RawJson {
-    /// Checks that `text` is one JSON value and takes it, on one line.
-    ///
-    /// # Errors
-    /// [`Misuse`](crate::ErrorKind::Misuse) when it is not JSON.
-    pub fn parse(text: impl Into<Bytes>) -> Result<Self> {
-        let text = ByteString::try_from(text.into()).map_err(|e| Error::misuse(format!("not JSON: {e}")))?;
-        let raw: &RawValue = serde_json::from_str(&text).map_err(|e| Error::misuse(format!("not JSON: {e}")))?;
-        let inner = raw.get();
-        if memchr::memchr2(b'\n', b'\r', inner.as_bytes()).is_some() {
-            // A raw line break can only be white space between tokens: inside strings JSON forbids it.
-            return Ok(Self(inner.replace(['\n', '\r'], " ").into()));
-        }
-        Ok(Self(text.slice_ref(inner)))
-    }
-
     /// Takes text that is known to be one JSON value on one line, such as another library's compact output.
     /// Bytes that are not UTF-8 become `null`.
     #[must_use]

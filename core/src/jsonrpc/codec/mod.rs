@@ -6,8 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{ErrorObject, Id, MAX_ID_BYTES, Message, Outline, RawJson, code, scan};
-use crate::error::shortened;
-use crate::idiom::named;
+use crate::idiom::{named, shortened};
 
 /// Limits of one message, checked before it is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -481,6 +480,19 @@ pub fn encode_error(id: Option<&Id>, error: &ErrorObject, null_id: bool) -> Byte
     let _ = serde_json::to_writer((&mut out).writer(), error);
     out.put_u8(b'}');
     out.freeze()
+}
+
+impl Message {
+    /// The text of this message: one line, no line break.
+    #[must_use]
+    pub fn encode(&self) -> RawJson {
+        RawJson::trusted(match self {
+            Self::Request { id, method, params } => encode_request(id, method, params.as_ref()),
+            Self::Notification { method, params } => encode_notification(method, params.as_ref()),
+            Self::Response { id, result } => encode_result(id, result),
+            Self::Error { id, error } => encode_error(id.as_ref(), error, false),
+        })
+    }
 }
 
 #[cfg(test)]
