@@ -84,7 +84,7 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
 fn played(cast: &Cast, play: Scene, options: &Options) -> Outcome {
     let [life, longer] = stage::LIVES;
     let (outcome, is_slow) = act(cast, play, options.timeout, life)?;
-    // Where a token ends before the scene has come to it, the scene is another one.
+    // A token that ends before the scene has come to it makes another scene of it.
     if outcome.is_err() && is_slow { act(cast, play, options.timeout * 2, longer)?.0 } else { outcome }
 }
 

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use toml::Value;
+
 use super::NOTICE;
 use super::options::{Options, Row};
 use super::text::{WIDTH, seconds};
-use toml::Value;
 
 /// Groups whose options the engine reads by themselves, not as a member of another option.
 const OUTER: [&str; 4] = ["client", "listen", "program", "server"];
