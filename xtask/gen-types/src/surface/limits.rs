@@ -131,7 +131,11 @@ fn default_of(row: &Row) -> Result<String> {
         Value::Integer(number) => text::grouped(*number),
         Value::String(words) => match text::seconds(words).filter(|_| row.kind == "duration") {
             Some(seconds) => format!("{} s", text::grouped(seconds)),
-            None => words.replace("{zero}", "0"),
+            None => {
+                let words = words.replace("{zero}", "0");
+                ensure!(!words.contains('{'), "{}: a name in braces has no value here: {words}", row.name);
+                words
+            }
         },
         other => other.to_string(),
     })
