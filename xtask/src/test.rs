@@ -153,13 +153,16 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
             .call("tree checkers", || setup::checkers().map(|()| Read { counts: Counts::of(true), ..Read::default() }));
     }
     let own = |lang: &Lang| steps::of(*lang, options.lane).into_iter().map(job);
-    // Each waits for one process most of the time. Windows programs are compiled with what they leave.
+    // Compiled with what all the others leave, so that nothing waits for it.
+    let beside =
+        ready.contains(&Lang::Rust).then(|| windows(options.platforms)).filter(|job| session.starts(&job.name));
+    let beside = beside.map(|job| thread::spawn(job.what));
+    // Each waits for one process most of the time.
     let (core, others): (Vec<Lang>, Vec<Lang>) =
         ready.iter().partition(|lang| matches!(lang, Lang::Rust | Lang::Python));
     let [first, second] = [core, others].map(|langs| langs.iter().flat_map(own).collect::<Vec<Job>>());
     let shared = steps::shared().into_iter().map(job).chain([checked_workflows()]);
-    let third = ready.contains(&Lang::Rust).then(|| windows(options.platforms));
-    session.in_lanes(vec![first, shared.chain(second).collect(), third.into_iter().collect()]);
+    session.in_lanes(vec![first, shared.chain(second).collect()]);
     let mut all = Vec::new();
     let proxied = |lang: &Lang| ["stateless", "guides"].map(|what| format!("{lang} contract {what}"));
     if ready.iter().flat_map(proxied).any(|name| session.wants(&name)) {
@@ -187,13 +190,16 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
     if ready.contains(&Lang::Rust) && options.platforms {
         all.push(platforms());
     }
-    all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
     // They wait for stores, streams and leases most of the time.
     let parts = ["", ": own store", ": PostgreSQL", ": suites", ": chaos"];
     let names = |lang: &Lang| parts.map(|end| format!("{lang} many processes{end}"));
     let many = ready.iter().filter(|lang| names(lang).iter().any(|name| session.wants(name)));
-    let many = many.flat_map(|lang| steps::many(*lang)).map(job).collect();
-    session.side_by_side(many);
+    all.extend(many.flat_map(|lang| steps::many(*lang)).map(job));
+    all.extend(ready.iter().enumerate().flat_map(|(n, lang)| jobs(*lang, n == 0)));
+    session.side_by_side(all);
+    if let Some(windows) = beside {
+        session.finished(&windows.join().unwrap_or_else(|_| panicked("windows smoke")));
+    }
     if ready.contains(&Lang::Rust) {
         // Its figures are of a machine that does nothing else.
         session.side_by_side(vec![hostile(Lang::Rust)]);
@@ -203,7 +209,6 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         session.in_lanes([python, others].map(|langs| langs.into_iter().map(soak).collect()).into());
         session.in_lanes(vec![node.into_iter().map(soak).collect()]);
     }
-    session.side_by_side(all);
     Ok(session.end())
 }
 
@@ -399,6 +404,11 @@ fn run_call(name: &str, what: impl FnOnce() -> Result<Read>) -> Finished {
     let started = Instant::now();
     let read = what().unwrap_or_else(|error| Read::failed(format!("{error:#}")));
     Finished { name: name.to_owned(), read, took: started.elapsed(), log: String::new() }
+}
+
+fn panicked(name: &str) -> Finished {
+    let read = Read::failed("it panicked".to_owned());
+    Finished { name: name.to_owned(), read, took: Duration::ZERO, log: String::new() }
 }
 
 fn quickstart(lang: Lang) -> Read {

@@ -10,7 +10,6 @@ from base64 import b64decode
 from pathlib import Path
 from typing import Any, TypedDict
 
-import mounted
 from by_hand import add_by_hand
 from extension import add_search
 from handshake import PNG, add_features
@@ -455,6 +454,9 @@ if "EVERYTHING_SSE" in os.environ:
 if "EVERYTHING_CERT" in os.environ:
     http |= {"cert": os.environ["EVERYTHING_CERT"], "key": os.environ.get("EVERYTHING_KEY")}
 if kind := os.environ.get("EVERYTHING_MOUNT"):
+    # Frameworks take longer to import than all the rest.
+    import mounted
+
     mounted.serve(app, kind, **http)
 else:
     if "--http" not in sys.argv:
