@@ -125,7 +125,7 @@ async fn a_check_that_would_not_end_is_not_begun() {
     client.list_tools().await.unwrap();
     let nested = (0..60).fold(json!([]), |inner, _| json!([inner]));
     let error = client.call_tool("t", json!({"structuredContent": nested})).await.unwrap_err();
-    assert!(error.message().contains("5000000 steps"), "{error}");
+    assert!(error.message().contains("3000000 steps"), "{error}");
 }
 
 /// Sixteen definitions of 1.8 KB, each of which leads to the next one twice, and more of them.
@@ -155,7 +155,7 @@ async fn a_check_that_takes_long_holds_up_nobody() {
     assert!(right.is_ok());
     let named = slow.call_tool("t", &value).await.unwrap_err();
     assert_eq!(named.kind(), ErrorKind::PeerMisbehaved);
-    assert!(named.message().contains("5000000 steps, most of them at \"/$defs/d"), "{named}");
+    assert!(named.message().contains("3000000 steps, most of them at \"/$defs/d"), "{named}");
     slow.close().await;
     // What ends is right.
     let client = connected(&server(&doubling(14)), modern()).await;

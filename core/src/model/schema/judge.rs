@@ -10,12 +10,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jsonschema::Draft;
 use serde_json::{Map, Number, Value};
 
+use super::pattern::{Match, Pattern};
 use super::rules::{Id, Node, Rule, Rules, Types, reading, weight};
 
 /// The deepest that schemas and values lead into each other.
 const MAX_DEPTH: usize = 512;
 /// Steps between two looks at the clock, and at where they are taken.
 const SLICE: usize = 1_024;
+/// The most bytes that all problems together take when each is told with its place, and those of one beside its place.
+const MAX_TOLD: usize = 4 << 20;
+const TOLD: usize = 256;
+/// Those of a member that there may not be: all of an object are told as one problem.
+const TOLD_NAME: usize = 16;
 
 /// Reason for ending a judgement early.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,8 +49,9 @@ pub(super) struct Run<'r> {
     left: usize,
     slice: usize,
     hot: HashMap<Id, u32>,
-    /// Everything is looked at, as the library does to find all problems.
+    /// Everything is looked at, as the library does to find all problems, and these bytes are left to tell them.
     is_thorough: bool,
+    told: usize,
     /// The problem is kept.
     explains: bool,
     problem: Option<Problem>,
@@ -61,10 +68,36 @@ enum Path<'p> {
 
 impl Path<'_> {
     fn pointer(&self) -> String {
+        let mut out = String::new();
+        self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) {
         match self {
-            Path::Top => String::new(),
-            Path::Member(above, name) => format!("{}/{}", above.pointer(), super::reference::escaped(name)),
-            Path::Item(above, at) => format!("{}/{at}", above.pointer()),
+            Path::Top => {}
+            Path::Member(above, name) => {
+                above.write(out);
+                out.push('/');
+                out.push_str(&super::reference::escaped(name));
+            }
+            Path::Item(above, at) => {
+                above.write(out);
+                out.push_str(&format!("/{at}"));
+            }
+        }
+    }
+
+    /// The bytes that its text takes, and some for each part.
+    fn length(&self) -> usize {
+        let (mut at, mut length) = (self, 0);
+        loop {
+            let (above, own) = match at {
+                Path::Top => return length,
+                Path::Member(above, name) => (above, name.len()),
+                Path::Item(above, _) => (above, 0),
+            };
+            (at, length) = (above, length + own + 8);
         }
     }
 }
@@ -122,6 +155,7 @@ impl<'r> Run<'r> {
             slice: SLICE,
             hot: HashMap::new(),
             is_thorough: false,
+            told: MAX_TOLD,
             explains: false,
             problem: None,
             stop: None,
@@ -178,12 +212,53 @@ impl<'r> Run<'r> {
         Err(Stop::Steps(self.place(hottest.map_or(here.id, |(id, _)| *id))))
     }
 
-    fn against(&mut self, here: Here<'_>, keyword: &str) -> bool {
+    /// A rule that the value is against. `more`: bytes that the problem takes beside its place.
+    ///
+    /// # Errors
+    /// All problems together are more than can be told.
+    fn against(&mut self, here: Here<'_>, keyword: &str, more: usize) -> Judged {
+        if self.is_thorough {
+            let own = if keyword.is_empty() { TOLD_NAME } else { TOLD };
+            let bytes = here.path.length().saturating_add(own).saturating_add(more);
+            self.spend(here, bytes / 256)?;
+            match self.told.checked_sub(bytes) {
+                Some(left) => self.told = left,
+                None => return Err(Stop::Steps(self.place(here.id))),
+            }
+        }
         if self.explains {
             let place = format!("{}{}{keyword}", self.place(here.id), if keyword.is_empty() { "" } else { "/" });
             self.problem = Some(Problem { at: here.path.pointer(), place });
         }
-        false
+        Ok(false)
+    }
+
+    /// Judges what makes no problem of the value by itself.
+    fn quietly(&mut self, judge: impl FnOnce(&mut Self) -> Judged) -> Judged {
+        let told = self.told;
+        let judged = self.alternative(judge);
+        self.told = told;
+        judged
+    }
+
+    /// Judges an alternative, of which problems are told when no other fits.
+    fn alternative(&mut self, judge: impl FnOnce(&mut Self) -> Judged) -> Judged {
+        let explains = std::mem::take(&mut self.explains);
+        let judged = judge(self);
+        self.explains = explains;
+        judged
+    }
+
+    fn is_match(&mut self, here: Here<'_>, pattern: &Pattern, text: &str, keyword: &str) -> Judged {
+        self.spend(here, pattern.steps(text.len()))?;
+        match pattern.is_match(text) {
+            Match::Is(found) => Ok(found),
+            Match::Slow(steps) => {
+                self.spend(here, steps)?;
+                Ok(pattern.is_match_slowly(text))
+            }
+            Match::Endless => Err(Stop::Pattern(self.place(here.id) + keyword)),
+        }
     }
 
     fn visit(&mut self, here: Here<'_>, value: &Value, seen: Option<&mut Seen>) -> Judged {
@@ -227,15 +302,19 @@ impl<'r> Run<'r> {
     }
 
     fn rule(&mut self, here: Here<'_>, rule: &'r Rule, value: &Value, seen: Option<&mut Seen>) -> Judged {
+        // Problems tell the values that there might be.
+        let mut more = 0;
         let (fits, keyword) = match (rule, value) {
             (Rule::Never, _) => (false, ""),
             (Rule::Types(types), _) => (is_of(*types, value), "type"),
             (Rule::Const(one, cost), _) => {
                 self.spend(here, *cost)?;
+                more = cost.saturating_mul(64);
                 (equal(one, value), "const")
             }
             (Rule::Enum(all, cost), _) => {
                 self.spend(here, *cost)?;
+                more = cost.saturating_mul(64);
                 (all.iter().any(|one| equal(one, value)), "enum")
             }
             (Rule::Minimum(limit, is_open), Value::Number(number)) => {
@@ -252,9 +331,7 @@ impl<'r> Run<'r> {
                 (is_within(text.chars().count(), *least, *most), "minLength")
             }
             (Rule::Pattern(pattern), Value::String(text)) => {
-                self.spend(here, pattern.steps(text.len()))?;
-                let found = pattern.is_match(text);
-                (found.ok_or_else(|| Stop::Pattern(self.place(here.id) + "/pattern"))?, "pattern")
+                (self.is_match(here, pattern, text, "/pattern")?, "pattern")
             }
             (Rule::Items(least, most), Value::Array(items)) => (is_within(items.len(), *least, *most), "minItems"),
             (Rule::Unique, Value::Array(items)) => {
@@ -293,7 +370,7 @@ impl<'r> Run<'r> {
             (Rule::RestOfArray(rest), Value::Array(items)) => return self.rest_of_array(here, *rest, items, seen),
             _ => return self.applied(here, rule, value, seen),
         };
-        Ok(fits || self.against(here, keyword))
+        if fits { Ok(true) } else { self.against(here, keyword, more) }
     }
 
     /// Judges by a rule that applies other schemas to the same value.
@@ -318,7 +395,7 @@ impl<'r> Run<'r> {
                 Ok(fits)
             }
             Rule::AnyOf(all) => {
-                let mut fits = false;
+                let (mut fits, told) = (false, self.told);
                 for one in all {
                     fits |= self.branch(here.at(*one), value, seen.as_deref_mut())?;
                     // Where it matters what was looked at, each that fits counts.
@@ -326,10 +403,15 @@ impl<'r> Run<'r> {
                         break;
                     }
                 }
-                Ok(fits || self.against(here, "anyOf"))
+                if fits {
+                    self.told = told;
+                    return Ok(true);
+                }
+                self.against(here, "anyOf", 0)
             }
             Rule::OneOf(all) => {
                 let (mut fitting, mut own) = (0, seen.is_some().then(Seen::default));
+                let told = self.told;
                 for one in all {
                     fitting += usize::from(self.branch(here.at(*one), value, own.as_mut())?);
                     if fitting > 1 && !self.is_thorough {
@@ -339,11 +421,20 @@ impl<'r> Run<'r> {
                 if let (1, Some(own), Some(seen)) = (fitting, &own, seen) {
                     seen.add(own);
                 }
-                Ok(fitting == 1 || self.against(here, "oneOf"))
+                if fitting == 1 {
+                    self.told = told;
+                    return Ok(true);
+                }
+                self.against(here, "oneOf", 0)
             }
-            Rule::Not(not) => Ok(!self.visit(here.at(*not), value, None)? || self.against(here, "not")),
+            Rule::Not(not) => {
+                let fits = !self.quietly(|run| run.visit(here.at(*not), value, None))?;
+                if fits { Ok(true) } else { self.against(here, "not", 0) }
+            }
             Rule::If { condition, then, otherwise } => {
+                let told = self.told;
                 let holds = self.branch(here.at(*condition), value, seen.as_deref_mut())?;
+                self.told = told;
                 match if holds { then } else { otherwise } {
                     Some(next) => self.visit(here.at(*next), value, seen),
                     None => Ok(true),
@@ -367,9 +458,9 @@ impl<'r> Run<'r> {
 
     /// An alternative: what it has looked at counts when it fits.
     fn branch(&mut self, here: Here<'_>, value: &Value, seen: Option<&mut Seen>) -> Judged {
-        let Some(seen) = seen else { return self.visit(here, value, None) };
+        let Some(seen) = seen else { return self.alternative(|run| run.visit(here, value, None)) };
         let mut own = Seen::default();
-        let fits = self.visit(here, value, Some(&mut own))?;
+        let fits = self.alternative(|run| run.visit(here, value, Some(&mut own)))?;
         if fits {
             self.spend(here, own.marks.len() / 8)?;
             seen.add(&own);
@@ -438,7 +529,7 @@ impl<'r> Run<'r> {
         let mut found = 0;
         for (at, item) in items.iter().enumerate() {
             let path = Path::Item(here.path, at);
-            if self.visit(here.at(schema).inside(&path), item, None)? {
+            if self.quietly(|run| run.visit(here.at(schema).inside(&path), item, None))? {
                 found += 1;
                 if let Some(seen) = seen.as_deref_mut() {
                     seen.mark(at);
@@ -468,9 +559,7 @@ impl<'r> Run<'r> {
                 fits &= self.visit(here.at(*schema).inside(&path), member, None)?;
             }
             for (pattern, schema) in patterns {
-                self.spend(here, pattern.steps(name.len()))?;
-                let found = pattern.is_match(name);
-                if found.ok_or_else(|| Stop::Pattern(self.place(here.id) + "/patternProperties"))? {
+                if self.is_match(here, pattern, name, "/patternProperties")? {
                     is_known = true;
                     fits &= self.visit(here.at(*schema).inside(&path), member, None)?;
                 }

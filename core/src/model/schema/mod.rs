@@ -32,11 +32,11 @@ const MAX_SUBSCHEMAS: usize = 10_000;
 /// The longest text of a peer's schema, in bytes.
 const MAX_FOREIGN: usize = 1 << 20;
 /// The most steps of one check of what a peer has written on both sides.
-const MAX_STEPS: usize = 5_000_000;
+const MAX_STEPS: usize = 3_000_000;
 /// Steps that every check of a peer's value may take, some 10 ms, those for each byte of its text, and the most.
 const FREE_STEPS: usize = 100_000;
 const STEPS_FOR_EACH_BYTE: usize = 20;
-const MAX_OWN_STEPS: usize = 20_000_000;
+const MAX_OWN_STEPS: usize = 6_000_000;
 /// The steps of a thorough check up to which the library finds the words: it looks at things several times.
 const MAX_WORDED: usize = 20_000;
 /// The same for one's own schema. A value with more members has plain words: naming each of them takes its memory again.
@@ -138,12 +138,13 @@ impl Schema {
     }
 
     fn compiled(&self, source: &Value) -> Result<&Validator> {
+        let cache = self.rules.as_ref().map_or(64 << 10, |rules| rules.cache);
         let built = self.compiled.get_or_init(|| {
             jsonschema::options()
                 .with_draft(dialect(source))
                 .with_retriever(NoNetwork)
                 .with_pattern_options(
-                    PatternOptions::fancy_regex().backtrack_limit(10_000).size_limit(1 << 20).dfa_size_limit(64 << 10),
+                    PatternOptions::fancy_regex().backtrack_limit(10_000).size_limit(1 << 20).dfa_size_limit(cache),
                 )
                 .build(&reference::rewritten(source))
                 .map_err(|e| Error::misuse(format!("not a valid JSON Schema: {e}")))
@@ -248,7 +249,15 @@ impl Schema {
             if validator.is_valid(value) {
                 return Ok(());
             }
-            Err(problem::all(noun, source, validator.iter_errors(value)))
+            let is_told = self.rules.is_some() || {
+                let rules = Rules::read(source, dialect(source), false, MAX_SUBSCHEMAS);
+                rules.is_ok_and(|rules| Run::new(&rules, usize::MAX).thorough().judge(value).is_ok())
+            };
+            if is_told {
+                return Err(problem::all(noun, source, validator.iter_errors(value)));
+            }
+            // Each of them has the whole way to its place, so only the first is told.
+            Err(problem::all(noun, source, validator.validate(value).err().into_iter()))
         };
         let Some(rules) = &self.rules else { return library() };
         let most = FREE_STEPS.saturating_add(length.saturating_mul(STEPS_FOR_EACH_BYTE)).min(MAX_OWN_STEPS);
@@ -566,6 +575,26 @@ mod tests {
     }
 
     #[test]
+    fn problems_with_long_ways_take_no_more_memory_than_the_value() {
+        let began = std::time::Instant::now();
+        let long = "n".repeat(400_000);
+        // All problems together would take gigabytes: the first is told.
+        let plain = json!({"type": "object", "additionalProperties": {"type": "array", "items": {"type": "integer"}}});
+        let said = check(plain, json!({&*long: vec![json!("x"); 20_000]}));
+        assert!(said.contains("nnn") && said.contains("expected integer") && said.len() < 400, "{said}");
+        let either = json!({"additionalProperties": {"items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}}});
+        let mut items = vec![json!(1); 30_000];
+        items.push(json!(null));
+        let value = json!({&*long: items});
+        assert!(check(either.clone(), value.clone()).contains("argument"));
+        assert!(matches!(foreign(&either, &value), Err(Wrong::Unfit(why, _)) if why.len() < 400));
+        let other = json!({"additionalProperties": {"items": {"type": "integer"}}});
+        assert!(matches!(foreign(&other, &json!({&*long: vec![json!("x"); 3_000]})), Err(Wrong::Unfit(..))));
+        // Some hundred milliseconds without optimization; it was half a minute.
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+
+    #[test]
     fn a_bad_schema_is_refused_at_registration() {
         let refuse =
             |schema: Value| Schema::new("tool \"t\": inputSchema", &schema).expect_err("bad").message().to_owned();
@@ -637,7 +666,7 @@ mod tests {
         let source = json!({"allOf": [{"items": {"$ref": "#"}}, {"items": {"$ref": "#"}}]});
         let nested = (0..60).fold(json!([]), |inner, _| json!([inner]));
         let Err(Wrong::TooMuch(why)) = foreign(&source, &nested) else { panic!("too much") };
-        assert!(why.contains("5000000 steps, most of them at "), "{why}");
+        assert!(why.contains("3000000 steps, most of them at "), "{why}");
         let small = foreign(&json!({"items": {"minimum": 1}}), &json!([1, 0]));
         assert_eq!(small, Err(Wrong::Unfit(r#"result "[1]": expected at least 1, got 0"#.into(), "/1".into())));
     }

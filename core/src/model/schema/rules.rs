@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jsonschema::Draft;
 use serde_json::{Map, Number, Value};
 
-use super::pattern::{Pattern, Patterns};
+use super::pattern::{Pattern, Patterns, cache};
 use super::reference::{References, Target, address, children, year};
 
 /// The most schemas that lead to each other at one place of a value.
@@ -80,6 +80,8 @@ pub(super) struct Rules {
     pub(super) dynamic: HashMap<(u32, Box<str>), Id>,
     /// Number of schemas that take the rest of what others have looked at: the library looks at those several times.
     pub(super) tracking: usize,
+    /// Memory of each pattern's matches, in bytes.
+    pub(super) cache: usize,
     /// The ways from those through schemas of the same value, each of which the library keeps apart.
     pub(super) ways: usize,
 }
@@ -101,7 +103,8 @@ impl Rules {
     pub(super) fn read(source: &Value, draft: Draft, is_foreign: bool, max: usize) -> Result<Self, String> {
         let year = year(draft);
         let references = References::new(source, year)?;
-        let patterns = Patterns::new(count_patterns(source), is_foreign);
+        let count = count_patterns(source);
+        let patterns = Patterns::new(count, is_foreign);
         let mut reader =
             Reader { references, patterns, year, ids: HashMap::new(), open: Vec::new(), nodes: Vec::new(), max };
         reader.number(source)?;
@@ -128,7 +131,7 @@ impl Rules {
             }
         }
         let tracking = reader.nodes.iter().filter(|node| node.tracks).count();
-        let mut all = Self { nodes: reader.nodes, dynamic, tracking, ways: 0 };
+        let mut all = Self { nodes: reader.nodes, dynamic, tracking, cache: cache(count), ways: 0 };
         all.ways = all.ends()?;
         Ok(all)
     }
