@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::task::Poll;
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,8 +14,10 @@ use crate::error::{Error, Result};
 use crate::model::{CallToolResult, CompleteResult, ReadResourceResult, UriTemplate};
 use crate::protocol::{Kind, LogLevel};
 
-/// The most templates that are read to find the server of one URI: those that may fit by their beginning.
+/// The most templates that are read to find the server of one URI, those that may fit by their beginning, and the most
+/// bytes of them.
 const MAX_TEMPLATES_TRIED: usize = 1000;
+const MAX_BYTES_TRIED: usize = 64 << 10;
 
 impl ClientGroup {
     /// Calls a tool by its public name. A tool that fails is a result with `is_error`, not an error.
@@ -122,15 +126,23 @@ impl ClientGroup {
             return Ok(route);
         }
         let templates = self.known(Kind::ResourceTemplate).await;
-        let mut left = MAX_TEMPLATES_TRIED;
-        let fits = |template: &str| {
-            if left == 0 || !UriTemplate::may_match(template, uri) {
-                return false;
+        let (mut left, mut bytes) = (MAX_TEMPLATES_TRIED, MAX_BYTES_TRIED);
+        let mut of_template: Vec<Route> = Vec::new();
+        for (server, _, definition) in templates.iter() {
+            let template = definition.get(Kind::ResourceTemplate.key()).and_then(Value::as_str).unwrap_or_default();
+            if of_template.iter().any(|route| route.server == server.0) || !UriTemplate::may_match(template, uri) {
+                continue;
             }
-            left -= 1;
-            UriTemplate::parse(template).is_ok_and(|template| template.matches(uri).is_some())
-        };
-        let mut of_template = having(&templates, Kind::ResourceTemplate, fits);
+            if left == 0 || bytes < template.len() {
+                break;
+            }
+            (left, bytes) = (left - 1, bytes - template.len());
+            if UriTemplate::parse(template).is_ok_and(|template| template.matches(uri).is_some()) {
+                of_template.extend(Route::of(Some((server, template))));
+            }
+            // To read one takes milliseconds, in which nothing else happens on this thread.
+            give_way().await;
+        }
         of_template.iter_mut().for_each(|route| uri.clone_into(&mut route.name));
         if let Some(route) = only(of_template, "resource", uri)? {
             return Ok(route);
@@ -160,6 +172,19 @@ impl ClientGroup {
             None => self.route(Kind::ResourceTemplate, name).await,
         }
     }
+}
+
+/// Lets others go on.
+async fn give_way() {
+    let mut is_begun = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut is_begun, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
 }
 
 /// The servers of which something fits, each once.
