@@ -68,6 +68,22 @@ for (const [signal, code] of [
   });
 }
 
+for (const stream of ["stdin", "stdout"]) {
+  test(`the end of ${stream} ends a server whose handler blocks the event loop`, async (t) => {
+    const program = start(t, "server");
+    program.send(...initialize(), call(1, "blocks"));
+    await program.says("blocks started");
+    if (stream === "stdin") program.child.stdin.end();
+    else {
+      program.child.stdout.destroy();
+      // Something has to be written to find out.
+      program.send({ jsonrpc: "2.0", id: 2, method: "ping" });
+    }
+    assert.deepEqual(await program.exit(), { code: null, signal: "SIGKILL" });
+    assert.match(program.stderr, /blocks the event loop/);
+  });
+}
+
 for (const tool of ["reject", "throw_later"]) {
   test(`an error nobody handles ends a server the way it ends any program (${tool})`, async (t) => {
     const program = start(t, "server");

@@ -1,4 +1,4 @@
-//! The end of a program whose event loop hears of no signal, because something blocks it.
+//! The end of a program whose event loop hears of no signal and no end of its input, because something blocks it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,7 +14,8 @@ use crate::error::Result;
 static IS_WATCHED: AtomicBool = AtomicBool::new(false);
 /// Number of calls of [`watch_signals`].
 static ROUND: AtomicU64 = AtomicU64::new(0);
-/// Patience after SIGTERM.
+/// Patience after SIGINT or the end of the input, and after SIGTERM.
+static PATIENCE: Mutex<Duration> = Mutex::new(Duration::ZERO);
 static POLITE: Mutex<Duration> = Mutex::new(Duration::ZERO);
 /// There is a task that hears the signals.
 static HEARS: AtomicBool = AtomicBool::new(false);
@@ -26,6 +27,7 @@ static HEARS: AtomicBool = AtomicBool::new(false);
 /// # Errors
 /// The signals cannot be listened to.
 pub fn watch_signals(patience: Duration, polite: Duration) -> Result<()> {
+    *PATIENCE.lock().unwrap_or_else(PoisonError::into_inner) = patience;
     *POLITE.lock().unwrap_or_else(PoisonError::into_inner) = polite;
     ROUND.fetch_add(1, Ordering::SeqCst);
     IS_WATCHED.store(true, Ordering::SeqCst);
@@ -41,7 +43,7 @@ pub fn watch_signals(patience: Duration, polite: Duration) -> Result<()> {
     runtime::spawn(async move {
         loop {
             let patience = tokio::select! {
-                _ = interrupt.recv() => patience,
+                _ = interrupt.recv() => *PATIENCE.lock().unwrap_or_else(PoisonError::into_inner),
                 _ = terminate.recv() => *POLITE.lock().unwrap_or_else(PoisonError::into_inner),
             };
             wait_for_the_host(patience, ROUND.load(Ordering::SeqCst)).await;
@@ -57,6 +59,14 @@ pub fn expect_end(patience: Duration) {
     runtime::spawn(wait_for_the_host(patience, round));
 }
 
+/// The standard streams have come to their end, which is that of a program that watches its signals.
+pub(super) fn streams_ended() {
+    if IS_WATCHED.load(Ordering::SeqCst) {
+        let patience = *PATIENCE.lock().unwrap_or_else(PoisonError::into_inner);
+        runtime::spawn(wait_for_the_host(patience, ROUND.load(Ordering::SeqCst)));
+    }
+}
+
 async fn wait_for_the_host(patience: Duration, round: u64) {
     let is_waited_for = || IS_WATCHED.load(Ordering::SeqCst) && ROUND.load(Ordering::SeqCst) == round;
     if !is_waited_for() {
@@ -65,7 +75,7 @@ async fn wait_for_the_host(patience: Duration, round: u64) {
     tokio::time::sleep(patience).await;
     // A host that watches since then has missed nothing.
     if is_waited_for() {
-        crate::report::line("a handler blocks the event loop, so that the signal to end is not heard: killed");
+        crate::report::line("a handler blocks the event loop, so that the program does not hear of its end: killed");
         // Nothing milder is safe while another thread runs the host's code.
         let _ = kill_process(getpid(), Signal::KILL);
     }

@@ -486,7 +486,10 @@ impl Server {
     pub fn serve_stdio(&self, op: u64) {
         let server = self.server.clone();
         self.bridge.spawn_causing(op, |origin| async move {
-            server.serve_own(true, Some(origin)).await.map(|()| RawJson::empty_object())
+            let served = server.serve_own(true, Some(origin)).await.map(|()| RawJson::empty_object());
+            #[cfg(unix)]
+            super::ending::streams_ended();
+            served
         });
     }
 
