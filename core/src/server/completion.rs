@@ -162,7 +162,11 @@ fn choices(root: &Value, schema: &Value, depth: usize, all: &mut Vec<String>) {
         choices(root, found, depth + 1, all);
     }
     let listed = schema.get("enum").and_then(Value::as_array).into_iter().flatten().chain(schema.get("const"));
-    all.extend(listed.filter_map(Value::as_str).map(str::to_owned));
+    all.extend(listed.filter_map(|value| match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    }));
     if schema.get("type").and_then(Value::as_str) == Some("boolean") {
         all.extend(["true".to_owned(), "false".to_owned()]);
     }

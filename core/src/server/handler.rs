@@ -228,7 +228,32 @@ pub(crate) fn schema_of<T: JsonSchema>(input: bool) -> Value {
     if let Some(object) = value.as_object_mut() {
         object.shift_remove("title");
     }
+    without_true(&mut value);
     value
+}
+
+/// Writes `{}` for the schema `true`, which means the same: some clients take a list of tools with a `true` for broken.
+fn without_true(schema: &mut Value) {
+    let Value::Object(members) = schema else {
+        if *schema == Value::Bool(true) {
+            *schema = Value::Object(serde_json::Map::new());
+        }
+        return;
+    };
+    for (key, member) in members {
+        match (key.as_str(), member) {
+            ("properties" | "patternProperties" | "$defs" | "dependentSchemas", Value::Object(schemas)) => {
+                schemas.values_mut().for_each(without_true);
+            }
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
+                schemas.iter_mut().for_each(without_true);
+            }
+            ("items" | "contains" | "not" | "if" | "then" | "else" | "propertyNames", schema) => without_true(schema),
+            // `true` is the usual word there.
+            ("additionalProperties", schema @ Value::Object(_)) => without_true(schema),
+            _ => {}
+        }
+    }
 }
 
 /// Functions that are handlers: `async || …`, `async |args| …`, `async |context| …`, `async |args, context| …`, returning

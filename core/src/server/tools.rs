@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::listed::{Common, Entry, Kind, Listed};
 use super::told::check_task;
+use super::typed::untexted;
 use crate::call::{Context, Failures, Handler, HiddenError, Reply, Shaper};
 use crate::error::{Error, Result, shortened};
 use crate::jsonrpc::RawJson;
@@ -74,15 +75,22 @@ impl ToolEntry {
         self.listed.members.get(key).unwrap_or(&Value::Null)
     }
 
-    /// Checks a call's arguments.
+    /// Checks a call's arguments. Some hosts write numbers, lists and objects as text: where the schema wants no text, what
+    /// they stand for is returned.
     ///
     /// # Errors
     /// The text for the model.
-    pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<(), String> {
+    pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<Option<RawJson>, String> {
+        let source = self.source("inputSchema");
         if self.judged.0 {
-            return Ok(());
+            return Ok(untexted(source, arguments));
         }
-        self.input.check_text(|| self.source("inputSchema"), "argument", arguments.get())
+        let check = |arguments: &RawJson| self.input.check_text(|| source, "argument", arguments.get());
+        let Err(why) = check(arguments) else { return Ok(None) };
+        match untexted(source, arguments) {
+            Some(read) if check(&read).is_ok() => Ok(Some(read)),
+            _ => Err(why),
+        }
     }
 
     /// The arguments that HTTP headers mirror.
@@ -317,7 +325,9 @@ mod tests {
             let entry = ToolEntry::new(tool.judged(judged, judged), Arc::new(Idle), &Arc::default()).expect("a tool");
             let listed: Value = entry.listed().text(revision).to().expect("json");
             assert_eq!((&listed["inputSchema"], &listed["outputSchema"]), (&schema, &schema));
-            assert_eq!(entry.check_arguments(&RawJson::trusted(r#"{"n":"1"}"#)).is_ok(), judged);
+            assert_eq!(entry.check_arguments(&RawJson::trusted(r#"{"n":"x"}"#)).is_ok(), judged);
+            let read = entry.check_arguments(&RawJson::trusted(r#"{"n":"1"}"#)).expect("a number as text");
+            assert_eq!(read.as_ref().map(RawJson::get), Some(r#"{"n":1}"#));
             let wrong = entry.checked(answer(json!({"n": "x"})), revision);
             assert_eq!(!matches!(wrong, Payload::Failed(_)), judged);
             // That there is something is the protocol's rule.

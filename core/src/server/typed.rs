@@ -1,6 +1,10 @@
-//! Text arguments as the values that their schema says.
+//! Text arguments as the values that their schema says: of prompts and templates, which have nothing but text, and of tools
+//! whose hosts write numbers, lists and objects as text.
+
+use std::borrow::Cow;
 
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::error::shortened;
@@ -10,13 +14,17 @@ use crate::model::schema::target;
 use crate::protocol::revision::object;
 
 /// Text arguments, such as a URI's variables or a prompt's arguments, as the types that their schema says: text that is
-/// a number, `true`, an array or an object becomes one where text is not wanted. A value that does not fit stays text,
-/// and the check says so.
+/// a number, `true`, an array or an object becomes one where text is not wanted. Empty text for what may be left out and
+/// cannot be empty is left out. A value that does not fit stays text, and the check says so.
 pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
     let mut out = String::from("{");
+    let required = schema.get("required").and_then(Value::as_array);
     for (name, value) in &given {
-        let rest = || schema.get("additionalProperties").filter(|rest| rest.is_object());
-        let property = schema.get("properties").and_then(|properties| properties.get(name)).or_else(rest);
+        let property = property(schema, name);
+        let is_required = || required.is_some_and(|all| all.iter().any(|one| one == name));
+        if value == "" && property.is_some_and(|property| !takes_empty(schema, property, 0)) && !is_required() {
+            continue;
+        }
         let text = property.map_or_else(|| value.to_string(), |property| typed_text(schema, property, value));
         object::push_member(&mut out, name, &text);
     }
@@ -24,11 +32,37 @@ pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
     RawJson::written(out)
 }
 
+/// The arguments of a tool, of which some are text although their schema wants none. `None`: there are none of these.
+pub(crate) fn untexted(schema: &Value, arguments: &RawJson) -> Option<RawJson> {
+    let members = object::members(arguments.get());
+    let is_texted = |(name, value): &(Cow<'_, str>, &RawValue)| {
+        value.get().starts_with('"') && property(schema, name).is_some_and(|property| !wants_text(schema, property, 0))
+    };
+    if !members.iter().any(is_texted) {
+        return None;
+    }
+    let mut out = String::from("{");
+    for (name, value) in &members {
+        let text = match property(schema, name).filter(|_| value.get().starts_with('"')) {
+            Some(property) => typed_text(schema, property, &serde_json::from_str(value.get()).unwrap_or(Value::Null)),
+            None => value.get().to_owned(),
+        };
+        object::push_member(&mut out, name, &text);
+    }
+    out.push('}');
+    Some(RawJson::written(out))
+}
+
+fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+    let rest = || schema.get("additionalProperties").filter(|rest| rest.is_object());
+    schema.get("properties").and_then(|properties| properties.get(name)).or_else(rest)
+}
+
 /// The JSON text of one argument. Numbers keep the digits that they came with.
 fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
     match value {
-        Value::String(text) if !wants_text(root, schema, 0) && serde_json::from_str::<Value>(text).is_ok() => {
-            text.trim().to_owned()
+        Value::String(text) if !wants_text(root, schema, 0) => {
+            read_text(root, schema, text.trim()).map_or_else(|| value.to_string(), Cow::into_owned)
         }
         Value::Array(items) => {
             let each = items_of(root, schema, 0);
@@ -40,6 +74,88 @@ fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
         }
         other => other.to_string(),
     }
+}
+
+/// The JSON text of what somebody has written as text.
+fn read_text<'t>(root: &Value, schema: &Value, text: &'t str) -> Option<Cow<'t, str>> {
+    let is = |kind: &str| is_of(root, schema, kind, 0);
+    if is("boolean") && !is("integer") && !is("number") {
+        match text.to_ascii_lowercase().as_str() {
+            "true" | "t" | "yes" | "y" | "on" | "1" => return Some("true".into()),
+            "false" | "f" | "no" | "n" | "off" | "0" => return Some("false".into()),
+            _ => {}
+        }
+    }
+    if serde_json::from_str::<Value>(text).is_ok() {
+        return Some(text.into());
+    }
+    // As people write numbers: 05, +5.
+    let (sign, digits) =
+        text.strip_prefix('-').map_or_else(|| ("", text.strip_prefix('+').unwrap_or(text)), |d| ("-", d));
+    let shorter = digits.trim_start_matches('0');
+    let zero = if shorter.starts_with(|first: char| first.is_ascii_digit()) { "" } else { "0" };
+    let number = format!("{sign}{zero}{shorter}");
+    let is_number = digits.starts_with(|first: char| first.is_ascii_digit()) && (is("integer") || is("number"));
+    (is_number && serde_json::from_str::<Value>(&number).is_ok()).then_some(number.into())
+}
+
+/// Returns true if a value of this schema may be of that type, and the schema says so.
+fn is_of(root: &Value, schema: &Value, kind: &str, depth: usize) -> bool {
+    if depth > 8 {
+        return false;
+    }
+    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
+        return target(root, to).is_some_and(|found| is_of(root, found, kind, depth + 1));
+    }
+    let any = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
+    if any.clone().any(|one| is_of(root, one, kind, depth + 1)) {
+        return true;
+    }
+    let fits = |value: &Value| match kind {
+        "boolean" => value.is_boolean(),
+        "integer" | "number" => value.is_number(),
+        _ => false,
+    };
+    if schema
+        .get("const")
+        .into_iter()
+        .chain(schema.get("enum").and_then(Value::as_array).into_iter().flatten())
+        .any(fits)
+    {
+        return true;
+    }
+    match schema.get("type") {
+        Some(Value::String(name)) => name == kind,
+        Some(Value::Array(names)) => names.iter().any(|name| name == kind),
+        _ => false,
+    }
+}
+
+/// Returns true if empty text may be a value of this schema.
+fn takes_empty(root: &Value, schema: &Value, depth: usize) -> bool {
+    if depth > 8 {
+        return true;
+    }
+    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
+        return target(root, to).is_none_or(|found| takes_empty(root, found, depth + 1));
+    }
+    if let Some(constant) = schema.get("const") {
+        return constant == "";
+    }
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        return values.iter().any(|value| value == "");
+    }
+    for key in ["anyOf", "oneOf"] {
+        if let Some(Value::Array(any)) = schema.get(key) {
+            return any.iter().any(|one| takes_empty(root, one, depth + 1));
+        }
+    }
+    let least = schema.get("minLength").and_then(Value::as_u64).unwrap_or_default();
+    let is_formatted = schema
+        .get("format")
+        .and_then(Value::as_str)
+        .is_some_and(|format| matches!(format, "date-time" | "date" | "time" | "duration" | "uuid" | "email" | "uri"));
+    wants_text(root, schema, depth) && least == 0 && !is_formatted
 }
 
 /// Returns the schema of a list's items.
@@ -129,8 +245,46 @@ mod tests {
             typed.get(),
             r#"{"big":123456789012345678901234,"text":"1","flag":true,"list":[1,"x",3],"words":["1","2"],"other":"1"}"#
         );
+        let said = |schema: &Value, given: Value| {
+            let Value::Object(given) = given else { panic!("an object") };
+            super::typed(schema, given).get().to_owned()
+        };
+        // As people and hosts write them.
+        let usual = json!({"required": ["must"], "properties": {
+            "n": {"type": "integer"}, "x": {"type": "number"}, "b": {"type": "boolean"}, "must": {"type": "integer"},
+            "when": {"anyOf": [{"type": "string", "format": "date-time"}, {"type": "null"}]}, "s": {"type": "string"},
+        }});
+        for (given, expected) in [
+            (json!({"n": "05"}), r#"{"n":5}"#),
+            (json!({"n": "-007"}), r#"{"n":-7}"#),
+            (json!({"n": "000"}), r#"{"n":0}"#),
+            (json!({"n": "+5", "x": "01.5"}), r#"{"n":5,"x":1.5}"#),
+            (json!({"n": "0x5"}), r#"{"n":"0x5"}"#),
+            (json!({"b": "True"}), r#"{"b":true}"#),
+            (json!({"b": "1"}), r#"{"b":true}"#),
+            (json!({"b": "no"}), r#"{"b":false}"#),
+            (json!({"b": "maybe"}), r#"{"b":"maybe"}"#),
+            (json!({"n": "", "b": "", "when": "", "s": ""}), r#"{"s":""}"#),
+            (json!({"must": ""}), r#"{"must":""}"#),
+        ] {
+            assert_eq!(said(&usual, given.clone()), expected, "{given}");
+        }
         let Value::Object(given) = json!({"n": "1", "rest": "2"}) else { panic!("an object") };
         let open = json!({"properties": {"n": {"type": "string"}}, "additionalProperties": {"type": "integer"}});
         assert_eq!(super::typed(&open, given).get(), r#"{"n":"1","rest":2}"#);
+    }
+
+    #[test]
+    fn arguments_that_a_host_wrote_as_text_are_read() {
+        let schema = json!({"$defs": {"U": {"type": "object"}}, "properties": {
+            "values": {"type": "array", "items": {"type": "integer"}}, "n": {"type": "integer"},
+            "user": {"$ref": "#/$defs/U"}, "text": {"type": "string"}, "any": {},
+        }});
+        let read = |given: Value| untexted(&schema, &RawJson::from_value(&given)).map(|text| text.get().to_owned());
+        let given =
+            json!({"values": "[1,2]", "n": "7", "user": "{\"a\": 1}", "text": "[1]", "any": "{}", "other": "1"});
+        let expected = r#"{"values":[1,2],"n":7,"user":{"a": 1},"text":"[1]","any":"{}","other":"1"}"#;
+        assert_eq!(read(given).as_deref(), Some(expected));
+        assert_eq!(read(json!({"text": "1", "any": "2", "n": 1})), None);
     }
 }

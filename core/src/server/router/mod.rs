@@ -311,7 +311,8 @@ impl Router {
                     return fail(link, &call, error);
                 }
                 match entry.check_arguments(&arguments) {
-                    Ok(()) => {
+                    Ok(read) => {
+                        let arguments = read.unwrap_or(arguments);
                         let (handler, support) = (entry.listed().handler.clone(), entry.task_support());
                         self.run_tool(link, call, handler, entry, arguments, support);
                     }
