@@ -197,6 +197,21 @@ async fn standard_error_reaches_the_events_to_the_last_word() {
 }
 
 #[tokio::test]
+async fn a_program_that_never_stops_talking_holds_up_nobody() {
+    for script in
+        ["exec yes", "exec yes >&2", "while :; do echo '{\"jsonrpc\":\"2.0\",\"method\":\"notifications/x\"}'; done"]
+    {
+        let held = Held::new("talks");
+        let options = ClientOptions::new();
+        let (target, handlers) = (held.target(script), Handlers::new());
+        let connecting = Client::connect_with(&target, &options, &handlers);
+        // Its own timeout is longer: what is measured is that timers go off on this one thread.
+        let outcome = tokio::time::timeout(Duration::from_secs(2), connecting).await;
+        assert!(outcome.is_err() || outcome.is_ok_and(|connected| connected.is_err()), "{script}");
+    }
+}
+
+#[tokio::test]
 async fn a_modern_server_that_crashes_once_is_not_taken_for_an_old_one() {
     let mut held = Held::new("crashes");
     // Modern at first, then dead at once, then modern again.

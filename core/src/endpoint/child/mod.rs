@@ -241,15 +241,16 @@ impl Output {
             if readable.is_err() {
                 break;
             }
-            match lines.fill(Nonblocking(&self.output)) {
+            let read = match lines.fill(Nonblocking(&self.output)) {
                 Ok(0) => break,
-                Ok(_) => {}
+                Ok(read) => read,
                 Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => continue,
                 Err(_) => break,
-            }
+            };
             peer.cork();
             hearing.hear(&mut lines, peer);
             peer.uncork();
+            give_way(read).await;
         }
         hearing.hear_rest(&mut lines, peer);
         // The exit status usually follows at once and says more than the end of output.
@@ -288,22 +289,30 @@ pub(super) async fn read_stderr(reader: Receiver, events: Arc<dyn Events>, proce
         if readable.is_err() {
             return;
         }
-        match lines.fill(Nonblocking(&reader)) {
+        let read = match lines.fill(Nonblocking(&reader)) {
             Ok(0) => break,
-            Ok(_) => {}
+            Ok(read) => read,
             Err(e) if e.kind() == std::io::ErrorKind::WouldBlock => continue,
             Err(_) => return,
-        }
+        };
         while let Some(line) = lines.next() {
             match line {
                 Line::Frame(text) => heard(&*events, &String::from_utf8_lossy(&text)),
                 Line::TooLong(_) => heard(&*events, "(a line longer than 64 KiB was left out)"),
             }
         }
+        give_way(read).await;
     }
     if let Some(Line::Frame(text)) = lines.rest() {
         heard(&*events, &String::from_utf8_lossy(&text));
     }
+}
+
+/// Lets others go on after so many bytes: a pipe that is always full is always readable, and timers and signals would wait
+/// for as long as it is.
+async fn give_way(read: usize) {
+    const MUCH: usize = 4 << 10;
+    if read < MUCH { tokio::task::consume_budget().await } else { tokio::task::yield_now().await }
 }
 
 /// Reading goes on even when the user's function panics, or the child would wait for ever.
