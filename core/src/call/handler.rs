@@ -14,7 +14,7 @@ use crate::error::{Error, Result, shortened};
 use crate::idiom;
 use crate::jsonrpc::{RawJson, code};
 use crate::protocol::revision::{Method, Revision};
-use crate::protocol::{Payload, RequestContext, Structured};
+use crate::protocol::{Payload, RequestContext, Room, Structured};
 use crate::report;
 
 /// Runs requests. Completion style: `call` must not block; the answer goes through `reply`, now or later, from any
@@ -103,12 +103,16 @@ pub struct Reply {
     again: Option<RawJson>,
     /// Runs until the handler has taken as long as it may.
     timer: Option<Guard>,
+    /// Given back when the handler has ended.
+    room: Option<Arc<dyn Room>>,
 }
 
 impl Reply {
     pub(crate) fn new(context: Context, shaper: Option<Arc<dyn Shaper>>) -> Self {
+        let room = context.request().transport.room.clone();
         Self {
             context: Some(context),
+            room,
             shaper,
             #[cfg(feature = "runtime")]
             again: None,
@@ -262,6 +266,9 @@ impl Drop for Reply {
         if let Some(context) = self.context.take() {
             let error = Error::rpc(code::INTERNAL_ERROR, "the handler ended without an answer");
             context.link().clone().complete(context.call(), Err(error));
+        }
+        if let Some(room) = self.room.take() {
+            room.give_back();
         }
     }
 }

@@ -78,6 +78,12 @@ pub(crate) trait HeaderList: Send + Sync {
     fn list(&self) -> Vec<(String, String)>;
 }
 
+/// Room of a server that a call takes until its handler ends, whoever still waits for the answer.
+pub(crate) trait Room: Send + Sync {
+    /// One handler has ended.
+    fn give_back(&self);
+}
+
 /// Way in which a request came in.
 #[derive(Clone, Default)]
 #[non_exhaustive]
@@ -91,6 +97,8 @@ pub struct Transport {
     pub(crate) header_list: Option<Arc<dyn HeaderList>>,
     /// Data about the request from the layers before a mounted endpoint.
     pub(crate) beside: Option<Arc<dyn Any + Send + Sync>>,
+    /// Room that the calls take which came in this way.
+    pub(crate) room: Option<Arc<dyn Room>>,
     /// Cause of everything that comes in this way.
     pub(crate) origin: Option<Origin>,
     /// The number by which requests count together, where somebody could have many connections: a principal, or an address.

@@ -27,8 +27,8 @@ pub use connection::Connection;
 pub(crate) use connection::sharing::Told;
 #[cfg(feature = "http")]
 pub(crate) use context::HeaderList;
-pub(crate) use context::States;
 pub use context::{LogLevel, PeerFacts, RequestContext, Transport};
+pub(crate) use context::{Room, States};
 pub(crate) use envelope::{Head, decode};
 pub(crate) use exchange::Arrival;
 pub use kind::Kind;

@@ -341,6 +341,31 @@ async fn too_many_calls_are_asked_to_come_back() {
 }
 
 #[tokio::test]
+async fn calls_of_sessions_count_together_until_their_handlers_end() {
+    let it = Fixture::with(|server| server, r#"{"max_connections": 3}"#);
+    for running in 1..=3 {
+        // Each in a session of its own, and nobody waits for the answer.
+        let session = it.session("2025-11-25").await;
+        let named = [("mcp-session-id", session.as_str())];
+        let call = legacy(1, "tools/call", &json!({"name": "waits", "arguments": {}, "_meta": {"progressToken": 1}}));
+        drop(it.open(&named, &call).await);
+        until("the call runs", || it.gate.started() == running).await;
+    }
+    let session = it.session("2025-11-25").await;
+    let named = [("mcp-session-id", session.as_str())];
+    let answer = it.post(&named, &legacy(2, "ping", &json!({}))).await;
+    assert_eq!((answer.status, answer.header("retry-after").as_deref()), (503, Some("1")), "{answer:?}");
+    let told = answer.json["error"]["message"].as_str().unwrap_or_default();
+    assert!(told.contains("max_connections"), "{answer:?}");
+    it.gate.open();
+    assert_eq!(it.post(&named, &legacy(3, "ping", &json!({}))).await.status, 200);
+    // The engine answers these by itself, and nothing is left of them.
+    for n in 0..20 {
+        assert_eq!(it.post(&named, &legacy(n + 4, "ping", &json!({}))).await.status, 200);
+    }
+}
+
+#[tokio::test]
 async fn closing_the_server_ends_everything_that_runs() {
     let it = Fixture::new();
     let session = it.session("2025-11-25").await;

@@ -63,7 +63,7 @@ public struct HTTPOptions: Sendable, Hashable {
         get { kept.sse }
         set { kept.sse = newValue }
     }
-    /// Sockets at once, and stateless requests at work at once. Default: 4,096.
+    /// Sockets at once, stateless requests at work at once, and calls of sessions whose handlers run. Default: 4,096.
     public var maxConnections: Int?
 
     /// Values of the deprecated options, for the library to use.

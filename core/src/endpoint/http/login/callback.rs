@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY};
+use http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, HOST, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    X_FRAME_OPTIONS,
+};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
@@ -193,6 +196,8 @@ fn page(status: StatusCode, text: &'static str) -> Response<Body> {
         (CACHE_CONTROL, "no-store"),
         (REFERRER_POLICY, "no-referrer"),
         (CONTENT_SECURITY_POLICY, "default-src 'none'; frame-ancestors 'none'"),
+        (X_FRAME_OPTIONS, "DENY"),
+        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
     ] {
         response.headers_mut().insert(name, HeaderValue::from_static(value));
     }

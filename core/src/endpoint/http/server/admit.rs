@@ -172,6 +172,7 @@ impl Inner {
         let headers = response.headers_mut();
         headers.insert(http::header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
         headers.insert(http::header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        headers.insert(http::header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         Some(response)
     }
 

@@ -96,6 +96,8 @@ pub(super) struct Inner {
     pub(super) last: AtomicUsize,
     /// The stateless requests that are being answered.
     pub(super) stateless: Counted,
+    /// The calls of sessions whose handlers run.
+    pub(super) calls: Arc<Counted>,
     /// The listen streams, from their requests on.
     pub(super) listening: Shares<News>,
     /// The standalone streams.
@@ -160,6 +162,7 @@ impl Endpoint {
             open: Mutex::default(),
             last: AtomicUsize::new(0),
             stateless: Counted::new(options.max_connections),
+            calls: Arc::new(Counted::new(options.max_connections)),
             listening: Shares::new((options.max_connections / 2).max(1), LISTENERS_FULL),
             streams: Shares::new(options.max_connections, STREAMS_FULL),
             proxies: Proxies::parse(&options.trusted_proxies)?,
@@ -362,7 +365,7 @@ impl Inner {
         if body.trim_ascii_start().first() == Some(&b'[') && (modern || !self.takes_batches(&sender)) {
             limits.max_batch = 0;
         }
-        let turn = heavy::turn(body.len()).await;
+        let turn = heavy::turn(body.len(), || sender.holder()).await;
         let read = heavy::at_length(body.len(), || protocol::decode(&body, &limits));
         drop(turn);
         let (decoded, head) = match read {

@@ -151,16 +151,22 @@ async fn ask(
     head: Option<Box<Head>>,
     accepts: Accepts,
 ) -> Response<Body> {
-    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, sender.holder().owner()));
+    let holder = sender.holder();
+    let Some(room) = inner.rooms(holder.clone(), asked.count()) else {
+        let message = format!("more than {} requests in flight (max_connections)", inner.options.max_connections);
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(asked.one()).into();
+    };
+    let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, holder.owner()));
     let route = session.lanes().open(outlet.clone(), accepts, asked);
-    let transport = sender.into_transport_of(Some(&session.id), session.key());
+    let mut transport = sender.into_transport_of(Some(&session.id), session.key());
+    Arc::make_mut(&mut transport).room = Some(room);
     let exchange = Exchange::new(outlet, Owner::Request { session: session.clone(), route });
     let opens = matches!(&input, Input::Received(message) if initializes(message));
     let size = match &input {
         Input::Received(Message::Request { params: Some(params), .. }) => params.get().len(),
         _ => 0,
     };
-    let turn = heavy::turn(size).await;
+    let turn = heavy::turn(size, || holder).await;
     heavy::at_length(size, || session.peer.arrived(Arrival { route, transport, head }, input));
     drop(turn);
     if opens {

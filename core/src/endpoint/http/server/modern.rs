@@ -55,6 +55,7 @@ pub(super) async fn post(
     let connection = Connection::new(facts, transport.clone());
     let sink: Arc<dyn Sink> = outlet.clone();
     let peer = Peer::new(connection, inner.limits, inner.server.shared.router.clone(), |_| sink);
+    let of = holder.clone();
     let ticket = if listens { inner.listener_ticket(holder, &outlet, &peer) } else { inner.ticket(holder) };
     let Some(mut ticket) = ticket else {
         let message = match listens {
@@ -69,7 +70,7 @@ pub(super) async fn post(
     }
     let arrival = Arrival { route: Route(0), transport, head: Some(head) };
     let size = params.as_ref().map_or(0, |params| params.get().len());
-    let turn = heavy::turn(size).await;
+    let turn = heavy::turn(size, || of).await;
     heavy::at_length(size, || {
         peer.arrived(arrival, Input::Received(Message::Request { id: id.clone(), method, params }));
     });

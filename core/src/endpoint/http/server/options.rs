@@ -134,7 +134,8 @@ impl HttpOptions {
         /// session are not offered, and fail with an error that says so: questions to the client, subscriptions, log
         /// levels, tasks. Default no.
         stateless: bool;
-        /// The most sockets at once, and the most stateless requests worked on at once. When there are more sockets,
+        /// The most sockets at once, the most stateless requests worked on at once, and the most calls of sessions whose
+        /// handlers run. When there are more sockets,
         /// the one that can best be done without of whoever has the most of them makes room. Default 4096, or as many
         /// as the process may open.
         max_connections: usize;

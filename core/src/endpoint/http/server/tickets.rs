@@ -1,7 +1,7 @@
 //! Tickets for the requests and streams that an endpoint has room for.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::StatusCode;
 
@@ -11,9 +11,10 @@ use super::modern;
 use super::outlet::{End, Outlet};
 use super::reply::Refusal;
 use super::sessions::millis;
-use super::shares::{Use, Yielding};
+use super::shares::{Counted, Use, Yielding};
 use crate::call::Link;
 use crate::driver::{Peer, now};
+use crate::protocol::Room;
 
 pub(super) const LISTENERS_FULL: &str = "there are as many listen streams as there may be (half of max_connections): for \
      each further one the oldest of whoever has the most of them ends";
@@ -79,6 +80,45 @@ impl Inner {
 
     fn counted(self: &Arc<Self>, counts: Counts) -> Ticket {
         Ticket { inner: self.clone(), key: None, counts, joined: false }
+    }
+}
+
+/// Room for the calls of a message of a session, each of which takes its part until its handler ends: their client may be
+/// gone long before.
+pub(super) struct Rooms {
+    calls: Arc<Counted>,
+    holder: Holder,
+    left: AtomicUsize,
+}
+
+impl Inner {
+    /// Room for so many more calls of sessions, if there is any.
+    pub(super) fn rooms(&self, holder: Holder, count: usize) -> Option<Arc<dyn Room>> {
+        let rooms = Rooms { calls: self.calls.clone(), holder, left: AtomicUsize::new(0) };
+        for _ in 0..count {
+            if !rooms.calls.take(&rooms.holder) {
+                return None;
+            }
+            rooms.left.fetch_add(1, Ordering::Relaxed);
+        }
+        Some(Arc::new(rooms))
+    }
+}
+
+impl Room for Rooms {
+    fn give_back(&self) {
+        if self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_ok() {
+            self.calls.give_back(&self.holder);
+        }
+    }
+}
+
+impl Drop for Rooms {
+    fn drop(&mut self) {
+        // What the engine answered by itself, or nobody.
+        while *self.left.get_mut() > 0 {
+            self.give_back();
+        }
     }
 }
 

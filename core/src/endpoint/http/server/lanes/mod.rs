@@ -136,6 +136,23 @@ pub(super) enum Asked {
 }
 
 impl Asked {
+    /// Number of the requests.
+    pub(super) fn count(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Batch(ids) => ids.len(),
+            Self::Nothing => 0,
+        }
+    }
+
+    /// The id of the one request that there is.
+    pub(super) fn one(&self) -> Option<&Id> {
+        match self {
+            Self::One(id) => Some(id),
+            Self::Batch(_) | Self::Nothing => None,
+        }
+    }
+
     pub(super) fn of(decoded: &Decoded) -> Self {
         let id = |message: &Message| match message {
             Message::Request { id, .. } => Some(id.clone()),

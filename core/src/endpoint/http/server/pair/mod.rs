@@ -15,6 +15,7 @@ use super::endpoint::{Inner, asks};
 use super::exchange::{Exchange, Owner};
 use super::headers::Accepts;
 use super::holder::Holder;
+use super::lanes::Asked;
 use super::outlet::{End, Outlet};
 use super::reply::{self, Refusal};
 use super::sender::{Sender, is_same};
@@ -286,12 +287,17 @@ pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decode
         let message = format!("more than {max} requests in flight, or answers unread, in this session (max_in_flight)");
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
     }
+    let Some(room) = inner.rooms(sender.holder(), Asked::of(&decoded).count()) else {
+        let message = format!("more than {} requests in flight (max_connections)", inner.options.max_connections);
+        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
+    };
     let input = match decoded {
         Decoded::One(message) => Input::Received(message),
         Decoded::Batch(parts) => Input::Batch(parts),
     };
     pair.goes_on(inner.patience(&sender));
-    let transport = sender.into_transport(Some(&pair.id));
+    let mut transport = sender.into_transport(Some(&pair.id));
+    Arc::make_mut(&mut transport).room = Some(room);
     if let Some(origin) = &transport.origin {
         origin.outlast();
     }
