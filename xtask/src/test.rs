@@ -48,6 +48,8 @@ enum Lane {
     /// Every step
     #[default]
     All,
+    /// All but the longest loads, of which a shorter one or another language has the same: what is run before a merge
+    Merge,
     /// Formatters, tidy, the core, the packages' own tests, and the contract on Rust
     Fast,
 }
@@ -79,6 +81,16 @@ const FAST: [&str; 25] = [
     "swift generated",
     "swift set-up",
     "swift test",
+];
+
+/// Steps that only the whole has. Leaks of the hosts are looked for by their soaks as well; a store of documents below many
+/// processes is the engine's, with Redis or without.
+const LONG: [&str; 5] = [
+    "python contract leaks",
+    "node contract leaks",
+    "swift contract leaks",
+    "python many processes: own store",
+    "python many processes: PostgreSQL",
 ];
 
 /// Steps for which nothing has to be built first.
@@ -114,7 +126,7 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         return Ok(session.end());
     }
     // An error is no end: the steps that need them try again, and say it.
-    let official = options.lane == Lane::All;
+    let official = options.lane != Lane::Fast;
     let suites = thread::spawn(move || {
         drop(setup::checkers());
         if official {
@@ -158,11 +170,14 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         ready.contains(&Lang::Rust).then(|| windows(options.platforms)).filter(|job| session.starts(&job.name));
     let beside = beside.map(|job| thread::spawn(job.what));
     // Each waits for one process most of the time.
-    let (core, others): (Vec<Lang>, Vec<Lang>) =
-        ready.iter().partition(|lang| matches!(lang, Lang::Rust | Lang::Python));
-    let [first, second] = [core, others].map(|langs| langs.iter().flat_map(own).collect::<Vec<Job>>());
+    let part = |one: fn(&Lang) -> bool| ready.iter().filter(|lang| one(lang)).flat_map(own).collect::<Vec<Job>>();
     let shared = steps::shared().into_iter().map(job).chain([checked_workflows()]);
-    session.in_lanes(vec![first, shared.chain(second).collect()]);
+    let others = part(|lang| matches!(lang, Lang::Node | Lang::Swift));
+    session.in_lanes(vec![
+        part(|lang| *lang == Lang::Rust),
+        part(|lang| *lang == Lang::Python),
+        shared.chain(others).collect(),
+    ]);
     let mut all = Vec::new();
     let proxied = |lang: &Lang| ["stateless", "guides"].map(|what| format!("{lang} contract {what}"));
     if ready.iter().flat_map(proxied).any(|name| session.wants(&name)) {
@@ -443,7 +458,11 @@ fn read_suite(plan: &Plan) -> Result<Read> {
 
 impl Session {
     fn wants(&self, name: &str) -> bool {
-        let in_lane = self.lane == Lane::All || FAST.iter().any(|step| name.starts_with(step));
+        let in_lane = match self.lane {
+            Lane::All => true,
+            Lane::Merge => !LONG.contains(&name),
+            Lane::Fast => FAST.iter().any(|step| name.starts_with(step)),
+        };
         in_lane && self.only.as_ref().is_none_or(|only| name.contains(only.as_str()))
     }
 

@@ -20,7 +20,8 @@ const USAGE: &str =
                 in Rust, a client in Rust with the language's server
   attacks       [--mount none|KIND] tests/cases/attacks: who gets into a protected server, over HTTP, and who does
                 not; where it listens itself (none) and where it is mounted
-  logins        the language's client and protected server with a real authorization server (tests/auth/provider)
+  logins        [--others N] the language's client and protected server with a real authorization server
+                (tests/auth/provider), and N scenes with each official SDK in the place of one of them (all)
   guides        the guides' protected server and the program that logs in, with the same one, a browser, nginx
                 and a desktop's keyring
   stateless     [--requests N --front nginx|own] two processes with one secret behind a round-robin proxy
@@ -50,10 +51,11 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "cases" => &["against"],
         "stateless" => &["requests", "front"],
         "attacks" => &["mount"],
+        "logins" => &["others"],
         "peer" => return peer::main(arguments),
         "proxy" => return proxy::main(arguments),
         "victim" => return leaks::victim::main(arguments),
-        "transcripts" | "bad-input" | "launchers" | "cuts" | "logins" | "guides" | "together" | "coverage" => &[],
+        "transcripts" | "bad-input" | "launchers" | "cuts" | "guides" | "together" | "coverage" => &[],
         _ => return Err(format!("what to do?\n{USAGE}")),
     };
     let options = Options::parse(arguments, own)?;

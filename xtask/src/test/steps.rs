@@ -114,8 +114,8 @@ fn rust_compiled() -> Vec<Step> {
 
 fn rust(lane: Lane) -> Vec<Step> {
     let mut tests = cargo_tests();
-    // A minute of fuzzing for all its targets, the same inputs each time.
-    tests.env("TRICORN_FUZZ_SECONDS", if lane == Lane::Fast { "1" } else { "4" });
+    // Two minutes of fuzzing for all its targets, the same inputs each time.
+    tests.env("TRICORN_FUZZ_SECONDS", if lane == Lane::Fast { "1" } else { "7" });
     setup::valkey();
     vec![step("rust cargo test", tests, 30, Reader::Cargo), no_runtime(), deny()]
 }
@@ -408,8 +408,14 @@ pub(super) fn contract(lang: Lang) -> Vec<Step> {
     .into_iter()
     .map(|what| {
         let mut command = suite(&[what, "--lang", name]);
-        if what == "leaks" && lang != Lang::Rust {
-            command.args(LESS);
+        // Logins with the programs of others are the engine's, too: one scene with each of them.
+        let less: &[&str] = match what {
+            "leaks" => &LESS,
+            "logins" => &["--others", "1"],
+            _ => &[],
+        };
+        if lang != Lang::Rust {
+            command.args(less);
         }
         step(&format!("{name} contract {what}"), command, 10, Reader::Own)
     })

@@ -84,8 +84,14 @@ pub fn run(options: &Options, report: &mut Report) -> Outcome {
 fn played(cast: &Cast, play: Scene, options: &Options) -> Outcome {
     let [life, longer] = stage::LIVES;
     let (outcome, is_slow) = act(cast, play, options.timeout, life)?;
-    // A token that ends before the scene has come to it makes another scene of it.
-    if outcome.is_err() && is_slow { act(cast, play, options.timeout * 2, longer)?.0 } else { outcome }
+    match outcome {
+        // A token that ends before the scene has come to it makes another scene of it.
+        Err(reason) if is_slow => {
+            eprintln!("once more with tokens of {longer} s, this machine was too slow for {life} s: {reason}");
+            act(cast, play, options.timeout * 2, longer)?.0
+        }
+        outcome => outcome,
+    }
 }
 
 /// Plays a scene, with tokens of so many seconds; true with the outcome when the machine may have been too slow for it.

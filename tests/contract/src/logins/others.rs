@@ -12,11 +12,11 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// Scenes of their clients at our servers.
+/// Scenes of their clients at our servers, from the one that shows most.
 const CLIENTS: [(&str, Scene); 4] = [
+    ("a token ends during a call, and the next call has another", scenes::refresh),
     ("registers, and logs in", |stage| scenes::log_in(stage, None)),
     ("logs in, 2025-11-25", |stage| scenes::log_in(stage, Some("2025-11-25"))),
-    ("a token ends during a call, and the next call has another", scenes::refresh),
     ("more is granted on the way", scenes::step_up),
 ];
 
@@ -50,22 +50,23 @@ struct Exceptions {
     exceptions: Vec<Exception>,
 }
 
-/// Play all scenes.
+/// Plays the scenes: all of them, or the first `--others` of each list.
 pub(super) fn run(options: &Options, report: &mut Report, client: &[String], server: &[String]) -> Outcome {
     let root = launch::root()?;
     let text = std::fs::read_to_string(root.join("tests/interop/logins.json")).map_err(|error| error.to_string())?;
     let known: Exceptions =
         serde_json::from_str(&text).map_err(|error| format!("tests/interop/logins.json: {error}"))?;
     let language = &options.language;
+    let count = options.number("others", usize::MAX)?;
     for sdk in sdks(&root)? {
         let theirs = Cast { client: sdk.client.clone(), server: server.to_vec(), protection: issuer };
-        for (scene, play) in CLIENTS {
+        for (scene, play) in CLIENTS.into_iter().take(count) {
             let exception = known.find(scene, |exception| exception.client.as_deref() == Some(sdk.name));
             let name = format!("{language} server, {} client: {scene}", sdk.name);
             meet(&name, &sdk, exception, options, report, || played(&theirs, play, options));
         }
         let ours = Cast { client: client.to_vec(), server: sdk.server.clone(), protection: protected_by };
-        for (scene, play) in SERVERS {
+        for (scene, play) in SERVERS.into_iter().take(count) {
             let exception = known.find(scene, |exception| exception.server.as_deref() == Some(sdk.name));
             let name = format!("{language} client, {} server: {scene}", sdk.name);
             meet(&name, &sdk, exception, options, report, || played(&ours, play, options));
