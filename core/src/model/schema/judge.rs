@@ -394,39 +394,8 @@ impl<'r> Run<'r> {
                 }
                 Ok(fits)
             }
-            Rule::AnyOf(all) => {
-                let (mut fits, told) = (false, self.told);
-                for one in all {
-                    fits |= self.branch(here.at(*one), value, seen.as_deref_mut())?;
-                    // Where it matters what was looked at, each that fits counts.
-                    if fits && seen.is_none() && !self.is_thorough {
-                        break;
-                    }
-                }
-                if fits {
-                    self.told = told;
-                    return Ok(true);
-                }
-                self.against(here, "anyOf", 0)
-            }
-            Rule::OneOf(all) => {
-                let (mut fitting, mut own) = (0, seen.is_some().then(Seen::default));
-                let told = self.told;
-                for one in all {
-                    fitting += usize::from(self.branch(here.at(*one), value, own.as_mut())?);
-                    if fitting > 1 && !self.is_thorough {
-                        break;
-                    }
-                }
-                if let (1, Some(own), Some(seen)) = (fitting, &own, seen) {
-                    seen.add(own);
-                }
-                if fitting == 1 {
-                    self.told = told;
-                    return Ok(true);
-                }
-                self.against(here, "oneOf", 0)
-            }
+            Rule::AnyOf(all) => self.any_of(here, all, value, seen),
+            Rule::OneOf(all) => self.one_of(here, all, value, seen),
             Rule::Not(not) => {
                 let fits = !self.quietly(|run| run.visit(here.at(*not), value, None))?;
                 if fits { Ok(true) } else { self.against(here, "not", 0) }
@@ -454,6 +423,41 @@ impl<'r> Run<'r> {
             // It is about values of another type.
             _ => Ok(true),
         }
+    }
+
+    fn any_of(&mut self, here: Here<'_>, all: &[Id], value: &Value, mut seen: Option<&mut Seen>) -> Judged {
+        let (mut fits, told) = (false, self.told);
+        for one in all {
+            fits |= self.branch(here.at(*one), value, seen.as_deref_mut())?;
+            // Where it matters what was looked at, each that fits counts.
+            if fits && seen.is_none() && !self.is_thorough {
+                break;
+            }
+        }
+        if fits {
+            self.told = told;
+            return Ok(true);
+        }
+        self.against(here, "anyOf", 0)
+    }
+
+    fn one_of(&mut self, here: Here<'_>, all: &[Id], value: &Value, seen: Option<&mut Seen>) -> Judged {
+        let (mut fitting, mut own) = (0, seen.is_some().then(Seen::default));
+        let told = self.told;
+        for one in all {
+            fitting += usize::from(self.branch(here.at(*one), value, own.as_mut())?);
+            if fitting > 1 && !self.is_thorough {
+                break;
+            }
+        }
+        if let (1, Some(own), Some(seen)) = (fitting, &own, seen) {
+            seen.add(own);
+        }
+        if fitting == 1 {
+            self.told = told;
+            return Ok(true);
+        }
+        self.against(here, "oneOf", 0)
     }
 
     /// An alternative: what it has looked at counts when it fits.
