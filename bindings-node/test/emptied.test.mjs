@@ -1,7 +1,7 @@
 // Values of which JSON would make something else: said with their place, and never sent.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Server } from "tricorn";
+import { Server, text } from "tricorn";
 import { withClient } from "tricorn/testing";
 
 async function returned(value) {
@@ -48,6 +48,16 @@ const odd = [
     "text without text",
     () => ({ content: [{ type: "text", text: 5 }] }),
     /^content\[0\]\.text: expected text, got a number/,
+  ],
+  [
+    "an image whose data is a path",
+    () => ({ content: [{ type: "image", data: "a.png", mimeType: "image/png" }] }),
+    /^content\[0\]\.data: expected bytes, or base64 text, got "a\.png": read the file/,
+  ],
+  [
+    "text without text beside a block",
+    () => [text("a"), { type: "text" }],
+    /^\[1\]\.text: expected text, got undefined/,
   ],
   [
     "a link without a name",

@@ -6,9 +6,11 @@ import {
   connect,
   connectMany,
   MisuseError,
+  ResourceNotFoundError,
   RpcError,
   Server,
   TimeoutError,
+  ToolError,
   UrlElicitationRequiredError,
 } from "tricorn";
 import { withClient } from "tricorn/testing";
@@ -44,6 +46,60 @@ test("what another peer said is not passed on by accident", async () => {
   assert.equal(heard.length, 3);
   assert.match(heard[0], /user 7/);
   await client.close();
+});
+
+test("of several errors at once the one that is meant for the client is the answer", async () => {
+  const locked = () => new RpcError(-32001, "locked", { a: 1 });
+  const thrown = {
+    first: () => new AggregateError([new Error("secret"), new ToolError("sold out"), new ToolError("later")]),
+    both: () => new AggregateError([locked(), new ToolError("sold out")]),
+    nested: () => new AggregateError([new AggregateError([new ToolError("sold out")])]),
+    code: () => new AggregateError([new Error("secret"), locked()]),
+    codes: () => new AggregateError([locked(), locked()]),
+    none: () => new AggregateError([new Error("secret")], "secret"),
+  };
+  const heard = [];
+  const app = new Server("several", { onError: (error) => heard.push(error) });
+  for (const [name, make] of Object.entries(thrown)) {
+    app.tool(name, () => {
+      throw make();
+    });
+  }
+  const refused = await connect(
+    new Server("upstream").tool("refuse", () => {
+      throw locked();
+    }),
+  );
+  app.tool("any", () => Promise.any([Promise.reject(new ToolError("sold out")), Promise.reject(new Error("secret"))]));
+  app.tool("foreign", () => Promise.any([refused.callTool("refuse")]));
+  app.resource("test://missing", {}, () => {
+    throw new AggregateError([new ResourceNotFoundError("test://missing")]);
+  });
+  app.middleware(async (request, _context, next) => {
+    if (request.params?.name !== "middleware") return next(request);
+    throw new AggregateError([new ToolError("not today")]);
+  });
+  await withClient(app, async (client) => {
+    for (const name of ["first", "both", "nested", "any"]) {
+      const { isError, text } = await client.callTool(name);
+      assert.deepEqual([isError, text], [true, "sold out"]);
+    }
+    await assert.rejects(client.callTool("code"), { code: -32001, message: "locked", data: { a: 1 } });
+    await assert.rejects(client.readResource("test://missing"), ResourceNotFoundError);
+    const { isError, text } = await client.callTool("middleware");
+    assert.deepEqual([isError, text], [true, "not today"]);
+    assert.equal(heard.length, 0);
+    for (const name of ["codes", "none"]) {
+      assert.equal((await client.callTool(name)).text, `tool "${name}" failed: AggregateError`);
+    }
+    // Errors of other peers stay hidden, and the program hears of all.
+    assert.equal((await client.callTool("foreign")).text, 'tool "foreign" failed: RpcError');
+    assert.deepEqual(
+      heard.map((error) => error.constructor),
+      [AggregateError, AggregateError, AggregateError],
+    );
+  });
+  await refused.close();
 });
 
 test("an error that answers a question fails the call with its code and message", async () => {

@@ -168,7 +168,8 @@ test("a result that does not fit says where to the program, and not to the clien
 
 test("plain JSON Schema is the engine's to check", async () => {
   const input = jsonSchema({ type: "object", properties: { n: { type: "number" } }, required: ["n"] });
-  assert.equal(await called(input, { n: "12" }), 'argument "n": expected number, got "12"');
+  assert.equal(await called(input, { n: "12x" }), 'argument "n": expected number, got "12x"');
+  assert.deepEqual(await called(input, { n: "12" }), { n: 12 }, "some hosts write numbers as text");
   const { isError } = await returned(jsonSchema({ type: "object", required: ["id"] }), { more: 1 });
   assert.equal(isError, true);
   // Beside it the JSON Schema is what is listed, and nothing else.
@@ -323,6 +324,28 @@ test("a server that was closed says so to who connects or listens", async () => 
   for (const use of [() => connect(app), () => app.listen({ port: 0 }), () => app.serveHttp({ port: 0 })]) {
     await assert.rejects(within(use(), "the refusal"), { name: "ClosedError", message: /the server was closed/ });
   }
+});
+
+// VS Code and others take no list of tools in which an array has no items.
+test("arrays say what their items are", async () => {
+  const schema = type({ a: "unknown[]", b: "Array", "c?": "string[]", "d?": ["string", "number"], "e?": "Array|null" });
+  const plain = { type: "object", properties: { a: { type: "array" } } };
+  const app = new Server("judge")
+    .tool("arktype", { input: schema, output: schema }, (args) => args)
+    .tool("plain", { input: plain }, () => "x");
+  await withClient(app, async (client) => {
+    const [ofArktype, ofPlain] = await client.listTools();
+    for (const { properties } of [ofArktype.inputSchema, ofArktype.outputSchema]) {
+      assert.deepEqual(properties.a, { type: "array", items: {} });
+      assert.deepEqual(properties.b, { type: "array", items: {} });
+      assert.deepEqual(properties.c, { type: "array", items: { type: "string" } });
+      assert.equal(properties.d.prefixItems.length, 2);
+      assert.deepEqual(properties.e.anyOf, [{ type: "array", items: {} }, { type: "null" }]);
+    }
+    // What is written by hand is as it was written.
+    assert.deepEqual(ofPlain.inputSchema, plain);
+    assert.deepEqual((await client.callTool("arktype", { a: [1], b: ["x"] })).structured, { a: [1], b: ["x"] });
+  });
 });
 
 // Gemini and others take no list of tools in which a choice has no type.

@@ -42,6 +42,36 @@ test("what functions return becomes messages", async () => {
   });
 });
 
+test("messages that are none are refused, and never sent", async () => {
+  assert.throws(() => user(5), /^MisuseError: user: expected text, or a content block, got a number/);
+  assert.throws(() => assistant(undefined), /^MisuseError: assistant: expected text, or a content block/);
+  assert.throws(() => user(["a", {}]), /^MisuseError: user\[1\]: expected a content block, such as text/);
+  assert.deepEqual(user(["a", text("b")]).content, [said("a"), text("b")]);
+  const heard = [];
+  const wrong = {
+    role: [{ role: "system", content: "a" }, /^message\.role: expected "user" or "assistant", got "system": give user/],
+    content: [{ role: "user" }, /^message\.content: expected text, or a content block, got undefined/],
+    block: [{ role: "user", content: { type: "text" } }, /^message\.content\.text: expected text, got undefined/],
+    listed: [["a", 5], /^messages\[1\]: expected text, or a content block, got a number/],
+    whole: [{ messages: [user("a"), { role: "user", content: [5] }] }, /^messages\[1\]\.content\[0\]: expected text/],
+    image: [{ type: "image", data: "a.png", mimeType: "image/png" }, /^message\.data: expected bytes, or base64 text/],
+  };
+  const app = new Server("messages", { onError: (error) => heard.push(error) });
+  for (const [name, [value]] of Object.entries(wrong)) app.prompt(name, () => value);
+  app.prompt("bytes", () => ({ role: "user", content: { type: "image", data: Uint8Array.of(1), mimeType: "a/b" } }));
+  app.setSource("prompt", { get: () => ({ role: "system", content: "a" }) });
+  await withClient(app, async (client) => {
+    for (const [name, [, message]] of Object.entries(wrong)) {
+      await assert.rejects(client.getPrompt(name), { code: -32603, message: `prompt "${name}" failed: MisuseError` });
+      assert.match(heard.pop().message, message);
+    }
+    await assert.rejects(client.getPrompt("of the source"), { code: -32603 });
+    assert.match(heard.pop().message, /^message\.role/);
+    const { messages } = await client.getPrompt("bytes");
+    assert.deepEqual(messages[0].content, { type: "image", data: "AQ==", mimeType: "a/b" });
+  });
+});
+
 test("arguments are listed, converted and checked", async () => {
   const input = z.object({
     name: z.string().describe("Who"),

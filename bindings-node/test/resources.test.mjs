@@ -1,7 +1,7 @@
 // Resources and templates as users write them, read by a client in the same process, in both eras.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { MisuseError, ResourceNotFoundError, RpcError, Server, ToolError } from "tricorn";
+import { audio, image, MisuseError, ResourceNotFoundError, RpcError, resource, Server, ToolError, text } from "tricorn";
 import { withClient } from "tricorn/testing";
 import { z } from "zod";
 import { both, deferred, legacy, within } from "./program.mjs";
@@ -67,6 +67,58 @@ test("what functions return becomes contents", async () => {
     const text = await client.readResource("test://several");
     assert.deepEqual([text.text, [...text.blob]], ["one", [1]]);
     assert.equal((await client.readResource("test://text")).blob, undefined);
+  });
+});
+
+test("a block is served as what it holds", async () => {
+  const dot = image(Uint8Array.of(1), "image/png", { meta: { "com.example/a": 1 } });
+  const app = new Server("blocks")
+    .resource("test://image", { mimeType: "text/plain" }, () => dot)
+    .resource("test://text", { mimeType: "text/markdown" }, () => text("# a"))
+    .resource("test://sound", {}, audio("AAAA", "audio/wav"))
+    .resource("test://held", {}, () => resource("test://other", "abc", "text/plain"))
+    .resource("test://several", {}, () => [dot, "a", Uint8Array.of(1)])
+    .resource("test://whole", {}, () => ({ contents: [text("a")] }))
+    .resource("test://plain", {}, () => ({ type: "text", text: "a" }));
+  await withClient(app, async (client) => {
+    const contents = async (name) => (await client.readResource(`test://${name}`)).contents;
+    const picture = { mimeType: "image/png", blob: "AQ==", _meta: { "com.example/a": 1 } };
+    assert.deepEqual(await contents("image"), [{ uri: "test://image", ...picture }]);
+    assert.deepEqual(await contents("text"), [{ uri: "test://text", mimeType: "text/markdown", text: "# a" }]);
+    assert.deepEqual(await contents("sound"), [{ uri: "test://sound", mimeType: "audio/wav", blob: "AAAA" }]);
+    assert.deepEqual(await contents("held"), [{ uri: "test://other", mimeType: "text/plain", text: "abc" }]);
+    const uri = "test://several";
+    assert.deepEqual(await contents("several"), [
+      { uri, ...picture },
+      { uri, text: "a" },
+      { uri, blob: "AQ==" },
+    ]);
+    assert.deepEqual(await contents("whole"), [{ uri: "test://whole", text: "a" }]);
+    assert.equal((await contents("plain"))[0].text, '{"type":"text","text":"a"}');
+  });
+});
+
+test("contents that are none are refused, and never sent", async () => {
+  const heard = [];
+  const app = new Server("contents", { onError: (error) => heard.push(error) });
+  const uri = "test://a";
+  const wrong = [
+    [{ contents: [{ uri, text: 5 }] }, /^contents\[0\]\.text: expected text, got a number: give String/],
+    [{ contents: [{ uri, blob: "a.png" }] }, /^contents\[0\]\.blob: expected bytes, or base64 text, got "a\.png"/],
+    [{ contents: [{ uri: 5, text: "a" }] }, /^contents\[0\]\.uri: expected text/],
+    [{ text: "a", mimeType: 5 }, /^contents\.mimeType: expected text, got a number/],
+    [[{ blob: "a.png" }], /^contents\.blob: expected bytes/],
+  ];
+  for (const [index, [value]] of wrong.entries()) app.resource(`test://${index}`, {}, () => value);
+  app.resource("test://value", {}, () => ({ text: 5 }));
+  await withClient(app, async (client) => {
+    for (const [index, [, message]] of wrong.entries()) {
+      await assert.rejects(client.readResource(`test://${index}`), {
+        message: `resource "test://${index}" failed: MisuseError`,
+      });
+      assert.match(heard.pop().message, message);
+    }
+    assert.equal((await client.readResource("test://value")).text, '{"text":5}');
   });
 });
 

@@ -81,6 +81,71 @@ test("content and whole results pass as they are", async () => {
   });
 });
 
+test("a list with a block in it is a list of blocks", async () => {
+  const dot = image(Uint8Array.of(1), "image/png");
+  const blocks = (...texts) => texts.map((one) => ({ type: "text", text: one }));
+  const app = new Server("blocks")
+    .tool("text", () => ["hello", dot])
+    .tool("by hand", () => [dot, { type: "text", text: "x" }])
+    .tool("result", () => ({ content: ["hello", dot], isError: true }))
+    .tool("made result", () => result({ content: ["hello", dot] }))
+    .tool("text by hand", () => ({ content: ["hello", { type: "text", text: "x" }] }))
+    .tool("others", () => [dot, { a: 1 }, 5, null, undefined])
+    .tool("declared", { output: jsonSchema({ type: "array" }) }, () => result({ content: ["a", dot], structured: [] }))
+    .tool("no block", () => ["hello", { type: "text", text: "x" }])
+    .tool("texts", () => ({ content: ["hello"] }))
+    .tool("empty", () => []);
+  await withClient(app, async (client) => {
+    const content = async (name) => (await client.callTool(name)).content;
+    const picture = { type: "image", data: "AQ==", mimeType: "image/png" };
+    assert.deepEqual(await content("text"), [...blocks("hello"), picture]);
+    assert.deepEqual(await content("by hand"), [picture, ...blocks("x")]);
+    const whole = await client.callTool("result");
+    assert.deepEqual(
+      [whole.content, whole.isError, whole.structured],
+      [[...blocks("hello"), picture], true, undefined],
+    );
+    assert.deepEqual(await content("made result"), [...blocks("hello"), picture]);
+    assert.deepEqual(await content("text by hand"), blocks("hello", "x"));
+    assert.deepEqual(await content("others"), [picture, ...blocks('{"a":1}', "5", "null", "null")]);
+    assert.deepEqual(await content("declared"), [...blocks("a"), picture]);
+    assert.deepEqual(await content("no block"), blocks('["hello",{"type":"text","text":"x"}]'));
+    assert.deepEqual((await client.callTool("texts")).structured, { content: ["hello"] });
+    assert.deepEqual(await content("empty"), blocks("[]"));
+  });
+});
+
+test("blocks and results that are none are refused when they are made", () => {
+  for (const [make, message] of [
+    [() => text(5), /^text: expected text, got a number: give String/],
+    [() => image("/tmp/x.png", "image/png"), /^image: data: expected .*got "\/tmp\/x\.png": read the file/],
+    [() => image("data:image/png;base64,AAAA", "image/png"), /give what is after "base64,"/],
+    [() => image("A=A=", "image/png"), /base64 text/],
+    [() => image(5, "image/png"), /^image: data: expected bytes, or base64 text, got a number/],
+    [() => image("AAAA"), /^image: mimeType: expected text, such as "image\/png", got undefined/],
+    [() => audio("a sound", 5), /^audio: mimeType/],
+    [() => resource("test://r", 5), /^resource: contents: expected text, or bytes, got a number/],
+    [() => resource(5, "x"), /^resource: uri: expected text, got a number/],
+    [() => resource("test://r", "x", 5), /^resource: mimeType/],
+    [() => resourceLink({ uri: "test://r" }), /^resourceLink: name: expected text, got undefined/],
+    [() => resourceLink(undefined), /^resourceLink: uri/],
+    [() => result({ content: "hello" }), /^result: content: expected a list of blocks, got a string: give \[text/],
+    [() => result({ content: [5] }), /^result: content\[0\]: expected a content block, such as text/],
+    [() => result({ content: [text("a"), { type: "text" }] }), /^result: content\[1\]\.text: expected text/],
+    [() => result({ content: [{}] }), /^result: content\[0\]: expected a content block/],
+  ]) {
+    assert.throws(make, (error) => {
+      assert.ok(error instanceof MisuseError);
+      assert.match(error.message, message);
+      return true;
+    });
+  }
+  // Base64 as others write it, and what may come later.
+  image("AA\nAA-_=\n", "image/png");
+  assert.deepEqual(result({ content: [{ type: "video" }] }).content, [{ type: "video" }]);
+  assert.equal(resource(new URL("test://r"), "x").resource.uri, "test://r");
+});
+
 test("arguments are validated, defaulted and transformed before the handler runs", async () => {
   let ran = 0;
   const input = z.object({

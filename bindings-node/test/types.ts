@@ -4,6 +4,7 @@ import {
   type AuthStep,
   type CallToolResult,
   type ClientAuth,
+  type ClientGroup,
   type Context,
   connect,
   type Fetch,
@@ -99,6 +100,16 @@ async function client(): Promise<void> {
   await connect(app, { revision: "2025-06-18" });
   // @ts-expect-error: neither a url nor a command
   await connect({ cmd: "node" });
+  interface Args {
+    readonly a: number;
+  }
+  const args: Args = { a: 1 };
+  await client.callTool("add", args);
+  await client.callToolTask("add", args);
+  await client.getPrompt("add", args);
+  await (null as unknown as ClientGroup).callTool("add", args);
+  // @ts-expect-error: arguments are an object
+  await client.callTool("add", new Map([["a", 1]]));
   // @ts-expect-error: arguments are an object
   await client.callTool("add", [1, 2]);
   same<Awaited<ReturnType<typeof withClient<number>>>, number>(true);

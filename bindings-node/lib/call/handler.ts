@@ -127,7 +127,7 @@ export abstract class Runner implements Handler {
   /** Answers with what the function threw. Returns what is not for the peer. */
   protected fail(key: number, ctx: RequestContext, thrown: unknown): Untold | undefined {
     const isByHand = thrown instanceof InputRequired && !ctx.stopped;
-    const error = isByHand ? couldNotAsk(key, thrown) : thrown;
+    const error = isByHand ? couldNotAsk(key, thrown) : meantIn(thrown);
     if (isByHand && error === undefined) return undefined;
     // What another peer said is no more for this one than any other error.
     const hidden = error instanceof TricornError && !this.#proxy && isForeign(error, key);
@@ -146,10 +146,31 @@ export abstract class Runner implements Handler {
       const isWanted = addon.answerFailed(handle, key, `${this.#subject} failed: ${why}`);
       // Giving up after a cancel, which may not have come here yet, is what a handler should do, and at a question.
       const isOver = ctx.cancelled || (!isWanted && error instanceof CancelledError);
-      if (!isOver && !ctx.stopped) return { error };
+      if (!isOver && !ctx.stopped) return { error: isByHand ? error : thrown };
     }
     return undefined;
   }
+}
+
+/** Number of errors examined to find the one that is meant for the peer. */
+const EXAMINED = 64;
+
+/**
+ * The error that is the answer: of several at once, as `Promise.any` throws them, the one that is meant for the peer,
+ * which is the first {@link ToolError}, else the only {@link RpcError}.
+ */
+export function meantIn(thrown: unknown): unknown {
+  if (!(thrown instanceof AggregateError)) return thrown;
+  const waiting: unknown[] = [thrown];
+  const meant: RpcError[] = [];
+  for (let n = 0; n < EXAMINED && waiting.length > 0; n++) {
+    const one = waiting.shift();
+    if (one instanceof ToolError) return one;
+    if (one instanceof RpcError) meant.push(one);
+    else if (one instanceof AggregateError && Array.isArray(one.errors))
+      waiting.unshift(...(one.errors as unknown[]).slice(0, EXAMINED));
+  }
+  return meant.length === 1 ? meant[0] : thrown;
 }
 
 /** Answers with what the client has to answer first. */

@@ -10,7 +10,7 @@ import { toJson } from "../json/encoding.js";
 import { toEngine } from "../json/options.js";
 import type { CompleteRequestParams, LoggingLevel, Request, Result } from "../types.js";
 import type { AnyState, Context } from "./context.js";
-import { Runner, type Untold } from "./handler.js";
+import { meantIn, Runner, type Untold } from "./handler.js";
 import { enter, goOn, leave } from "./middleware-scope.js";
 import { keyOf, RequestContext } from "./request-context.js";
 
@@ -193,14 +193,15 @@ class Around<C extends RequestContext> extends Runner {
     addon.answerResult(handle, key, toJson(raw));
   }
 
-  protected override fail(key: number, ctx: RequestContext, error: unknown): Untold | undefined {
+  protected override fail(key: number, ctx: RequestContext, thrown: unknown): Untold | undefined {
+    const error = meantIn(thrown);
     const text = error instanceof ToolError ? `${error.message}` : ofAnswer(error);
     if (text !== undefined && !ctx.cancelled && ctx.request.method === "tools/call") {
       // For the model, as from the tool itself.
       addon.answerResult(handle, key, toJson({ content: [{ type: "text", text }], isError: true }));
       return undefined;
     }
-    return super.fail(key, ctx, error);
+    return super.fail(key, ctx, thrown);
   }
 }
 

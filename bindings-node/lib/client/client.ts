@@ -52,6 +52,7 @@ import { answerWith, LISTENERS, setRoots } from "./handlers.js";
 import { Listening, type ListenOptions } from "./listening.js";
 import type { ClientOptions } from "./options.js";
 import { collected, entries, type Members, page, sender } from "./pages.js";
+import type { ArgumentsByName } from "./requests.js";
 import * as paramsOf from "./requests.js";
 import { CALLBACKS, type ClientMetrics, withPolicy } from "./settings.js";
 import { isLocal, type Target } from "./target.js";
@@ -244,7 +245,7 @@ export class Client {
    */
   async callTool<T = unknown>(
     name: string,
-    args: Readonly<Record<string, unknown>> = {},
+    args: ArgumentsByName = {},
     options?: CallOptions,
   ): Promise<CallToolResult<T>> {
     const params = paramsOf.ofCall("callTool", name, args, options);
@@ -261,7 +262,7 @@ export class Client {
    */
   async callToolTask<T = unknown>(
     name: string,
-    args: Readonly<Record<string, unknown>> = {},
+    args: ArgumentsByName = {},
     options: Omit<CallOptions, "task"> & { readonly ttl?: number | undefined } = {},
   ): Promise<TaskHandle<T>> {
     checkTypes("callToolTask", ["ttl", options.ttl, "number", "optional"]);
@@ -325,11 +326,7 @@ export class Client {
    * Gets a prompt's messages. Arguments are text in the protocol: here dates become it by ISO 8601 and others as JSON;
    * null and undefined are left out.
    */
-  async getPrompt(
-    name: string,
-    args: Readonly<Record<string, unknown>> = {},
-    options?: CallOptions,
-  ): Promise<GetPromptResult> {
+  async getPrompt(name: string, args: ArgumentsByName = {}, options?: CallOptions): Promise<GetPromptResult> {
     return (await this.request(
       "prompts/get",
       paramsOf.ofPrompt(name, args, options),

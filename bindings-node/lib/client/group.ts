@@ -27,6 +27,7 @@ import type {
 import { type Client, clientOf, connected } from "./client.js";
 import type { Connected } from "./connection.js";
 import { type ClientOptions, type GroupOptions, OWN } from "./options.js";
+import type { ArgumentsByName } from "./requests.js";
 import * as paramsOf from "./requests.js";
 import { engineOptions, withPolicy } from "./settings.js";
 import { type ConfigTarget, isLocal, resolve, type Target } from "./target.js";
@@ -233,11 +234,7 @@ export class ClientGroup {
    *
    * @throws {MisuseError} when no server has such a tool
    */
-  async callTool<T = unknown>(
-    name: string,
-    args?: Readonly<Record<string, unknown>>,
-    options?: CallOptions,
-  ): Promise<CallToolResult<T>> {
+  async callTool<T = unknown>(name: string, args?: ArgumentsByName, options?: CallOptions): Promise<CallToolResult<T>> {
     paramsOf.ofCall("callTool", name, args ?? {}, options);
     const { client, name: own } = await this.#route("tool", name, options);
     return client.callTool<T>(own, args, options);
@@ -267,11 +264,7 @@ export class ClientGroup {
   }
 
   /** Gets a prompt's messages by its public name; see {@link Client.getPrompt}. */
-  async getPrompt(
-    name: string,
-    args?: Readonly<Record<string, unknown>>,
-    options?: CallOptions,
-  ): Promise<GetPromptResult> {
+  async getPrompt(name: string, args?: ArgumentsByName, options?: CallOptions): Promise<GetPromptResult> {
     paramsOf.ofPrompt(name, args ?? {}, options);
     const { client, name: own } = await this.#route("prompt", name, options);
     return client.getPrompt(own, args, options);

@@ -6,6 +6,9 @@ import { checkObject, paramsJson, toJson } from "../json/encoding.js";
 
 type Params = Readonly<Record<string, unknown>>;
 
+/** Arguments by name: any object, of an interface as well, but no list. */
+export type ArgumentsByName = Params | (object & { readonly [Symbol.iterator]?: never });
+
 /** The parameters with the `_meta` that the options give. */
 function withMeta(what: string, params: Params, options: CallOptions | undefined): Params {
   const meta: unknown = options?.meta;
@@ -19,7 +22,7 @@ function withMeta(what: string, params: Params, options: CallOptions | undefined
  *
  * @throws {MisuseError} naming what the protocol does not allow there; so do those below
  */
-export function ofCall(what: string, name: string, args: Params, options: CallOptions | undefined): Params {
+export function ofCall(what: string, name: string, args: ArgumentsByName, options: CallOptions | undefined): Params {
   checkTypes(what, ["name", name, "string"]);
   checkObject(`${what}: arguments`, args);
   return withMeta(what, { name, arguments: args }, options);
@@ -37,7 +40,7 @@ export function uriOf(what: string, uri: string | URL): string {
 }
 
 /** The parameters of `prompts/get`. */
-export function ofPrompt(name: string, args: Params, options: CallOptions | undefined): Params {
+export function ofPrompt(name: string, args: ArgumentsByName, options: CallOptions | undefined): Params {
   checkTypes("getPrompt", ["name", name, "string"]);
   checkObject("getPrompt: arguments", args);
   paramsJson("getPrompt", { arguments: args }); // Which names what is no JSON.
@@ -53,8 +56,10 @@ export function ofComplete(ref: object, argument: string, value: string, args: o
 }
 
 /** The arguments of a prompt, which the protocol has as text. */
-function texts(args: Readonly<Record<string, unknown>>): Record<string, string> {
-  const given = Object.entries(args).filter(([, value]) => value !== undefined && value !== null);
+function texts(args: object): Record<string, string> {
+  const given = (Object.entries(args) as [string, unknown][]).filter(
+    ([, value]) => value !== undefined && value !== null,
+  );
   return Object.fromEntries(given.map(([name, value]) => [name, textOf(value)]));
 }
 

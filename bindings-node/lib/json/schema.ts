@@ -358,7 +358,7 @@ function convert(schema: StandardSchema, direction: Direction, subject: string, 
   }
   // 2020-12 is the protocol's default dialect: naming it again in every tool only costs bytes.
   if (json["$schema"] === "https://json-schema.org/draft/2020-12/schema") delete json["$schema"];
-  json = withTypes(json) as Json;
+  json = withParts(json) as Json;
   // Arguments are always an object, which a union of objects does not say at its top.
   return direction === "input" && json["type"] === undefined ? { type: "object", ...json } : json;
 }
@@ -368,22 +368,28 @@ const VALUES = new Set(["default", "examples", "enum", "const", "required"]);
 /** Keywords that hold schemas by name. */
 const BY_NAME = new Set(["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"]);
 
-/** The schema with the type of each choice of one type, which some clients do not read without it. */
-function withTypes(schema: unknown): unknown {
-  if (Array.isArray(schema)) return schema.map(withTypes);
+/**
+ * The schema with the type of each choice of one type, and the items of each array, which some clients do not read
+ * without them.
+ */
+function withParts(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(withParts);
   if (typeof schema !== "object" || schema === null) return schema;
   const typed: Json = {};
   for (const [keyword, member] of Object.entries(schema)) {
     if (VALUES.has(keyword)) typed[keyword] = member;
     else if (BY_NAME.has(keyword) && typeof member === "object" && member !== null) {
-      typed[keyword] = Object.fromEntries(Object.entries(member).map(([name, one]) => [name, withTypes(one)]));
-    } else typed[keyword] = withTypes(member);
+      typed[keyword] = Object.fromEntries(Object.entries(member).map(([name, one]) => [name, withParts(one)]));
+    } else typed[keyword] = withParts(member);
   }
   const choices = "const" in typed ? [typed["const"]] : typed["enum"];
   if (Array.isArray(choices) && typed["type"] === undefined) {
     const [kind, ...others] = new Set(choices.map((choice) => (choice === null ? "null" : typeof choice)));
     if (others.length === 0 && kind !== undefined && kind !== "object") typed["type"] = kind;
   }
+  const type = typed["type"];
+  const isArray = type === "array" || (Array.isArray(type) && type.includes("array"));
+  if (isArray && !("items" in typed) && !("prefixItems" in typed)) typed["items"] = {};
   return typed;
 }
 

@@ -182,7 +182,7 @@ export interface MountOptions {
    * @deprecated MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP
    */
   readonly sse?: boolean | undefined;
-  /** Sockets at once, and stateless requests at work at once. Default: 4,096. */
+  /** Sockets at once, stateless requests at work at once, and calls of sessions whose handlers run. Default: 4,096. */
   readonly maxConnections?: number | undefined;
 }
 

@@ -7,7 +7,7 @@ import { invalidParams, Runner, validated } from "../call/handler.js";
 import type { AnyFunction } from "../call/signature.js";
 import { checkNames } from "../json/checks.js";
 import { stringify, toJson } from "../json/encoding.js";
-import { message } from "../model/messages.js";
+import { messages } from "../model/messages.js";
 import type { GetPromptResult } from "../types.js";
 
 const OPTIONS: Readonly<Record<keyof AnyPromptOptions, true>> = {
@@ -32,21 +32,36 @@ export class Prompt extends Runner {
 
   protected override answer(key: number, value: unknown): void {
     if (typeof value === "string") addon.answerText(handle, key, value);
-    else if (isWhole(value)) addon.answerResult(handle, key, toJson(value));
-    else addon.answerValue(handle, key, toJson(value));
+    else if (isWhole(value)) addon.answerResult(handle, key, toJson(checked(value)));
+    else addon.answerValue(handle, key, toJson(isSaid(value) ? messages(value) : value));
   }
 }
 
 /** A prompt that is not registered: nothing is known of it that could be added to the answer. */
 export class UnlistedPrompt extends Runner {
   protected override answer(key: number, value: unknown): void {
-    const whole = isWhole(value) ? value : { messages: (Array.isArray(value) ? value : [value]).map(message) };
+    const whole = isWhole(value) ? checked(value) : { messages: messages(value) };
     addon.answerResult(handle, key, toJson(whole));
   }
 }
 
 function isWhole(value: unknown): value is GetPromptResult {
   return Array.isArray((value as { readonly messages?: unknown } | null | undefined)?.messages);
+}
+
+/** True for messages, and what stands for them. Of anything else the engine says what it should be. */
+function isSaid(value: unknown): boolean {
+  if (typeof value !== "object" || value === null || "resultType" in value) return false;
+  return Array.isArray(value) || "role" in value || "type" in value;
+}
+
+/**
+ * A whole result with the messages of the schema.
+ *
+ * @throws {MisuseError} naming what a message has to have
+ */
+function checked(whole: GetPromptResult): object {
+  return { ...whole, messages: messages(whole.messages) };
 }
 
 /** The `Prompt` object of the schema as JSON text. */

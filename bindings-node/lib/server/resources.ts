@@ -9,7 +9,7 @@ import { MisuseError } from "../errors/errors.js";
 import { checkFinite, checkNames } from "../json/checks.js";
 import { stringify, toJson } from "../json/encoding.js";
 import type { Schema } from "../json/schema.js";
-import { base64 } from "../model/content.js";
+import { base64, checkedContents, contentsOf } from "../model/content.js";
 import { ReadResourceResult } from "../model/results.js";
 
 export type AnyResourceOptions = ResourceOptions<Schema | undefined, string, AnyState>;
@@ -52,7 +52,8 @@ export function answerContents(key: number, value: unknown): void {
   }
   const given = value instanceof ReadResourceResult ? value.raw : value;
   if (isWhole(given)) {
-    addon.answerResult(handle, key, toJson({ ...given, contents: given.contents.map(encoded) }));
+    const contents = given.contents.map((one, index) => contentsOf(one) ?? checkedContents(`contents[${index}]`, one));
+    addon.answerResult(handle, key, toJson({ ...given, contents }));
   } else {
     if (given === undefined || given === null) {
       throw new TypeError("nothing was returned: expected text, bytes, contents, or anything that is JSON");
@@ -63,25 +64,40 @@ export function answerContents(key: number, value: unknown): void {
 
 /** A list: several contents when all of it is, else JSON. */
 function several(items: readonly unknown[]): readonly unknown[] {
-  const all = items.every((item) => typeof item === "string" || item instanceof Uint8Array || isContents(item));
+  const isOne = (item: unknown): boolean => item instanceof Uint8Array || isContents(item);
+  const all = items.every((item) => typeof item === "string" || isOne(item));
   return all ? items.map((item) => (typeof item === "string" ? { text: item } : encoded(item))) : items;
 }
 
-function isContents(item: unknown): boolean {
-  return typeof item === "object" && item !== null && ("text" in item || "blob" in item);
+function isContents(item: unknown): item is object {
+  if (typeof item !== "object" || item === null) return false;
+  return "text" in item || "blob" in item || contentsOf(item) !== undefined;
 }
 
-/** Bytes, alone or in contents, as base64. */
+/** Bytes, alone or in contents, as base64; a block as the contents that it holds. */
 function encoded(value: unknown): unknown {
   if (value instanceof Uint8Array) return { blob: base64(value) };
+  const held = contentsOf(value);
+  if (held) return held;
+  if (isTaken(value)) return checkedContents("contents", value);
   const blob = (value as { readonly blob?: unknown } | null | undefined)?.blob;
   return blob instanceof Uint8Array ? { ...(value as object), blob: base64(blob) } : value;
+}
+
+const CONTENTS_KEYS = new Set(["uri", "mimeType", "text", "blob", "_meta"]);
+
+/** True for what the engine takes for contents, as opposed to a value of the user's own. */
+function isTaken(value: unknown): value is object {
+  if (typeof value !== "object" || value === null) return false;
+  const { text, blob } = value as { readonly text?: unknown; readonly blob?: unknown };
+  const isFull = typeof text === "string" || typeof blob === "string" || blob instanceof Uint8Array;
+  return isFull && Object.keys(value).every((key) => CONTENTS_KEYS.has(key));
 }
 
 const RESULT_KEYS = new Set(["contents", "_meta", "resultType", "ttlMs", "cacheScope"]);
 
 /** A `ReadResourceResult` and nothing else: `{contents: [{text | blob}]}`. */
-function isWhole(value: unknown): value is { readonly contents: readonly unknown[] } {
+function isWhole(value: unknown): value is { readonly contents: readonly object[] } {
   const { contents } = (value ?? {}) as { readonly contents?: unknown };
   return (
     Array.isArray(contents) &&

@@ -341,7 +341,7 @@ export class Server<State = unknown> extends Offer<State> {
    * SIGTERM {@link drain | drains} it, and this settles; the exit status after Ctrl-C is 130. A handler that goes on although it was
    * cancelled keeps the program for half a second only, and whatever else of it is alive for a
    * second: after these signals, and when stdin has ended. A program whose event loop is blocked is
-   * killed five seconds after a signal, after SIGTERM `drainTimeout` later. On Windows Ctrl-Break counts as SIGTERM, and nothing ends a blocked event loop.
+   * killed five seconds after a signal or the end of its streams, after SIGTERM `drainTimeout` later. On Windows Ctrl-Break counts as SIGTERM, and nothing ends a blocked event loop.
    */
   async run(http: boolean | number | string | HttpOptions = askedFor(process.argv.slice(2))): Promise<void> {
     const options = http === false ? undefined : address("run", http);
