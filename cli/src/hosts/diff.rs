@@ -32,13 +32,22 @@ fn mask(line: &str, known: &[(String, String)]) -> String {
         let escaped = Value::from(value.as_str()).to_string();
         let escaped = &escaped[1..escaped.len() - 1];
         for form in [value.as_str(), escaped] {
-            // Short values are no secrets to be found anywhere, but beside their names.
-            if line.contains(form) && (form.len() >= 8 || line.contains(name.as_str())) {
+            // Words and paths are no secrets to be found anywhere, but beside their names.
+            if line.contains(form) && (is_random(form) || line.contains(name.as_str())) {
                 line = line.replace(form, MASK);
             }
         }
     }
     line
+}
+
+/// True for what looks like a token: long, with digits among letters, and no word, sentence or path.
+fn is_random(value: &str) -> bool {
+    let has = |of: fn(char) -> bool| value.contains(of);
+    value.len() >= 8
+        && has(|c| c.is_ascii_digit())
+        && has(char::is_alphabetic)
+        && !has(|c| matches!(c, '/' | '\\' | ' '))
 }
 
 /// A line with the text masked that a member of JSON with this name has.
@@ -247,6 +256,20 @@ mod tests {
             super::masked(&value, &given),
             serde_json::json!({"env": {"A": "•••", "B": "new"}, "args": ["•••", "x"]})
         );
+    }
+
+    #[test]
+    fn words_and_paths_are_shown_where_they_are_no_values_of_variables() {
+        let secrets = serde_json::json!({"env": {
+            "NODE_ENV": "production", "N": "1", "VIRTUAL_ENV": "/home/ada/.venv", "TOKEN": "abc123def456",
+        }});
+        let old = "\"NODE_ENV\": \"production\",\n\"TOKEN\": \"abc123def456\",\n";
+        let new = format!(
+            "{old}\"production\": {{\"command\": \"/home/ada/.venv/bin/python\", \"args\": [\"abc123def456\"]}}\n"
+        );
+        let diff = unified("mcp.json", old, &new, &[secrets], &serde_json::json!({}));
+        assert!(diff.contains("+\"production\": {\"command\": \"/home/ada/.venv/bin/python\""), "{diff}");
+        assert!(!diff.contains("abc123def456") && diff.contains("\"NODE_ENV\": \"•••\""), "{diff}");
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Given {
                     given.values.push((named(name, word)?, value));
                 }
                 None => {
-                    let text = match value.strip_prefix('@').filter(|path| *path == "-" || Path::new(path).is_file()) {
+                    let text = match value.strip_prefix('@').filter(|path| *path == "-" || is_read(path)) {
                         Some(path) => file(path)?,
                         None if names_file(value) => {
                             let hint = format!("there is no such file; for the text itself: {name}:='\"{value}\"'");
@@ -128,6 +128,11 @@ fn file(path: &str) -> Outcome<String> {
         Ok(_) => Ok(text),
         Err(error) => Err(wrong(&error)),
     }
+}
+
+/// Returns true for whatever there is to read: a file, a pipe of the shell's `<(…)`, a device.
+fn is_read(path: &str) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| !found.is_dir())
 }
 
 /// Returns true for `@notes/today.txt` and `@data.json`, which were hardly meant as texts; `@ada` and `@example.com` may be.

@@ -45,6 +45,13 @@ async fn sum(client: &Client) -> String {
 
 /// Runs the server of a folder, and gives what it says and its URL.
 fn run(folder: &Path, python: &str) -> (Running, Receiver<String>, String) {
+    let (child, lines) = start(folder, python);
+    let url = until(&lines, "ready ").trim_start_matches("ready ").to_owned();
+    (child, lines, url)
+}
+
+/// Runs the server of a folder, and gives what it says.
+fn start(folder: &Path, python: &str) -> (Running, Receiver<String>) {
     let words = command();
     let mut program = Command::new(&words[0]);
     program
@@ -58,8 +65,7 @@ fn run(folder: &Path, python: &str) -> (Running, Receiver<String>, String) {
     let (sender, lines) = channel();
     let stderr = BufReader::new(child.stderr.take().unwrap());
     std::thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-    let url = until(&lines, "ready ").trim_start_matches("ready ").to_owned();
-    (child, lines, url)
+    (child, lines)
 }
 
 /// Hears of resources that have changed.
@@ -72,6 +78,24 @@ impl tricorn::client::Events for Updates {
             let _ = self.0.send(());
         }
     }
+}
+
+#[test]
+fn a_server_that_does_not_start_is_waited_for() {
+    let Some(python) = python() else { return eprintln!("left out: there is no Python (TRICORN_PYTHON)") };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("server.py");
+    std::fs::write(&file, "from tricorn import Server\n\napp = Server('demo'\n").unwrap();
+    let (_child, lines) = start(folder.path(), &python);
+    until(&lines, "not started: waiting for a change");
+    write(&file, "a + b", "");
+    let url = until(&lines, "ready ").trim_start_matches("ready ").to_owned();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let client = Client::connect(&Target::from_text(&url).unwrap(), &ClientOptions::new()).await.unwrap();
+        assert_eq!(sum(&client).await, "3");
+        client.close().await;
+    });
 }
 
 #[test]

@@ -188,7 +188,8 @@ fn plan(given: &Doctor) -> Outcome<Plan> {
 
 fn tell(given: &Doctor, report: &Report, screen: &Screen, name: &str, transport: &str) -> Outcome<()> {
     if let Some(file) = &given.junit {
-        let text = report.junit(name).map_err(|why| Failure::new(FAILED, format!("--junit: {why}")))?;
+        let text =
+            report.junit(name, given.fail_under).map_err(|why| Failure::new(FAILED, format!("--junit: {why}")))?;
         let wrote = std::fs::write(file, text);
         wrote.map_err(|error| Failure::misuse(format!("--junit {}: {error}", file.display())))?;
     }

@@ -293,8 +293,9 @@ impl Report {
         })
     }
 
-    /// The same for programs that show tests: each thing that was looked for is one. Warnings are no failures.
-    pub(super) fn junit(&self, target: &str) -> Result<String, String> {
+    /// The same for programs that show tests: each thing that was looked for is one, and so is the score where it has to
+    /// be `least`. Warnings are no failures.
+    pub(super) fn junit(&self, target: &str, least: u32) -> Result<String, String> {
         use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
         let state = self.lock();
         let mut suite = TestSuite::new(target);
@@ -322,6 +323,19 @@ impl Report {
             let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
             status.set_message("The examination ended early.").set_type("failure").set_description(why);
             let mut case = TestCase::new("examination", status);
+            case.set_classname("doctor");
+            suite.add_test_case(case);
+        }
+        if least > 0 && state.failure.is_none() {
+            let score = Self::score_of(&state);
+            let status = if score >= least {
+                TestCaseStatus::success()
+            } else {
+                let mut status = TestCaseStatus::non_success(NonSuccessKind::Failure);
+                status.set_message(format!("The score is {score}, less than {least}.")).set_type("score");
+                status
+            };
+            let mut case = TestCase::new("score", status);
             case.set_classname("doctor");
             suite.add_test_case(case);
         }

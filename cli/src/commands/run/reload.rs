@@ -17,7 +17,7 @@ use super::serve::{Ending, SESSIONS, address, close, serve_bridge};
 use crate::arguments::{Connection, Run};
 use crate::bridge::Bridge;
 use crate::connection::{options, runtime};
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, UNREACHABLE};
 use crate::launcher::Launcher;
 use crate::output::{Screen, one_line};
 use crate::targets::{self, Found, Reach, Way};
@@ -51,7 +51,23 @@ pub(super) fn serve(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
         let mut code = Code::watch(&root)?;
-        let mut bridge = Bridge::renewable(found, options(&run.connection), screen, SESSIONS).await?;
+        let mut found = found;
+        let mut bridge = loop {
+            match Bridge::renewable(found, options(&run.connection), screen, SESSIONS).await {
+                Ok(bridge) => break bridge,
+                // Who serves over HTTP has no client yet, and is about to mend it.
+                Err(failure) if address.is_some() && failure.status == UNREACHABLE => {
+                    screen.error(&failure.message);
+                    screen.line(&format!("not started: waiting for a change of {}", root.display()));
+                    let changed = code.changed().await;
+                    // Saved once more it may start: the reason may be elsewhere.
+                    code.contents.clear();
+                    screen.line(&said(&changed));
+                    found = find()?;
+                }
+                Err(failure) => return Err(failure),
+            }
+        };
         let mut ending = Ending::new();
         screen.line(&screen.error_style().dim(&format!("watching {}", root.display())));
         let server = bridge.server.clone();
