@@ -261,14 +261,14 @@ mod tests {
     #[test]
     fn words_and_paths_are_shown_where_they_are_no_values_of_variables() {
         let secrets = serde_json::json!({"env": {
-            "NODE_ENV": "production", "N": "1", "VIRTUAL_ENV": "/home/ada/.venv", "TOKEN": "abc123def456",
+            "NODE_ENV": "production", "N": "1", "VIRTUAL_ENV": "/srv/ada/.venv", "TOKEN": "abc123def456",
         }});
         let old = "\"NODE_ENV\": \"production\",\n\"TOKEN\": \"abc123def456\",\n";
         let new = format!(
-            "{old}\"production\": {{\"command\": \"/home/ada/.venv/bin/python\", \"args\": [\"abc123def456\"]}}\n"
+            "{old}\"production\": {{\"command\": \"/srv/ada/.venv/bin/python\", \"args\": [\"abc123def456\"]}}\n"
         );
         let diff = unified("mcp.json", old, &new, &[secrets], &serde_json::json!({}));
-        assert!(diff.contains("+\"production\": {\"command\": \"/home/ada/.venv/bin/python\""), "{diff}");
+        assert!(diff.contains("+\"production\": {\"command\": \"/srv/ada/.venv/bin/python\""), "{diff}");
         assert!(!diff.contains("abc123def456") && diff.contains("\"NODE_ENV\": \"•••\""), "{diff}");
     }
 
