@@ -9,7 +9,7 @@ import inspect
 from collections.abc import Awaitable, Callable
 from concurrent import futures
 from contextlib import suppress
-from typing import Any, cast
+from typing import Any
 
 from ..errors import (
     AuthError,
@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..json.decoding import decode
 from ..json.encoding import encode
+from .errors import members
 from .host import Host
 from .threads import Threads
 
@@ -39,7 +40,7 @@ def entry(host: Host, name: str, asked: Asked, counted: bool = False) -> int:
     """
     bridge = host.bridge
 
-    def is_told(error: Exception) -> bool:
+    def is_told(error: BaseException) -> bool:
         if counted:
             return host.on_error is not None
         return isinstance(error, MisuseError) or not isinstance(error, Error)
@@ -47,10 +48,10 @@ def entry(host: Host, name: str, asked: Asked, counted: bool = False) -> int:
     def failed(key: int, error: BaseException) -> None:
         said, kind = _said(error)
         bridge.error(key, said, None, None, kind)
-        if isinstance(error, Exception) and is_told(error):
-            host.report(error, name)
-        elif isinstance(error, (SystemExit, KeyboardInterrupt)):
+        if isinstance(error, (SystemExit, KeyboardInterrupt)):
             host.quit(error)
+        elif is_told(error):
+            host.report(error, name)
 
     async def run(raw: bytes, key: int) -> None:
         try:
@@ -99,7 +100,7 @@ def kind_of(error: BaseException) -> str:
             return TransportError.kind
         if reason is not None:
             reasons.append(reason.__cause__ or _context(reason, reason is error))
-            reasons.extend(reversed(_members(reason)))
+            reasons.extend(reversed(members(reason)))
     return AuthError.kind
 
 
@@ -107,13 +108,6 @@ def _context(error: BaseException, by_function: bool) -> BaseException | None:
     # `from None` of the function itself says that it knows better. Libraries mean tracebacks by it: httpx, whose cause
     # is httpcore, which hides the OSError.
     return None if by_function and error.__suppress_context__ else error.__context__
-
-
-def _members(error: BaseException) -> list[BaseException]:
-    """Those of a group, as an `asyncio.TaskGroup` raises it."""
-    inside: object = getattr(error, "exceptions", None)
-    found = cast("tuple[object, ...]", inside) if isinstance(inside, tuple) else ()
-    return [one for one in found if isinstance(one, BaseException)]
 
 
 async def method(threads: Threads, owner: object, name: str, *values: object) -> Any:

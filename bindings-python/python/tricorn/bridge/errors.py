@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -74,3 +74,10 @@ def from_core(kind: str, message: str, code: int | None, data: bytes | None) -> 
     required = InputRequired()
     required.by_engine = True
     return required
+
+
+def members(error: BaseException) -> list[BaseException]:
+    """The exceptions of a group, as an `asyncio.TaskGroup` raises it."""
+    inside: object = getattr(error, "exceptions", None)
+    found = cast("tuple[object, ...]", inside) if isinstance(inside, tuple) else ()
+    return [one for one in found if isinstance(one, BaseException)]

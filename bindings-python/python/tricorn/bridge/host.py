@@ -598,13 +598,13 @@ class Host:
         """Writes a warning to the log."""
         log().warning("%s", message)
 
-    def report(self, error: Exception, name: str, what: object = None) -> None:
+    def report(self, error: BaseException, name: str, what: object = None) -> None:
         """Tells `on_error`, or the log, that a function of the user failed."""
         try:
             if self.on_error is None:
                 log().error("%s failed", what or name, exc_info=error)
             else:
-                self.on_error(error, name)
+                self.on_error(cast("Exception", error), name)  # nearly always one
         except BaseException as second:  # the thread or task that this happens in must go on
             log().error("on_error failed for %s", what or name, exc_info=second)
             if not isinstance(second, Exception):

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from ..bridge.errors import members
 from ..bridge.host import Handler, Host, raised
 from ..bridge.threads import PATIENCE, Job, ThreadCall, Threads
 from ..errors import (
@@ -84,7 +85,12 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
     def failed(key: int, error: BaseException) -> None:
         try:
             failure = or_asked(key, error)
-            if failure is None or answered(key, failure):
+            if failure is None:
+                return
+            told = failure if subject.to_caller else _told(failure)
+            if answered(key, told):
+                if told is not failure and _others(failure, told):
+                    report(key, failure)
                 return
             error = failure
             # The peer sees the type only: a message may hold secrets, and `on_error` gets all of it.
@@ -99,7 +105,7 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
             return
         if isinstance(error, CancelledError) and not wanted:
             return  # nothing failed: the peer no longer wants the answer
-        if isinstance(error, Exception):
+        if is_reported(error):
             report(key, error)
         if isinstance(error, (SystemExit, KeyboardInterrupt)):
             host.quit(error)
@@ -151,7 +157,7 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
         told.__cause__ = wrong
         report(key, told)
 
-    def report(key: int, error: Exception) -> None:
+    def report(key: int, error: BaseException) -> None:
         # A run that came to a question ends there, whatever it ends with.
         if key in host.asked:
             return
@@ -163,6 +169,39 @@ def failing(host: Host, subject: Subject) -> Callable[[int, BaseException], None
             pass
 
     return failed
+
+
+def is_reported(error: BaseException) -> bool:
+    """Returns True for what is a failure, and not an ending: also an exception that is no `Exception`, such as a panic
+    in Rust."""
+    if isinstance(error, Exception):
+        return True
+    return not isinstance(error, (SystemExit, KeyboardInterrupt, GeneratorExit, InputRequired)) and not (
+        _is_cancellation(error)
+    )
+
+
+def _told(error: BaseException) -> BaseException:
+    """The exception of a group that is an answer, if there is one, or if all of them tell the model; else the group."""
+    answers = [one for one in _alone(error) if _is_answer(one)]
+    if len(answers) == 1 or (answers and all(isinstance(one, ToolError) for one in answers)):
+        return answers[0]
+    return error
+
+
+def _others(group: BaseException, told: BaseException) -> bool:
+    """Returns True when there are failures in a group beside what is told."""
+    return any(one is not told and not _is_answer(one) and is_reported(one) for one in _alone(group))
+
+
+def _is_answer(error: BaseException) -> bool:
+    return isinstance(error, ToolError) or (isinstance(error, RpcError) and not error.received)
+
+
+def _alone(error: BaseException) -> list[BaseException]:
+    """The exceptions in a group, and in groups in it; of none the exception itself."""
+    inside = members(error)
+    return [one for part in inside for one in _alone(part)] if inside else [error]
 
 
 def _text(error: BaseException) -> str:
@@ -354,7 +393,7 @@ def hook(function: Callable[..., Any], most: int, what: str, of_client: bool = F
     context: str | None = None
     takes, needs = 0, 0
     for name, parameter in inspect.signature(function).parameters.items():
-        hint = known.get(name)
+        hint = known.get(name, parameter.annotation)
         word = hint.rpartition(".")[2].partition(" ")[0].partition("[")[0] if isinstance(hint, str) else None
         if is_context(hint) or word in ("Context", "RequestContext"):
             if of_client and (word == "Context" or is_context(hint, serves=True)):

@@ -33,10 +33,11 @@ from ..model.results import CallToolResult
 from .context import RequestContext
 
 Decode = Callable[[bytes], dict[str, Any]]
-Returns = Literal["any", "nothing", "text", "value", "result"]
+Returns = Literal["any", "nothing", "text", "value", "result", "blocks"]
 Schema = dict[str, Any]
 
 _UNIONS = (Union, types.UnionType)
+_LISTS = (list, tuple, collections.abc.Sequence, collections.abc.Collection, collections.abc.Iterable)
 ABSENT: Any = object()
 """The default of an argument that is not passed when nobody gives it: of `**rest: Unpack[...]`."""
 
@@ -69,15 +70,15 @@ def signature_of(function: Callable[..., Any]) -> Signature:
     _refuse_misplaced(function, target)
     known = hints(function, target)
     summary, documented = docstring(_documentation(function))
-    empty = inspect.Parameter.empty
     context: str | None = None
     positional: dict[str, Any] = {}
     parameters: list[Parameter] = []
     is_open = False
     rest: Any = Any
-    taken = inspect.signature(_undressed(function)).parameters
+    signature = inspect.signature(_undressed(function))
+    taken = signature.parameters
     for name, parameter in taken.items():
-        hint = known.get(name, Any)
+        hint = _bare(known[name] if name in known else _written(parameter.annotation))
         if parameter.kind is parameter.POSITIONAL_ONLY:
             positional[name] = parameter.default
         if parameter.kind is parameter.VAR_KEYWORD:
@@ -96,7 +97,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
             if parameter.default is None and not judge.none_fits(hint):
                 hint = typing.Optional[hint]  # noqa: UP045 - the hint may be a type without `|`
             parameters.append(Parameter(name, hint, parameter.default, documented.get(name)))
-    hint = known.get("return", empty)
+    hint = known["return"] if "return" in known else _written(signature.return_annotation)
     return Signature(
         call=_by_position(function, positional) if positional else function,
         is_async=inspect.iscoroutinefunction(target),
@@ -107,6 +108,18 @@ def signature_of(function: Callable[..., Any]) -> Signature:
         hint=_answered(_awaited(hint)),
         rest=rest,
     )
+
+
+def _written(annotation: Any) -> Any:
+    """The type that stands in a `__signature__` alone."""
+    return Any if annotation is inspect.Parameter.empty or isinstance(annotation, str) else annotation
+
+
+def _bare(hint: Any) -> Any:
+    """The type without `Final`, which is about the function's own assignments."""
+    if hint is typing.Final:
+        return Any
+    return typing.get_args(hint)[0] if typing.get_origin(hint) is typing.Final else hint
 
 
 def _documentation(function: Any) -> str | None:
@@ -190,7 +203,7 @@ def unwrapped(function: Callable[..., Any]) -> Any:
 def hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
     """The types that a function's annotations name, also those that are local where it was made."""
     try:
-        return typing.get_type_hints(target, include_extras=True)
+        return _resolved(target, None)
     except NameError:
         pass
     # A function made inside another one may mention names that are local there.
@@ -198,12 +211,19 @@ def hints(function: Callable[..., Any], target: Any) -> dict[str, Any]:
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).startswith("tricorn."):
         frame = frame.f_back
     try:
-        return typing.get_type_hints(target, localns=frame.f_locals, include_extras=True)
+        return _resolved(target, frame.f_locals)
     except NameError as error:
         raise MisuseError(
             f"{name_of(function)}: cannot resolve an annotation: {error}. "
             "Names used in annotations must exist when the function is registered, not only under TYPE_CHECKING"
         ) from None
+
+
+def _resolved(target: Any, names: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(target, localns=names, include_extras=True)
+    except TypeError:  # `Final` in an annotation that is text
+        return inspect.get_annotations(target, locals=names, eval_str=True)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -381,7 +401,7 @@ def _judged(parameter: Parameter, name: str, groups: _Groups) -> None:
         if look.is_of_pydantic(default):
             found: judge.Judge = judge.Pydantic(hint)
         else:
-            found = judge.made(hint)
+            found = judge.made_to_read(hint)
             if isinstance(found, judge.Msgspec):
                 try:
                     found.components("validation")
@@ -421,7 +441,7 @@ def _is_annotated(hint: Any) -> bool:
 
 def _ours(groups: _Groups, definitions: Schema) -> dict[str, Schema]:
     """Returns the schemas that msgspec makes of its parameters."""
-    schemas, found = judge.schemas([p.type for p in groups.ours])
+    schemas, found = judge.schemas([p.type for p in groups.ours], "validation")
     definitions.update(found)
     entries: dict[str, Schema] = {}
     for parameter, schema in zip(groups.ours, schemas):
@@ -565,7 +585,7 @@ def _plain_decoder(parameters: list[Parameter]) -> Decode:
             pass
         try:
             with judge.readable():
-                return cast("dict[str, Any]", judge.integral_too(plain, raw))
+                return cast("dict[str, Any]", judge.natural_too(plain, raw, record))
         except msgspec.ValidationError as error:
             raise ArgumentError(judge.explain(error, decode_any(raw))) from None
 
@@ -601,6 +621,8 @@ class Result(NamedTuple):
     """The output schema of its type, when it has one."""
     write: Callable[[Any], bytes]
     """A value as JSON text: of what the type declares, and no more."""
+    write_item: Callable[[Any], bytes] = encode
+    """The same of what stands beside content blocks in a list."""
 
 
 def result_of(hint: Any, name: str = "") -> Result:
@@ -621,7 +643,9 @@ def _result(hint: Any) -> Result:
         return Result("any", None, encode)
     if is_result(hint, "CallToolResult"):
         return Result("result", None, encode)
-    if _is_content(hint):
+    if (item := _beside_blocks(hint)) is not None:
+        return Result("blocks", None, _beside_content(hint), _beside_content(item))
+    if _is_content(hint) or _lists_anything(hint):
         return Result("any", None, _beside_content(hint))
     if isinstance(hint, type) and hint in SIMPLE:
         return Result("value", {"type": SIMPLE[hint]}, encode)
@@ -658,6 +682,31 @@ def _beside_content(hint: Any) -> Callable[[Any], bytes]:
     if typing.get_origin(hint) not in _UNIONS or not parts:
         return encode
     return _result(Union[tuple(parts)]).write  # noqa: UP007 - there is no other way
+
+
+def _beside_blocks(hint: Any) -> Any:
+    """The type of the items of a list with content blocks in it; None: it is no such list."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in _UNIONS:
+        return next((found for part in inner if (found := _beside_blocks(part)) is not None), None)
+    if origin not in _LISTS or not any(map(_has_blocks, inner)):
+        return None
+    return Union[tuple(part for part in inner if part is not Ellipsis)]  # noqa: UP007 - there is no other way
+
+
+def _lists_anything(hint: Any) -> bool:
+    """Returns True for lists of whatever there is, content blocks included."""
+    origin, inner = typing.get_origin(hint), typing.get_args(hint)
+    if origin in _UNIONS:
+        parts = [part for part in inner if part not in (str, type(None))]
+        return bool(parts) and all(map(_lists_anything, parts))
+    return (origin or hint) in _LISTS and all(part in (Any, object, Ellipsis) for part in inner)
+
+
+def _has_blocks(hint: Any) -> bool:
+    if isinstance(hint, type) and typing.get_origin(hint) is None and issubclass(hint, BLOCKS):
+        return True
+    return any(_has_blocks(part) for part in typing.get_args(hint))
 
 
 def is_result(hint: Any, name: str) -> bool:

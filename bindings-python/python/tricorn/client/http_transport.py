@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Any, Protocol, cast, runtime_checkable
 
 from ..bridge import callouts
+from ..bridge.errors import members
 from ..bridge.host import CLOSING, Host, looked_at
 from ..errors import MisuseError, TransportError
 from ..errors.values import type_of
@@ -402,7 +403,7 @@ def _told(error: BaseException) -> BaseException:
 
 def _message(error: BaseException) -> str:
     for _ in range(_MEMBERS):
-        error = next(iter(callouts._members(error)), error)
+        error = next(iter(members(error)), error)
     with suppress(Exception):
         if text := str(error).strip():
             return text

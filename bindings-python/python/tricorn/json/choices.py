@@ -14,8 +14,11 @@ Schema = dict[str, Any]
 _UNIONS = (Union, types.UnionType)
 
 
-def restore(schema: Schema, hint: Any, definitions: dict[str, Schema], times: bool = False) -> None:
-    """Puts it into the schema that was made for a type, and into the definitions that it refers to."""
+def restore(schema: Schema, hint: Any, definitions: dict[str, Schema], times: bool) -> None:
+    """Puts it into the schema that was made for a type, and into the definitions that it refers to.
+
+    `times`: the schema is one of what is read. What is written may have no zone, and a duration may be negative.
+    """
     _Walk(definitions, times).walk(schema, hint)
 
 
@@ -50,9 +53,12 @@ class _Walk:
             _reorder(schema, _values(hint))
         elif isinstance(hint, type) and issubclass(hint, enum.Enum):
             _reorder(schema, [one.value for one in hint])
-        elif hint is datetime.datetime:
+        elif hint is datetime.datetime or hint is datetime.time:
             if self._times and schema.get("type") == "string":
-                schema.setdefault("format", "date-time")
+                schema.setdefault("format", "time" if hint is datetime.time else "date-time")
+        elif hint is datetime.timedelta:
+            if not self._times:
+                schema.pop("format", None)
         else:
             self._inside(schema, hint, origin, inner)
 

@@ -12,7 +12,8 @@ import json
 import re
 import typing
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from typing import Any, Literal, cast
 
 import msgspec
@@ -23,7 +24,7 @@ from .choices import restore
 from .decoding import decode as decode_any
 from .decoding import decoded, mended
 from .encoding import READ_ONCE, encode, encode_hook, no_text, writes_aliases
-from .schema import REF, SIMPLE, Schema, hoist, name_types
+from .schema import REF, SIMPLE, Schema, complete, hoist
 
 Mode = Literal["validation", "serialization"]
 UNFIT = (TypeError, NotImplementedError, RecursionError, NameError)
@@ -108,6 +109,15 @@ def made(hint: Any) -> Judge:
     return Msgspec(hint)
 
 
+def made_to_read(hint: Any) -> Judge:
+    """As `made`, for values that come from elsewhere: those that a dataclass computes are none of them."""
+    judge = made(hint)
+    if isinstance(judge, Msgspec) and look.look(hint).computed and look.module("pydantic") is not None:
+        with suppress(MisuseError):
+            return fallback(hint, TypeError())
+    return judge
+
+
 def fallback(hint: Any, error: Exception) -> Judge:
     """The judge of a type that msgspec cannot take. `MisuseError`: pydantic cannot either, or is not there."""
     reason = str(error).strip().splitlines()[-1:] or [type(error).__name__]
@@ -135,7 +145,7 @@ class Msgspec(Judge):
 
     def components(self, mode: Mode) -> tuple[Schema, Schema]:
         """As `Judge.components`; raises what msgspec does for a type that it cannot take."""
-        (schema,), definitions = schemas([self.hint])
+        (schema,), definitions = schemas([self.hint], mode)
         return schema, definitions
 
     @functools.cached_property
@@ -148,16 +158,19 @@ class Msgspec(Judge):
 
     def read(self, text: bytes) -> Any:
         """As `Judge.read`."""
-        return integral_too(self._decode, text)
+        return natural_too(self._decode, text, self.hint)
 
     def convert(self, value: Any) -> Any:
         """As `Judge.convert`."""
         try:
             return msgspec.convert(value, self.hint, str_keys=True, dec_hook=decode_hook)
         except msgspec.ValidationError as error:
-            if "got `float`" not in str(error):
+            if (exact := natural(value, self.hint, error)) is None:
                 raise
-            return msgspec.convert(integral(value), self.hint, str_keys=True, dec_hook=decode_hook)
+            try:
+                return msgspec.convert(exact, self.hint, str_keys=True, dec_hook=decode_hook)
+            except msgspec.ValidationError:
+                raise error from None
 
     def write(self, value: Any) -> bytes:
         """As `Judge.write`."""
@@ -168,25 +181,27 @@ class Msgspec(Judge):
         return explain(error, value, path, part)
 
 
-def schemas(hints: list[Any]) -> tuple[list[Schema], Schema]:
+def schemas(hints: list[Any], mode: Mode) -> tuple[list[Schema], Schema]:
     """The JSON Schemas of types by msgspec, with what it does not keep of them, and their definitions."""
     if all(isinstance(hint, type) and hint in SIMPLE for hint in hints):
         return [{"type": SIMPLE[hint]} for hint in hints], {}
-    found, definitions = msgspec.json.schema_components(hints, ref_template=REF, schema_hook=_schema_hook)
+    found, definitions = msgspec.json.schema_components(
+        hints, ref_template=REF, schema_hook=functools.partial(_schema_hook, mode)
+    )
     for schema, hint in zip(found, hints):
-        restore(schema, hint, definitions)
+        restore(schema, hint, definitions, times=mode == "validation")
     for name, definition in list(definitions.items()):
         definitions[name] = hoist(definition, definitions)
     hoisted = [cast(Schema, hoist(part, definitions)) for part in found]
     for part in (*hoisted, *definitions.values()):
-        name_types(part)
+        complete(part)
     return hoisted, definitions
 
 
-def _schema_hook(cls: type) -> Schema:
+def _schema_hook(mode: Mode, cls: type) -> Schema:
     if not look.is_pydantic_class(cls):
         raise NotImplementedError(f"{cls.__qualname__} is not a type with a JSON Schema")
-    schema, definitions = Pydantic(cls, look.look(cls)).components("validation")
+    schema, definitions = Pydantic(cls, look.look(cls)).components(mode)
     return {**schema, "$defs": definitions} if definitions else schema
 
 
@@ -197,18 +212,27 @@ def decode_hook(cls: type, value: Any) -> Any:
     return of(cls).convert(value)
 
 
-def integral_too(decode: Callable[[bytes], Any], text: bytes) -> Any:
-    """Decodes with msgspec, also where a whole number is written as a fraction: JSON Schema counts 1.0 as an
-    integer."""
+def natural_too(decode: Callable[[bytes], Any], text: bytes, hint: Any) -> Any:
+    """Decodes a type with msgspec, also where whole numbers and times are written as people do it: see `natural`."""
     try:
         return decoded(decode, text)
     except msgspec.ValidationError as error:
-        if "got `float`" not in str(error):
+        if (exact := natural(decode_any(text), hint, error)) is None:
             raise
         try:
-            return decode(encode(integral(decode_any(text))))
+            return decode(encode(exact))
         except (msgspec.ValidationError, MisuseError):
             raise error from None
+
+
+def natural(value: Any, hint: Any, error: Exception) -> Any:
+    """The value with integers for fractions that are whole, which JSON Schema counts as such, and with whole times for
+    such without seconds. None: it is not for them that msgspec refused it."""
+    said = str(error)
+    if "got `float`" not in said and not showing.is_of_time(said):
+        return None
+    whole = showing.times_of(hint)
+    return integral(value) if whole is None else integral(whole(value))
 
 
 @contextmanager
@@ -319,7 +343,10 @@ def pydantic() -> Any:
 
 @functools.cache
 def generator() -> Any:
-    """Returns the class that makes JSON Schemas of pydantic's types."""
+    """Returns the class that makes JSON Schemas of pydantic's types.
+
+    A time without a zone, and a negative duration, are not what the formats of JSON Schema mean.
+    """
     pydantic()
     from pydantic.json_schema import GenerateJsonSchema
 
@@ -329,8 +356,26 @@ def generator() -> Any:
         ignored_warning_kinds = cast("Any", {*GenerateJsonSchema.ignored_warning_kinds, "non-serializable-default"})
 
         def field_is_present(self, field: Any) -> bool:
-            # An InitVar is given to `__post_init__`, and is no part of what is written.
-            return super().field_is_present(field) and not (self.mode == "serialization" and field.get("init_only"))
+            # An InitVar is given to `__post_init__`, and is no part of what is written; `field(init=False)` is no part
+            # of what is read.
+            is_other = field.get("init_only") if self.mode == "serialization" else field.get("init") is False
+            return super().field_is_present(field) and not is_other
+
+        def datetime_schema(self, schema: Any) -> Any:
+            return self._promised(super().datetime_schema(schema), schema.get("tz_constraint") not in (None, "naive"))
+
+        def time_schema(self, schema: Any) -> Any:
+            return self._promised(super().time_schema(schema), schema.get("tz_constraint") not in (None, "naive"))
+
+        def timedelta_schema(self, schema: Any) -> Any:
+            least = schema.get("ge", schema.get("gt"))
+            return self._promised(super().timedelta_schema(schema), least is not None and least >= timedelta())
+
+        def _promised(self, made: Any, is_kept: bool) -> Any:
+            """Returns the schema of a time; of results without the format, unless all that is written has it."""
+            if self.mode == "serialization" and not is_kept:
+                made.pop("format", None)
+            return made
 
     return Quiet
 

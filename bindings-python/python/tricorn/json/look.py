@@ -40,6 +40,8 @@ class Found(NamedTuple):
     """Classes that only msgspec knows."""
     unknown: list[str]
     """Metadata that nobody understands."""
+    computed: list[str]
+    """Dataclasses with fields that they set themselves, `field(init=False)`, which msgspec wants to read."""
 
 
 def look(hint: Any) -> Found:
@@ -170,7 +172,7 @@ def key_type(hint: Any) -> Any:
 
 class _Walk:
     def __init__(self) -> None:
-        self.found = Found([], [], [], [], [], [])
+        self.found = Found([], [], [], [], [], [], [])
         self._seen = set[int]()
         self._kept: list[Any] = []
         """Objects whose ids are in `_seen`, so that nothing else gets them."""
@@ -234,6 +236,9 @@ class _Walk:
             return
         if hasattr(cls, "__struct_fields__") or (hasattr(cls, "__attrs_attrs__")):
             self.found.structs.append(name)
+        fields: dict[str, Any] = getattr(cls, "__dataclass_fields__", {})
+        if not all(field.init for field in fields.values()):
+            self.found.computed.append(name)
         for hint in members(cls).values():
             self.go(hint, name, depth + 1)
         for default in _defaults(cls):

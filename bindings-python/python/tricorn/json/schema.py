@@ -16,11 +16,11 @@ _BY_NAME = frozenset(("properties", "patternProperties", "$defs", "dependentSche
 """Keywords that hold schemas by name."""
 
 
-def name_types(schema: Any) -> None:
-    """Names the type of each choice of one type, which some clients do not read without it."""
+def complete(schema: Any) -> None:
+    """Adds what some clients do not read a schema without: the type of choices that have one, the items of arrays."""
     if isinstance(schema, list):
         for item in cast("list[Any]", schema):  # type: ignore[redundant-cast]
-            name_types(item)
+            complete(item)
     if not isinstance(schema, dict):
         return
     members = cast(Schema, schema)
@@ -29,11 +29,13 @@ def name_types(schema: Any) -> None:
         kinds: set[Any] = {type(choice) for choice in cast("list[Any]", choices)}  # type: ignore[redundant-cast]
         if len(kinds) == 1 and (kind := SIMPLE.get(kinds.pop())) is not None:
             members["type"] = kind
+    if members.get("type") == "array" and not members.keys() & {"items", "prefixItems"}:
+        members["items"] = {}
     for key, item in members.items():
         if key in _BY_NAME and isinstance(item, dict):
-            name_types(list(cast(Schema, item).values()))
+            complete(list(cast(Schema, item).values()))
         elif key not in _VALUES:
-            name_types(item)
+            complete(item)
 
 
 def hoist(schema: Any, definitions: Schema) -> Any:

@@ -1,10 +1,13 @@
-"""Values as their declared type shows them: a subclass has no more to say than what was declared."""
+"""Values as their declared type shows them: a subclass has no more to say than what was declared, and a time is one
+also without seconds."""
 
 # What is looked at here is of any type.
 # pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
+import datetime
+import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, cast
@@ -26,16 +29,7 @@ class _Shows:
         self._known = known
 
     def of(self, hint: Any) -> Show | None:
-        while True:
-            origin, inner = typing.get_origin(hint), typing.get_args(hint)
-            if origin is typing.Annotated:
-                hint = inner[0]
-            elif isinstance(hint, typing.NewType):
-                hint = hint.__supertype__
-            elif look.is_alias(hint):
-                hint = look.alias_value(hint)
-            else:
-                break
+        hint, origin, inner = _plain(hint)
         if origin in look.UNIONS:
             return self._union(inner)
         owner = origin or hint
@@ -77,6 +71,20 @@ class _Shows:
         inside = {name: show for name, one in look.filled(cls, inner).items() if (show := self.of(one)) is not None}
         later.append(_typed_dict(cls, inside) if look.is_typed_dict(cls) else _fields(cls, inside))
         return later[0]
+
+
+def _plain(hint: Any) -> tuple[Any, Any, tuple[Any, ...]]:
+    """The type without metadata and other names, its origin and its arguments."""
+    while True:
+        origin, inner = typing.get_origin(hint), typing.get_args(hint)
+        if origin is typing.Annotated:
+            hint = inner[0]
+        elif isinstance(hint, typing.NewType):
+            hint = hint.__supertype__
+        elif look.is_alias(hint):
+            hint = look.alias_value(hint)
+        else:
+            return hint, origin, inner
 
 
 def _class(hint: Any) -> type | None:
@@ -214,3 +222,93 @@ def _written(cls: Any, value: Any, changed: dict[str, Any]) -> Any:
         if item is not msgspec.UNSET and not is_default:
             written[field.encode_name] = item
     return written
+
+
+# -- times
+
+_ZONE = r"([Zz]|[+-]\d\d:?\d\d)?"
+_DATETIME = re.compile(rf"(\d{{4}}-\d\d-\d\d)(?:[Tt_ ](\d\d:\d\d)(:\d\d(?:\.\d+)?)?{_ZONE})?")
+_TIME = re.compile(rf"(\d\d:\d\d)(:\d\d(?:\.\d+)?)?{_ZONE}")
+
+
+def is_of_time(message: str) -> bool:
+    """Returns True when msgspec refused a time for how it is written, as it does without seconds."""
+    return message.startswith(("Invalid RFC3339 encoded datetime", "Invalid RFC3339 encoded time"))
+
+
+def times_of(hint: Any) -> Show | None:
+    """Returns the function that completes the times in JSON of a type; None: it can have none."""
+    return _Times({}).of(hint)
+
+
+class _Times:
+    def __init__(self, known: dict[Any, Show]) -> None:
+        self._known = known
+
+    def of(self, hint: Any) -> Show | None:
+        hint, origin, inner = _plain(hint)
+        if hint is datetime.datetime:
+            return _datetime
+        if hint is datetime.time:
+            return _time
+        if origin in look.UNIONS:
+            return self._union(inner)
+        owner = origin or hint
+        if not isinstance(owner, type):
+            return None
+        if look.members(owner):
+            return self._record(hint, owner, inner)
+        if not inner:
+            return None
+        if issubclass(owner, Mapping):
+            return _each_member(self.of(inner[-1]))
+        if issubclass(owner, tuple) and inner[-1] is not Ellipsis:
+            return _pairs([self.of(part) for part in inner])
+        return _each(self.of(inner[0])) if issubclass(owner, Collection) else None
+
+    def _union(self, parts: tuple[Any, ...]) -> Show | None:
+        found = [(_class(part), one) for part in parts if (one := self.of(part)) is not None]
+        if not found:
+            return None
+
+        def show(value: Any) -> Any:
+            for cls, one in found:
+                if not isinstance(value, Mapping) or not _has_tag(cls) or _is_tagged(cast("type", cls), value):
+                    value = one(value)
+            return value
+
+        return show
+
+    def _record(self, hint: Any, cls: type, inner: tuple[Any, ...]) -> Show:
+        if hint in self._known:
+            return self._known[hint]
+        later: list[Show] = []
+        self._known[hint] = lambda value: later[0](value)
+        shows = {name: self.of(one) for name, one in look.filled(cls, inner).items()}
+        encoded: Iterable[str] = getattr(cls, "__struct_encode_fields__", ())
+        keys: dict[str, str] = dict(zip(getattr(cls, "__struct_fields__", ()), encoded))
+        inside = {keys.get(name, name): one for name, one in shows.items() if one is not None}
+        in_order = _pairs(list(shows.values()))
+
+        def show(value: Any) -> Any:
+            if isinstance(value, Mapping):
+                return {name: inside[name](item) if name in inside else item for name, item in value.items()}
+            return value if in_order is None else in_order(value)
+
+        later.append(show)
+        return show
+
+
+def _has_tag(cls: type | None) -> bool:
+    config = getattr(cls, "__struct_config__", None)
+    return config is not None and config.tag is not None
+
+
+def _datetime(value: Any) -> Any:
+    found = _DATETIME.fullmatch(value) if isinstance(value, str) else None
+    return value if found is None else f"{found[1]}T{found[2] or '00:00'}{found[3] or ':00'}{found[4] or ''}"
+
+
+def _time(value: Any) -> Any:
+    found = _TIME.fullmatch(value) if isinstance(value, str) else None
+    return value if found is None else f"{found[1]}{found[2] or ':00'}{found[3] or ''}"

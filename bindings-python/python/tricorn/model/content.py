@@ -6,12 +6,16 @@ The classes mirror the wire (specification: server/tools, "Tool Result"): `mime_
 
 from __future__ import annotations
 
+import base64
 import json
+import os
+from collections.abc import Mapping
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
 from ..errors import MisuseError, PeerMisbehavedError
+from ..errors.values import shown
 
 T = TypeVar("T")
 
@@ -65,6 +69,9 @@ class Text(_Record, tag_field="type", tag="text"):
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        _check_text("Text", self.text)
+
 
 class Image(_Record, tag_field="type", tag="image"):
     """An image: its raw bytes and MIME type."""
@@ -75,6 +82,9 @@ class Image(_Record, tag_field="type", tag="image"):
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
 
+    def __post_init__(self) -> None:
+        _check_bytes("Image: data", self.data)
+
 
 class Audio(_Record, tag_field="type", tag="audio"):
     """A sound: its raw bytes and MIME type."""
@@ -83,6 +93,9 @@ class Audio(_Record, tag_field="type", tag="audio"):
     mime_type: str = msgspec.field(default_factory=lambda: "audio/wav")
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        _check_bytes("Audio: data", self.data)
 
 
 class ResourceContents(_Record):
@@ -96,6 +109,12 @@ class ResourceContents(_Record):
     text: str | None = None
     blob: bytes | None = None
     meta: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.text is not None:
+            _check_text("ResourceContents", self.text)
+        if self.blob is not None:
+            _check_bytes("ResourceContents: blob", self.blob)
 
 
 class EmbeddedResource(_Record, tag_field="type", tag="resource"):
@@ -122,6 +141,27 @@ class ResourceLink(_Record, tag_field="type", tag="resource_link"):
     icons: list[Icon] | None = None
     annotations: Annotations | None = None
     meta: dict[str, Any] | None = None
+
+
+def _check_text(of: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise MisuseError(f"{of}: text: expected a string, got {shown(value)}: give str(...) or json.dumps(...) of it")
+
+
+def _check_bytes(of: str, value: object) -> None:
+    if isinstance(value, (bytes, bytearray, memoryview)) or (isinstance(value, str) and _is_base64(value)):
+        return
+    got = shown(value)
+    fix = ": read the file, such as Path(...).read_bytes()" if isinstance(value, (str, os.PathLike)) else ""
+    raise MisuseError(f"{of}: expected bytes or base64 text, got {got}{fix}")
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        base64.b64decode("".join(text.split()), validate=True)
+    except ValueError:
+        return False
+    return True
 
 
 Content = Text | Image | Audio | EmbeddedResource | ResourceLink
@@ -182,6 +222,51 @@ def _lenient(value: Any, key: str = "") -> Any:
         text = "".join(value.split()).rstrip("=").replace("-", "+").replace("_", "/")
         return text + "=" * (-len(text) % 4)
     return value
+
+
+def is_block(value: object) -> bool:
+    """Returns True for a content block, also in its wire form."""
+    if isinstance(value, BLOCKS):
+        return True
+    kind: object = cast("dict[str, Any]", value).get("type") if isinstance(value, dict) else None
+    if not isinstance(kind, str) or kind not in _BY_TAG:
+        return False
+    try:
+        msgspec.convert(value, _BY_TAG[kind])
+    except ValueError:
+        return False
+    return True
+
+
+def given(of: str, value: object) -> Any:
+    """The block that a program gives, as text or by itself. `MisuseError`: it is none; `of` names it."""
+    if isinstance(value, str):
+        return Text(value)
+    if isinstance(value, BLOCKS):
+        return value
+    if not isinstance(value, Mapping):
+        raise MisuseError(f"{of}: expected text or a content block, such as Text(...), got {shown(value)}")
+    return _on_wire(of, cast("Mapping[str, Any]", value))
+
+
+def _on_wire(of: str, value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A block in its wire form; those of unknown types are not looked into."""
+    kind: object = value.get("type")
+    if not isinstance(kind, str):
+        raise MisuseError(f'{of}: expected text or a content block, which has a "type", got an object')
+    if kind in _BY_TAG:
+        try:
+            msgspec.convert(value, _BY_TAG[kind])
+        except ValueError as error:
+            raise MisuseError(f"{of}: a content block of type {shown(kind)}: {error}") from None
+    return value
+
+
+def several_given(of: str, value: object) -> list[Any]:
+    """The same of several in a list; one alone is a list of one."""
+    if not isinstance(value, (list, tuple)):
+        return [given(of, value)]
+    return [given(f"{of}[{at}]", item) for at, item in enumerate(cast("list[object]", value))]
 
 
 def block(item: Any) -> Content | dict[str, Any]:

@@ -7,7 +7,9 @@ from typing import Any, Literal, cast
 
 import msgspec
 
-from .content import BLOCKS, Content, Text, block, texts
+from ..errors import MisuseError
+from ..errors.values import shown
+from .content import BLOCKS, Content, Text, block, given, several_given, texts
 from .wire_result import WireResult
 
 Json = dict[str, Any]
@@ -103,21 +105,33 @@ def assistant(content: Said | Sequence[Said]) -> Message:
 def _said(content: Any) -> Any:
     if isinstance(content, str):
         return Text(content)
-    return [_said(item) for item in cast("list[Any]", content)] if isinstance(content, (list, tuple)) else content
+    if isinstance(content, (list, tuple)):
+        return [_said(item) for item in cast("list[Any]", content)]
+    return cast("Any", content) if isinstance(content, Mapping) else given("a message", content)
+
+
+def _checked(role: object, content: Any) -> Any:
+    """The content of a message that is sent."""
+    if role not in ("user", "assistant"):
+        fix = "; give instructions as the user's" if role == "system" else ""
+        raise MisuseError(f'a message: role: expected "user" or "assistant", got {shown(role)}{fix}')
+    several = several_given("a message: content", content)
+    return several if isinstance(content, (list, tuple)) else several[0]
 
 
 def message(value: Any) -> Any:
     """The message that a value stands for; text and content blocks alone are the user's."""
     if isinstance(value, Message):
+        _checked(value.role, value.content)
         return value
     if isinstance(value, CreateMessageResult):
         return {"role": value.role, "content": value.raw.get("content")}
     if isinstance(value, Mapping) and "role" in value:
         members = cast("Mapping[str, Any]", value)
-        return {**members, "content": _said(members.get("content"))}
+        return {**members, "content": _checked(members["role"], members.get("content"))}
     if not isinstance(value, (str, Mapping, *BLOCKS)):
         raise TypeError(f"expected text, a message or a content block, got {type(cast(object, value)).__qualname__}")
-    return {"role": "user", "content": _said(value)}
+    return {"role": "user", "content": given("a message", cast("object", value))}  # type: ignore[redundant-cast]
 
 
 def messages(value: Any) -> list[Any]:

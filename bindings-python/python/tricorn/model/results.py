@@ -11,7 +11,19 @@ import msgspec
 from ..errors import PeerMisbehavedError, ToolError, printable
 from ..json.decoding import decode
 from ..json.encoding import plain
-from .content import Content, ResourceContents, block, items, member, texts
+from .content import (
+    Audio,
+    Content,
+    EmbeddedResource,
+    Image,
+    ResourceContents,
+    Text,
+    block,
+    items,
+    member,
+    several_given,
+    texts,
+)
 from .messages import Message, Said, of_prompt
 from .wire_result import WireResult
 
@@ -76,9 +88,7 @@ class CallToolResult(WireResult):
         is_error: bool = False,
         meta: dict[str, Any] | None = None,
     ) -> None:
-        blocks: Any = content
-        if isinstance(content, str):
-            blocks = [{"type": "text", "text": content}] if content else []
+        blocks = [] if content == "" else several_given("CallToolResult: content", content)
         raw: dict[str, Any] = {"content": msgspec.to_builtins(blocks)}
         if structured is not msgspec.UNSET:
             raw["structuredContent"] = msgspec.to_builtins(plain(structured), str_keys=True)
@@ -194,12 +204,16 @@ class ReadResourceResult(WireResult):
 
 
 def contents_of(value: object) -> object:
-    """The contents that a value stands for: text and bytes are contents by themselves."""
+    """The contents that a value stands for: text, bytes and the content blocks of them are contents by themselves."""
     if isinstance(value, str):
         return ResourceContents(text=value)
     if isinstance(value, (bytes, bytearray, memoryview)):
         return ResourceContents(blob=bytes(cast(bytes, value)))
-    return value
+    if isinstance(value, Text):
+        return ResourceContents(text=value.text, meta=value.meta)
+    if isinstance(value, (Image, Audio)):
+        return ResourceContents(mime_type=value.mime_type, blob=value.data, meta=value.meta)
+    return value.resource if isinstance(value, EmbeddedResource) else value
 
 
 class GetPromptResult(WireResult):

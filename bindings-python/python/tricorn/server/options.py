@@ -162,4 +162,4 @@ class HttpOptions(TypedDict, total=False):
     Deprecated: MCP 2025-03-26 deprecates HTTP+SSE (SEP-2596): use Streamable HTTP.
     """
     max_connections: int | None
-    """Sockets at once, and stateless requests at work at once. Default: 4,096."""
+    """Sockets at once, stateless requests at work at once, and calls of sessions whose handlers run. Default: 4,096."""

@@ -9,8 +9,7 @@ from ..bridge.host import Host
 from ..call.handler import Answer
 from ..errors import MisuseError
 from ..json.encoding import encode
-from ..model.content import items
-from ..model.messages import apart, of_prompt
+from ..model.messages import of_prompt
 from ..model.results import GetPromptResult
 from .definition_options import PromptOptions
 
@@ -35,16 +34,8 @@ def answering(host: Host, typed: bool = False) -> Answer:
 
 
 def _whole(result: dict[str, Any]) -> dict[str, Any]:
-    """A result object as it is on the wire, whose messages may have several blocks."""
-    several = items(result.get("messages"))
-    if not any(
-        isinstance(one, dict) and isinstance(cast("dict[str, Any]", one).get("content"), list) for one in several
-    ):
-        return result
-    return {
-        **result,
-        "messages": [part for one in several for part in (apart(one) if isinstance(one, dict) else [one])],
-    }
+    """A result object as it is on the wire, whose messages may be text or have several blocks."""
+    return {**result, "messages": of_prompt(result["messages"])} if "messages" in result else result
 
 
 def define(function: Callable[..., Any], description: str | None, options: PromptOptions) -> Json:

@@ -78,7 +78,7 @@ class Offering:
         returns = result.returns
         if "outputSchema" not in definition and returns == "value":
             returns = "any"
-        answer = tools.answering(self._host, returns, "outputSchema" in definition, result.write)
+        answer = tools.answering(self._host, returns, "outputSchema" in definition, result.write, result.write_item)
         subject = Subject("tool", str(definition.get("name")), for_model=True)
         threads = self._where(options)
         entry = handler(self._host, subject, signature, takes.decoder, answer, threads)

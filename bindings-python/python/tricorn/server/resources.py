@@ -11,7 +11,7 @@ from ..call.handler import Answer
 from ..call.signature import Signature
 from ..errors import MisuseError, unicode
 from ..json.encoding import encode
-from ..model.content import ResourceContents
+from ..model.content import Audio, EmbeddedResource, Image, ResourceContents, Text
 from ..model.results import ReadResourceResult, contents_of
 from .definition_options import ResourceOptions
 
@@ -22,21 +22,21 @@ def answering(host: Host, typed: bool = False, write: Callable[[Any], bytes] = e
     """Returns the function that makes the answer to resources/read of a value; `typed`: it is declared to be a whole
     result.
 
-    `write` makes the text of what is neither text, bytes nor contents.
+    `write` makes the text of what is neither text, bytes, a content block of them nor contents.
     """
     bridge = host.bridge
-    raw = (bytes, bytearray, memoryview)
+    contents = (ResourceContents, Text, Image, Audio, EmbeddedResource, bytes, bytearray, memoryview)
 
     def answer(key: int, value: Any) -> object:
         if isinstance(value, str):
             return bridge.text(key, unicode(value))
         if isinstance(value, ReadResourceResult):
             return bridge.result(key, value.to_wire())
-        if isinstance(value, (ResourceContents, *raw)):
+        if isinstance(value, contents):
             return bridge.result(key, encode({"contents": [contents_of(cast(object, value))]}))
         if isinstance(value, (list, tuple)):
             items = cast("Sequence[object]", value)
-            if any(isinstance(item, (ResourceContents, *raw)) for item in items):
+            if any(isinstance(item, contents) for item in items):
                 return bridge.result(key, encode({"contents": [contents_of(item) for item in items]}))
         if typed and isinstance(value, dict):
             return bridge.result(key, encode(value))

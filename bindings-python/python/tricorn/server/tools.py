@@ -11,7 +11,7 @@ from ..call.signature import Returns, Signature
 from ..errors import MisuseError, unicode
 from ..json import checks
 from ..json.encoding import encode
-from ..model.content import BLOCKS, Text
+from ..model.content import BLOCKS, Text, is_block, several_given
 from ..model.results import CallToolResult
 from .definition_options import ToolOptions
 
@@ -21,12 +21,23 @@ _NOTHING = b'{"content":[]}'
 _SPECIAL: tuple[type[Any], ...] = (CallToolResult, *BLOCKS)
 
 
-def answering(host: Host, returns: Returns, declared: bool, write: Callable[[Any], bytes] = encode) -> Answer:
+def answering(
+    host: Host,
+    returns: Returns,
+    declared: bool,
+    write: Callable[[Any], bytes] = encode,
+    write_item: Callable[[Any], bytes] = encode,
+) -> Answer:
     """Returns the function that makes the call's answer of a value; `declared` means that there is an output schema.
 
-    `write` makes the text of what is no content: of what the function's type declares, and no more.
+    `write` makes the text of what is no content: of what the function's type declares, and no more. `write_item` does
+    so beside content, in a list.
     """
     bridge = host.bridge
+
+    def several(key: int, items: list[object]) -> object:
+        blocks = [_block(item, write_item) for item in items if item is not None]
+        return bridge.result(key, encode({"content": blocks}))
 
     def anything(key: int, value: object) -> object:
         kind = type(value)
@@ -37,8 +48,7 @@ def answering(host: Host, returns: Returns, declared: bool, write: Callable[[Any
         if kind in (list, tuple):
             items = cast("list[object]", value)
             if any(isinstance(item, BLOCKS) for item in items):
-                blocks = [Text(item) if isinstance(item, str) else item for item in items]
-                return bridge.result(key, encode({"content": blocks}))
+                return several(key, items)
         if not declared:
             if value is None:
                 return bridge.result(key, _NOTHING)
@@ -56,16 +66,33 @@ def answering(host: Host, returns: Returns, declared: bool, write: Callable[[Any
             return bridge.text(key, unicode(value))
         return anything(key, value)
 
+    def blocks(key: int, value: Any) -> object:
+        return several(key, value) if type(value) in (list, tuple) else anything(key, value)
+
     def whole(key: int, value: Any) -> object:
         if type(value) is dict:
-            return bridge.result(key, encode(value))
+            return bridge.result(key, encode(_whole(cast(Json, value))))
         return anything(key, value)
 
     if returns == "result":
         return whole
     if returns == "value" and declared:
         return plain
+    if returns == "blocks" and not declared:
+        return blocks
     return text if returns == "text" and not declared else anything
+
+
+def _whole(result: Json) -> Json:
+    """A result object as it is on the wire, whose content may be text."""
+    return {**result, "content": several_given("content", result["content"])} if "content" in result else result
+
+
+def _block(item: object, write: Callable[[Any], bytes]) -> object:
+    """The content block that an item of a list stands for: its text, or its JSON."""
+    if is_block(item):
+        return item
+    return Text(item if isinstance(item, str) else write(item).decode())
 
 
 def define(
