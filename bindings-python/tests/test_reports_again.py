@@ -185,10 +185,6 @@ SHOWN: dict[str, Any] = {"type": "image", "data": "eA==", "mimeType": "image/gif
             ["hi", PICTURE, {"a": 1}, None, 5],
             [*TEXTS, SHOWN, {"type": "text", "text": '{"a":1}'}, {"type": "text", "text": "5"}],
         ),
-        (list, ["hi", PICTURE], [*TEXTS, SHOWN]),
-        (list[Any], ("hi", PICTURE), [*TEXTS, SHOWN]),
-        (Sequence[Any], ["hi", PICTURE], [*TEXTS, SHOWN]),
-        (list, ["hi"], [{"type": "text", "text": '["hi"]'}]),
         (list[Image], [], []),
         (list[Image] | None, [], []),
         (list[str | Image], ["hi"], TEXTS),
@@ -205,6 +201,31 @@ async def test_each_item_of_a_list_with_blocks_is_one(app: Server, hint: Any, va
     result = await call(app, "tool")
     assert result.raw["content"] == content
     assert not result.has_structured
+
+
+@pytest.mark.parametrize(
+    ("hint", "value", "content", "structured"),
+    [
+        (list, ["hi", PICTURE], [*TEXTS, SHOWN], ["hi"]),
+        (list[Any], ("hi", PICTURE), [*TEXTS, SHOWN], ["hi"]),
+        (Sequence[Any], ["hi", PICTURE], [*TEXTS, SHOWN], ["hi"]),
+        (list[Any] | None, [PICTURE], [SHOWN], []),
+        (list, ["hi"], [{"type": "text", "text": '["hi"]'}], ["hi"]),
+        (list, [], [{"type": "text", "text": "[]"}], []),
+    ],
+)
+async def test_programs_get_the_values_of_a_list_of_anything(
+    app: Server, hint: Any, value: Any, content: Any, structured: Any
+) -> None:
+    async def tool() -> Any:
+        return value
+
+    tool.__annotations__["return"] = hint
+    app.add_tool(tool)
+    for revision, expected in [("2025-11-25", {"result": structured}), ("2026-07-28", structured)]:
+        async with testing.connect(app, revision=revision) as client:
+            result = await client.call_tool("tool")
+            assert (result.raw["content"], result.structured) == (content, expected)
 
 
 # -- content made by hand

@@ -33,7 +33,7 @@ from ..model.results import CallToolResult
 from .context import RequestContext
 
 Decode = Callable[[bytes], dict[str, Any]]
-Returns = Literal["any", "nothing", "text", "value", "result", "blocks"]
+Returns = Literal["any", "nothing", "text", "value", "result", "blocks", "values"]
 Schema = dict[str, Any]
 
 _UNIONS = (Union, types.UnionType)
@@ -645,7 +645,7 @@ def _result(hint: Any) -> Result:
         return Result("result", None, encode)
     if (item := _beside_blocks(hint)) is not None:
         return Result("blocks", None, _beside_content(hint), _beside_content(item))
-    if _is_content(hint) or _lists_anything(hint):
+    if _is_content(hint):
         return Result("any", None, _beside_content(hint))
     if isinstance(hint, type) and hint in SIMPLE:
         return Result("value", {"type": SIMPLE[hint]}, encode)
@@ -660,7 +660,9 @@ def _result(hint: Any) -> Result:
     schema = _rooted(schema, definitions)
     if not schema:
         return Result("any", None, found.write)
-    return Result("value", {**schema, "$defs": definitions} if definitions else schema, found.write)
+    # A list of anything may have blocks in it, which are for the model alone.
+    kind: Returns = "values" if _lists_anything(hint) else "value"
+    return Result(kind, {**schema, "$defs": definitions} if definitions else schema, found.write)
 
 
 def _rooted(schema: Schema, definitions: Schema) -> Schema:

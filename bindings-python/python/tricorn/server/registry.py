@@ -76,7 +76,7 @@ class Offering:
             tools.define(function, signature, options, takes.schema, result.schema) if given is None else dict(given)
         )
         returns = result.returns
-        if "outputSchema" not in definition and returns == "value":
+        if "outputSchema" not in definition and returns in ("value", "values"):
             returns = "any"
         answer = tools.answering(self._host, returns, "outputSchema" in definition, result.write, result.write_item)
         subject = Subject("tool", str(definition.get("name")), for_model=True)

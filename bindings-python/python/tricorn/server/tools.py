@@ -69,6 +69,15 @@ def answering(
     def blocks(key: int, value: Any) -> object:
         return several(key, value) if type(value) in (list, tuple) else anything(key, value)
 
+    def values(key: int, value: Any) -> object:
+        items = cast("list[object]", value) if type(value) in (list, tuple) else []
+        rest = [item for item in items if not isinstance(item, BLOCKS)]
+        if len(rest) == len(items):
+            return plain(key, value)
+        content = [_block(item, write_item) for item in items if item is not None]
+        # Programs get the values, the model all.
+        return bridge.result(key, encode({"content": content})[:-1] + b',"structuredContent":' + encode(rest) + b"}")
+
     def whole(key: int, value: Any) -> object:
         if type(value) is dict:
             return bridge.result(key, encode(_whole(cast(Json, value))))
@@ -78,6 +87,8 @@ def answering(
         return whole
     if returns == "value" and declared:
         return plain
+    if returns == "values" and declared:
+        return values
     if returns == "blocks" and not declared:
         return blocks
     return text if returns == "text" and not declared else anything
