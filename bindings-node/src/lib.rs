@@ -60,14 +60,14 @@ pub fn give_back_streams() {
 }
 
 /// The process is killed when the event loop has not called `heardSignal` within these milliseconds of a signal, `polite` for
-/// SIGTERM.
+/// SIGTERM, and with `streams` of the end of the standard streams.
 #[napi(catch_unwind)]
-pub fn watch_signals(patience: u32, polite: u32) -> error::Result<()> {
+pub fn watch_signals(patience: u32, polite: u32, streams: bool) -> error::Result<()> {
     let [patience, polite] = [patience, polite].map(|time| std::time::Duration::from_millis(time.into()));
     #[cfg(unix)]
-    tricorn::bridge::watch_signals(patience, polite).map_err(error::raise)?;
+    tricorn::bridge::watch_signals(patience, polite, streams).map_err(error::raise)?;
     #[cfg(not(unix))]
-    let _ = (patience, polite);
+    let _ = (patience, polite, streams);
     Ok(())
 }
 

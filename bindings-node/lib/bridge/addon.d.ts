@@ -154,7 +154,7 @@ export declare function unknownOption(what: string, name: string, known: Array<s
 /** True if a client may load an icon's `src`. */
 export declare function isSafeIcon(src: string): boolean;
 export declare function giveBackStreams(): void;
-export declare function watchSignals(patience: number, polite: number): void;
+export declare function watchSignals(patience: number, polite: number, streams: boolean): void;
 export declare function expectEnd(patience: number): void;
 export declare function heardSignal(): void;
 export declare function writeStderr(text: string): void;

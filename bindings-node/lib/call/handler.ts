@@ -147,8 +147,9 @@ export abstract class Runner implements Handler {
       // Giving up after a cancel, which may not have come here yet, is what a handler should do, and at a question.
       const isOver = ctx.cancelled || (!isWanted && error instanceof CancelledError);
       if (!isOver && !ctx.stopped) return { error: isByHand ? error : thrown };
+      return undefined;
     }
-    return undefined;
+    return !isByHand && error !== thrown && hasOthers(thrown) ? { error: thrown } : undefined;
   }
 }
 
@@ -161,16 +162,27 @@ const EXAMINED = 64;
  */
 export function meantIn(thrown: unknown): unknown {
   if (!(thrown instanceof AggregateError)) return thrown;
+  const all = alone(thrown);
+  const meant = all.filter((one) => one instanceof RpcError);
+  return all.find((one) => one instanceof ToolError) ?? (meant.length === 1 ? meant[0] : thrown);
+}
+
+/** True if there are failures that are meant for nobody but the server. */
+function hasOthers(thrown: unknown): boolean {
+  return alone(thrown).some((one) => !(one instanceof ToolError || one instanceof RpcError));
+}
+
+/** The errors of several at once, and of those in them. */
+function alone(thrown: unknown): unknown[] {
   const waiting: unknown[] = [thrown];
-  const meant: RpcError[] = [];
+  const found: unknown[] = [];
   for (let n = 0; n < EXAMINED && waiting.length > 0; n++) {
     const one = waiting.shift();
-    if (one instanceof ToolError) return one;
-    if (one instanceof RpcError) meant.push(one);
-    else if (one instanceof AggregateError && Array.isArray(one.errors))
+    if (one instanceof AggregateError && Array.isArray(one.errors))
       waiting.unshift(...(one.errors as unknown[]).slice(0, EXAMINED));
+    else found.push(one);
   }
-  return meant.length === 1 ? meant[0] : thrown;
+  return found;
 }
 
 /** Answers with what the client has to answer first. */

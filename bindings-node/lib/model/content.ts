@@ -40,6 +40,11 @@ function block<T extends ContentBlock>(value: T, options: ContentOptions | undef
 /** Anything that base64 has not: its letters, those of its form for URLs, and padding at the end. */
 const NOT_BASE64 = /[^A-Za-z0-9+/=_\s-]|=[^=\s]/;
 
+/** True for base64 with or without padding: one letter alone beside fours holds no byte. */
+function isBase64(text: string): boolean {
+  return !NOT_BASE64.test(text) && text.replace(/[\s=]+/g, "").length % 4 !== 1;
+}
+
 /**
  * Bytes as base64; text is that already.
  *
@@ -48,7 +53,7 @@ const NOT_BASE64 = /[^A-Za-z0-9+/=_\s-]|=[^=\s]/;
  */
 export function base64(data: string | Uint8Array, what = "data"): string {
   if (typeof data === "string") {
-    if (!NOT_BASE64.test(data)) return data;
+    if (isBase64(data)) return data;
     const fix = data.startsWith("data:") ? 'give what is after "base64,"' : "read the file, and give its bytes";
     throw new MisuseError(`${what}: expected bytes, or base64 text, got ${shown(data)}: ${fix}`);
   }
@@ -287,7 +292,9 @@ export function checkedBlock(place: string, item: unknown): object {
  * @internal
  */
 export function checkedContents(place: string, contents: object): object {
-  const { uri, mimeType, text, blob } = contents as Readonly<Record<string, unknown>>;
+  // Some peers write null for what there is not.
+  const given = (name: string): unknown => (contents as Readonly<Record<string, unknown>>)[name] ?? undefined;
+  const [uri, mimeType, text, blob] = ["uri", "mimeType", "text", "blob"].map(given);
   const wrong = (name: string, expected: string, got: unknown): MisuseError =>
     new MisuseError(`${place}.${name}: expected ${expected}, got ${typeOf(got)}`);
   if (uri !== undefined && typeof uri !== "string" && !(uri instanceof URL)) throw wrong("uri", "text", uri);

@@ -61,6 +61,7 @@ export function closeOnSignal(
   server: { close(): Promise<void>; drained(): Promise<void> },
   home: { readonly running: number; readonly ending?: Promise<void> | undefined },
   drainTimeout: number,
+  streams: boolean,
 ): { done(ended?: boolean): void } {
   // Signals exist on the main thread only.
   if (!isMainThread()) return { done() {} };
@@ -103,6 +104,6 @@ export function closeOnSignal(
     }
   };
   for (const signal of signals) process.on(signal, onSignal);
-  addon.watchSignals(BLOCKED, polite);
+  addon.watchSignals(BLOCKED, polite, streams);
   return { done };
 }

@@ -49,7 +49,7 @@ function isWhole(value: unknown): value is GetPromptResult {
   return Array.isArray((value as { readonly messages?: unknown } | null | undefined)?.messages);
 }
 
-/** True for messages, and what stands for them. Of anything else the engine says what it should be. */
+/** True for messages, and what stands for them. The engine says of anything else what it should be. */
 function isSaid(value: unknown): boolean {
   if (typeof value !== "object" || value === null || "resultType" in value) return false;
   return Array.isArray(value) || "role" in value || "type" in value;

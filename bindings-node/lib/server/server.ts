@@ -347,7 +347,12 @@ export class Server<State = unknown> extends Offer<State> {
     const options = http === false ? undefined : address("run", http);
     const patience = options === undefined ? 0 : (options.drainTimeout ?? DRAIN);
     const server = { close: () => this.close(), drained: () => this.#drained() };
-    const signals = closeOnSignal(server, this.#home, typeof patience === "number" ? patience : DRAIN);
+    const signals = closeOnSignal(
+      server,
+      this.#home,
+      typeof patience === "number" ? patience : DRAIN,
+      options === undefined,
+    );
     try {
       if (options === undefined) await this.serveStdio();
       else await this.serveHttp({ onListening: (url) => say(`ready ${url}`), ...options });

@@ -32,8 +32,9 @@ fn mask(line: &str, known: &[(String, String)]) -> String {
         let escaped = Value::from(value.as_str()).to_string();
         let escaped = &escaped[1..escaped.len() - 1];
         for form in [value.as_str(), escaped] {
-            // Words and paths are no secrets to be found anywhere, but beside their names.
-            if line.contains(form) && (is_random(form) || line.contains(name.as_str())) {
+            // Short values, words and paths are no secrets to be found anywhere, but beside their names.
+            let is_secret = form.len() >= 8 && !is_plain(form);
+            if line.contains(form) && (is_secret || line.contains(name.as_str())) {
                 line = line.replace(form, MASK);
             }
         }
@@ -41,13 +42,12 @@ fn mask(line: &str, known: &[(String, String)]) -> String {
     line
 }
 
-/// True for what looks like a token: long, with digits among letters, and no word, sentence or path.
-fn is_random(value: &str) -> bool {
-    let has = |of: fn(char) -> bool| value.contains(of);
-    value.len() >= 8
-        && has(|c| c.is_ascii_digit())
-        && has(char::is_alphabetic)
-        && !has(|c| matches!(c, '/' | '\\' | ' '))
+/// True for a path, or a word such as `production`: masked beside their names alone.
+fn is_plain(value: &str) -> bool {
+    let is_path = ["/", "./", "../", "~/"].iter().any(|begin| value.starts_with(begin))
+        || value.as_bytes().get(1..3).is_some_and(|drive| drive == b":\\");
+    let is_word = value.len() < 16 && value.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+    (is_path && !value.contains(['@', '='])) || is_word
 }
 
 /// A line with the text masked that a member of JSON with this name has.

@@ -17,16 +17,20 @@ static ROUND: AtomicU64 = AtomicU64::new(0);
 /// Patience after SIGINT or the end of the input, and after SIGTERM.
 static PATIENCE: Mutex<Duration> = Mutex::new(Duration::ZERO);
 static POLITE: Mutex<Duration> = Mutex::new(Duration::ZERO);
+/// The end of the standard streams is that of the program, too.
+static STREAMS: AtomicBool = AtomicBool::new(false);
 /// There is a task that hears the signals.
 static HEARS: AtomicBool = AtomicBool::new(false);
 
 /// From now on the process is killed when the host does not say, by [`heard`], within `patience` of SIGINT or SIGTERM that
 /// it has heard of it, within `polite` for SIGTERM: what blocks the host then may be what is to be answered. To be called
-/// after the host has set its own handlers of these signals, which go on being called.
+/// after the host has set its own handlers of these signals, which go on being called. `streams`: the same `patience` after
+/// the end of the standard streams that a server serves.
 ///
 /// # Errors
 /// The signals cannot be listened to.
-pub fn watch_signals(patience: Duration, polite: Duration) -> Result<()> {
+pub fn watch_signals(patience: Duration, polite: Duration, streams: bool) -> Result<()> {
+    STREAMS.store(streams, Ordering::SeqCst);
     *PATIENCE.lock().unwrap_or_else(PoisonError::into_inner) = patience;
     *POLITE.lock().unwrap_or_else(PoisonError::into_inner) = polite;
     ROUND.fetch_add(1, Ordering::SeqCst);
@@ -61,7 +65,7 @@ pub fn expect_end(patience: Duration) {
 
 /// The standard streams have come to their end, which is that of a program that watches its signals.
 pub(super) fn streams_ended() {
-    if IS_WATCHED.load(Ordering::SeqCst) {
+    if STREAMS.load(Ordering::SeqCst) && IS_WATCHED.load(Ordering::SeqCst) {
         let patience = *PATIENCE.lock().unwrap_or_else(PoisonError::into_inner);
         runtime::spawn(wait_for_the_host(patience, ROUND.load(Ordering::SeqCst)));
     }

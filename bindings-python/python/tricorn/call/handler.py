@@ -198,10 +198,22 @@ def _is_answer(error: BaseException) -> bool:
     return isinstance(error, ToolError) or (isinstance(error, RpcError) and not error.received)
 
 
+_EXAMINED = 1000
+"""Exceptions of a group that are looked at."""
+
+
 def _alone(error: BaseException) -> list[BaseException]:
     """The exceptions in a group, and in groups in it; of none the exception itself."""
-    inside = members(error)
-    return [one for part in inside for one in _alone(part)] if inside else [error]
+    waiting, alone = [error], list[BaseException]()
+    for _ in range(_EXAMINED):
+        if not waiting:
+            break
+        one = waiting.pop()
+        inside = members(one)
+        waiting.extend(reversed(inside))
+        if not inside:
+            alone.append(one)
+    return alone
 
 
 def _text(error: BaseException) -> str:

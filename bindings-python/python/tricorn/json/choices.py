@@ -17,7 +17,7 @@ _UNIONS = (Union, types.UnionType)
 def restore(schema: Schema, hint: Any, definitions: dict[str, Schema], times: bool) -> None:
     """Puts it into the schema that was made for a type, and into the definitions that it refers to.
 
-    `times`: the schema is one of what is read. What is written may have no zone, and a duration may be negative.
+    `times`: the schema is one of what is read. Times that are written may have no zone, and a duration may be negative.
     """
     _Walk(definitions, times).walk(schema, hint)
 

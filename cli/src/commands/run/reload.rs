@@ -55,15 +55,20 @@ pub(super) fn serve(run: &Run, launcher: &Launcher, screen: &Screen) -> Outcome<
         let mut bridge = loop {
             match Bridge::renewable(found, options(&run.connection), screen, SESSIONS).await {
                 Ok(bridge) => break bridge,
-                // Who serves over HTTP has no client yet, and is about to mend it.
+                // Nobody is connected over HTTP yet, and somebody is about to mend it.
                 Err(failure) if address.is_some() && failure.status == UNREACHABLE => {
                     screen.error(&failure.message);
                     screen.line(&format!("not started: waiting for a change of {}", root.display()));
-                    let changed = code.changed().await;
-                    // Saved once more it may start: the reason may be elsewhere.
-                    code.contents.clear();
-                    screen.line(&said(&changed));
-                    found = find()?;
+                    found = loop {
+                        // Saved once more it may start: the reason may be elsewhere.
+                        code.contents.clear();
+                        let changed = code.changed().await;
+                        screen.line(&said(&changed));
+                        match find() {
+                            Ok(found) => break found,
+                            Err(failure) => screen.error(&failure.message),
+                        }
+                    };
                 }
                 Err(failure) => return Err(failure),
             }

@@ -133,8 +133,11 @@ impl ClientGroup {
             if of_template.iter().any(|route| route.server == server.0) || !UriTemplate::may_match(template, uri) {
                 continue;
             }
-            if left == 0 || bytes < template.len() {
+            if left == 0 {
                 break;
+            }
+            if bytes < template.len() {
+                continue;
             }
             (left, bytes) = (left - 1, bytes - template.len());
             if UriTemplate::parse(template).is_ok_and(|template| template.matches(uri).is_some()) {

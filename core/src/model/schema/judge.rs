@@ -252,7 +252,10 @@ impl<'r> Run<'r> {
     fn is_match(&mut self, here: Here<'_>, pattern: &Pattern, text: &str, keyword: &str) -> Judged {
         self.spend(here, pattern.steps(text.len()))?;
         match pattern.is_match(text) {
-            Match::Is(found) => Ok(found),
+            Match::Is(found, steps) => {
+                self.spend(here, steps)?;
+                Ok(found)
+            }
             Match::Slow(steps) => {
                 self.spend(here, steps)?;
                 Ok(pattern.is_match_slowly(text))
@@ -429,7 +432,7 @@ impl<'r> Run<'r> {
         let (mut fits, told) = (false, self.told);
         for one in all {
             fits |= self.branch(here.at(*one), value, seen.as_deref_mut())?;
-            // Where it matters what was looked at, each that fits counts.
+            // Each that fits counts if it matters what was looked at.
             if fits && seen.is_none() && !self.is_thorough {
                 break;
             }

@@ -14,9 +14,11 @@ const MAX_LENGTHS: usize = 256 << 10;
 /// The sizes that compiled patterns come in, in bytes, and how many of them one schema may have.
 const SIZES: [usize; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 const MAX_SIZES: usize = 16 << 20;
+/// The size of all parts of a pattern that looks around, in sizes of one that does not.
+const PARTS: usize = 4;
 /// The memory that matching may take beside that, for each schema.
 const MAX_CACHES: usize = 8 << 20;
-/// Times that a match fills its memory before it is judged by its speed.
+/// Times that a pattern's memory is filled before a match is judged by its speed; then it begins anew.
 const FILLS: usize = 3;
 /// The most attempts of a pattern with a look-around or a backreference, and the longest text that it is tried with.
 const BACKTRACKS: usize = 10_000;
@@ -30,7 +32,7 @@ enum Engine {
 }
 
 /// A pattern without look-arounds. Its deterministic automaton is made as a text needs it: nearly every pattern has few
-/// states. Of one that has too many, all states of the other automaton are followed at once.
+/// states. All states of the other automaton are followed at once where there are too many of these.
 #[derive(Debug)]
 struct Linear {
     quick: DFA,
@@ -40,10 +42,11 @@ struct Linear {
     capacity: usize,
 }
 
-/// What a match came to.
+/// Outcome of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Match {
-    Is(bool),
+    /// The answer, and the steps that were taken beside those of the text.
+    Is(bool, usize),
     /// It takes so many steps more, with [`Pattern::is_match_slowly`].
     Slow(usize),
     /// It would take too long.
@@ -68,7 +71,7 @@ impl Pattern {
         match &self.engine {
             Engine::Linear(linear) => linear.is_match(text),
             Engine::Backtracking(_) if text.len() > MAX_BACKTRACKED => Match::Endless,
-            Engine::Backtracking(regex) => regex.is_match(text).map_or(Match::Endless, Match::Is),
+            Engine::Backtracking(regex) => regex.is_match(text).map_or(Match::Endless, |found| Match::Is(found, 0)),
         }
     }
 
@@ -100,12 +103,19 @@ impl Linear {
         let known = || self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         let kept = known().take();
         let mut cache = kept.unwrap_or_else(|| self.quick.create_cache());
+        if cache.clear_count() >= FILLS {
+            // Filled by the texts of others.
+            cache.reset(&self.quick);
+        }
+        let before = cache.clear_count();
         let input = Input::new(text).anchored(Anchored::No).earliest(true);
         let found = self.quick.try_search_fwd(&mut cache, &input);
+        let taken = (cache.clear_count() - before).saturating_mul(self.capacity / 8);
         *known() = Some(cache);
         match found {
-            Ok(found) => Match::Is(found.is_some()),
-            Err(_) => Match::Slow(self.capacity / 8 + text.len().saturating_mul(self.states()) / 8),
+            Ok(found) => Match::Is(found.is_some(), taken),
+            // It also stops at what it cannot decide, such as the boundary of a word that is not ASCII.
+            Err(_) => Match::Slow(taken.saturating_add(text.len().saturating_mul(self.states()) / 8)),
         }
     }
 
@@ -158,7 +168,7 @@ impl Patterns {
         for size in SIZES {
             match self.of_size(&rust, size)? {
                 Ok(engine) => {
-                    self.sizes += size;
+                    self.sizes += if matches!(engine, Engine::Linear(_)) { size } else { PARTS * size };
                     if self.sizes > MAX_SIZES {
                         return Err(format!("patterns that take more than {} MiB together", MAX_SIZES >> 20));
                     }
@@ -186,7 +196,7 @@ impl Patterns {
         // Each of its parts is compiled apart.
         let made = fancy_regex::RegexBuilder::new(rust)
             .backtrack_limit(BACKTRACKS)
-            .delegate_size_limit(size / parts(rust))
+            .delegate_size_limit(PARTS * size / parts(rust))
             .delegate_dfa_size_limit(self.cache / parts(rust))
             .build();
         let no_pattern = |error: &fancy_regex::Error| format!("not a regular expression: {error}");
@@ -204,9 +214,14 @@ impl Patterns {
     }
 }
 
-/// The most parts that a pattern with look-arounds or backreferences has.
+/// The most parts that a pattern with look-arounds or backreferences has: one before and one after each.
 fn parts(pattern: &str) -> usize {
-    1 + 2 * pattern.bytes().filter(|byte| matches!(byte, b'(' | b'\\')).count()
+    let splits = |pair: &[u8]| match pair {
+        [b'(', b'?'] => true,
+        [b'\\', next] => next.is_ascii_digit() || matches!(next, b'k' | b'g' | b'K' | b'G'),
+        _ => false,
+    };
+    1 + 2 * pattern.as_bytes().windows(2).filter(|pair| splits(pair)).count()
 }
 
 #[cfg(test)]
@@ -228,12 +243,12 @@ mod tests {
     #[test]
     fn what_looks_around_is_given_up_in_time() {
         let pattern = Patterns::new(1, true).compile(r"^(?:(?:(?=a)a+)+!|a+)$").expect("a pattern");
-        assert_eq!(pattern.is_match("aaa"), Match::Is(true));
+        assert_eq!(pattern.is_match("aaa"), Match::Is(true, 0));
         assert_eq!(pattern.is_match(&"a".repeat(40)), Match::Endless);
         let email = r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$";
         let email = Patterns::new(1, true).compile(email).expect("a pattern");
-        assert_eq!(email.is_match("somebody.else@example.com"), Match::Is(true));
-        assert_eq!(email.is_match("..@example"), Match::Is(false));
+        assert_eq!(email.is_match("somebody.else@example.com"), Match::Is(true, 0));
+        assert_eq!(email.is_match("..@example"), Match::Is(false, 0));
     }
 
     #[test]
@@ -249,19 +264,19 @@ mod tests {
             let Match::Slow(steps) = compiled.is_match(&text) else { panic!("{pattern} is quick") };
             assert!(steps > 5_000_000, "{pattern}: {steps}");
         }
-        // What people write is quick, however long the text.
+        // Patterns that people write are quick, however long the text.
         let long = "Zm9vYmFy".repeat(100_000);
         let quick = [r"^[A-Za-z0-9+/]*={0,2}$", r"^[ -~]{1,9000}", r"\bZm9v\w", "^(?:[A-Za-z0-9]{4})+$"];
         for pattern in quick {
             let compiled = Patterns::new(1, true).compile(pattern).expect("a pattern");
-            assert_eq!(compiled.is_match(&long), Match::Is(true), "{pattern}");
+            assert!(matches!(compiled.is_match(&long), Match::Is(true, _)), "{pattern}");
             assert!(compiled.is_match_slowly(&long[..8000]), "{pattern}");
         }
         // A boundary in a text that is not ASCII.
         let compiled = Patterns::new(1, true).compile(r"\bfoo\b").expect("a pattern");
         let both = |text: &str| match compiled.is_match(text) {
             Match::Slow(_) => compiled.is_match_slowly(text),
-            found => found == Match::Is(true),
+            found => matches!(found, Match::Is(true, _)),
         };
         assert!(both("größe foo") && both("foo") && !both("größefoob"));
     }
@@ -272,7 +287,35 @@ mod tests {
         let why = Patterns::new(1, true).compile(&all).expect_err("too large");
         assert!(why.contains("1024 KiB"), "{why}");
         let usual = r"^(?=.*[A-Z])(?=.*[a-z])(?=.*\d)(?=.*[^\w\s]).{8,64}$";
-        assert_eq!(Patterns::new(1, true).compile(usual).expect("a pattern").is_match("Passw0rd!"), Match::Is(true));
-        assert!(Patterns::new(1, true).compile(r"^(?=.*\p{L})(?=.*\p{N}).{1,20}$").is_ok());
+        assert_eq!(Patterns::new(1, true).compile(usual).expect("a pattern").is_match("Passw0rd!"), Match::Is(true, 0));
+        for usual in [
+            r"^(?=.*\p{L})(?=.*\p{N}).{1,20}$",
+            r"^(?=.*[A-Z])(?=.*[a-z])(?=.*\d)(?=.*[^\w\s]).{8,255}$",
+            r#"^(?!.*[\\\/\:\*\?\"\<\>\|])[^\\\/\:\*\?\"\<\>\|]{1,255}$"#,
+            r"^(?!\.)(?!.*\.\.)([A-Za-z0-9_'+\-\.]*)[A-Za-z0-9_+-]@([A-Za-z0-9][A-Za-z0-9\-]*\.)+[A-Za-z]{2,}$",
+        ] {
+            let mut patterns = Patterns::new(40, true);
+            assert!(patterns.compile(usual).is_ok(), "{usual}: {:?}", patterns.compile(usual));
+        }
+    }
+
+    #[test]
+    fn texts_of_others_make_no_pattern_slow_for_good() {
+        let compiled = Patterns::new(1, true).compile("a[ab]{30}c").expect("a pattern");
+        let mut state = 7u64;
+        for _ in 0..50 {
+            let mut next = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                if state >> 40 & 1 == 0 { 'a' } else { 'b' }
+            };
+            let text: String = (0..10_000).map(|_| next()).collect();
+            compiled.is_match(&text);
+        }
+        let short = format!("a{}c", "b".repeat(30));
+        let steps = match compiled.is_match(&short) {
+            Match::Is(true, steps) | Match::Slow(steps) => steps,
+            other => panic!("{other:?}"),
+        };
+        assert!(steps < 50_000, "{steps}");
     }
 }

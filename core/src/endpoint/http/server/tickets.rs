@@ -115,7 +115,7 @@ impl Room for Rooms {
 
 impl Drop for Rooms {
     fn drop(&mut self) {
-        // What the engine answered by itself, or nobody.
+        // Calls that the engine answered by itself, or nobody.
         while *self.left.get_mut() > 0 {
             self.give_back();
         }
