@@ -88,7 +88,8 @@ test("of several errors at once the one that is meant for the client is the answ
     await assert.rejects(client.readResource("test://missing"), ResourceNotFoundError);
     const { isError, text } = await client.callTool("middleware");
     assert.deepEqual([isError, text], [true, "not today"]);
-    assert.equal(heard.length, 0);
+    // The failures beside it are told to the program.
+    assert.equal(heard.length, 3);
     for (const name of ["codes", "none"]) {
       assert.equal((await client.callTool(name)).text, `tool "${name}" failed: AggregateError`);
     }
@@ -96,7 +97,7 @@ test("of several errors at once the one that is meant for the client is the answ
     assert.equal((await client.callTool("foreign")).text, 'tool "foreign" failed: RpcError');
     assert.deepEqual(
       heard.map((error) => error.constructor),
-      [AggregateError, AggregateError, AggregateError],
+      Array(6).fill(AggregateError),
     );
   });
   await refused.close();

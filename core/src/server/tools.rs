@@ -83,11 +83,11 @@ impl ToolEntry {
     pub(crate) fn check_arguments(&self, arguments: &RawJson) -> Result<Option<RawJson>, String> {
         let source = self.source("inputSchema");
         if self.judged.0 {
-            return Ok(untexted(source, arguments));
+            return Ok(untexted(source, arguments, true));
         }
         let check = |arguments: &RawJson| self.input.check_text(|| source, "argument", arguments.get());
         let Err(why) = check(arguments) else { return Ok(None) };
-        match untexted(source, arguments) {
+        match untexted(source, arguments, false) {
             Some(read) if check(&read).is_ok() => Ok(Some(read)),
             _ => Err(why),
         }
@@ -327,7 +327,8 @@ mod tests {
             assert_eq!((&listed["inputSchema"], &listed["outputSchema"]), (&schema, &schema));
             assert_eq!(entry.check_arguments(&RawJson::trusted(r#"{"n":"x"}"#)).is_ok(), judged);
             let read = entry.check_arguments(&RawJson::trusted(r#"{"n":"1"}"#)).expect("a number as text");
-            assert_eq!(read.as_ref().map(RawJson::get), Some(r#"{"n":1}"#));
+            let expected = if judged { r#"{"n":"1"}"# } else { r#"{"n":1}"# };
+            assert_eq!(read.as_ref().map(RawJson::get), Some(expected));
             let wrong = entry.checked(answer(json!({"n": "x"})), revision);
             assert_eq!(!matches!(wrong, Payload::Failed(_)), judged);
             // That there is something is the protocol's rule.

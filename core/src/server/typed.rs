@@ -33,7 +33,9 @@ pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
 }
 
 /// The arguments of a tool, of which some are text although their schema wants none. `None`: there are none of these.
-pub(crate) fn untexted(schema: &Value, arguments: &RawJson) -> Option<RawJson> {
+/// `judged`: a validator of the host's own knows whether it reads numbers and booleans from text, so only lists and objects
+/// are read here.
+pub(crate) fn untexted(schema: &Value, arguments: &RawJson, judged: bool) -> Option<RawJson> {
     let members = object::members(arguments.get());
     let is_texted = |(name, value): &(Cow<'_, str>, &RawValue)| {
         value.get().starts_with('"') && property(schema, name).is_some_and(|property| !wants_text(schema, property, 0))
@@ -43,10 +45,11 @@ pub(crate) fn untexted(schema: &Value, arguments: &RawJson) -> Option<RawJson> {
     }
     let mut out = String::from("{");
     for (name, value) in &members {
-        let text = match property(schema, name).filter(|_| value.get().starts_with('"')) {
-            Some(property) => typed_text(schema, property, &serde_json::from_str(value.get()).unwrap_or(Value::Null)),
-            None => value.get().to_owned(),
-        };
+        let texted = property(schema, name).filter(|_| value.get().starts_with('"'));
+        let read = texted
+            .map(|property| typed_text(schema, property, &serde_json::from_str(value.get()).unwrap_or(Value::Null)));
+        let text =
+            read.filter(|read| !judged || read.starts_with(['[', '{'])).unwrap_or_else(|| value.get().to_owned());
         object::push_member(&mut out, name, &text);
     }
     out.push('}');
@@ -293,12 +296,16 @@ mod tests {
             "values": {"type": "array", "items": {"type": "integer"}}, "n": {"type": "integer"},
             "user": {"$ref": "#/$defs/U"}, "text": {"type": "string"}, "any": {},
         }});
-        let read = |given: Value| untexted(&schema, &RawJson::from_value(&given)).map(|text| text.get().to_owned());
+        let read =
+            |given: Value| untexted(&schema, &RawJson::from_value(&given), false).map(|text| text.get().to_owned());
         let given =
             json!({"values": "[1,2]", "n": "7", "user": "{\"a\": 1}", "text": "[1]", "any": "{}", "other": "1"});
         let expected = r#"{"values":[1,2],"n":7,"user":{"a": 1},"text":"[1]","any":"{}","other":"1"}"#;
         assert_eq!(read(given).as_deref(), Some(expected));
         assert_eq!(read(json!({"text": "1", "any": "2", "n": 1})), None);
+        let given = RawJson::from_value(&json!({"values": "[1,2]", "n": "7"}));
+        let judged = untexted(&schema, &given, true);
+        assert_eq!(judged.as_ref().map(RawJson::get), Some(r#"{"values":[1,2],"n":"7"}"#));
         // A validator of the host's own may read these.
         let given = json!({"values": "5", "n": "[1]", "user": "null"});
         assert_eq!(read(given).as_deref(), Some(r#"{"values":"5","n":"[1]","user":"null"}"#));
