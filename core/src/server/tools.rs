@@ -327,8 +327,11 @@ mod tests {
             assert_eq!((&listed["inputSchema"], &listed["outputSchema"]), (&schema, &schema));
             assert_eq!(entry.check_arguments(&RawJson::trusted(r#"{"n":"x"}"#)).is_ok(), judged);
             let read = entry.check_arguments(&RawJson::trusted(r#"{"n":"1"}"#)).expect("a number as text");
-            let expected = if judged { r#"{"n":"1"}"# } else { r#"{"n":1}"# };
-            assert_eq!(read.as_ref().map(RawJson::get), Some(expected));
+            assert_eq!(read.as_ref().map(RawJson::get), (!judged).then_some(r#"{"n":1}"#));
+            let list = RawJson::trusted(r#"{"n":"[1]"}"#);
+            let read = entry.check_arguments(&list).map(|read| read.unwrap_or_else(|| list.clone()).get().to_owned());
+            let refused = r#"argument "n": expected integer, got "[1]""#;
+            assert_eq!(read, if judged { Ok(list.get().to_owned()) } else { Err(refused.to_owned()) });
             let wrong = entry.checked(answer(json!({"n": "x"})), revision);
             assert_eq!(!matches!(wrong, Payload::Failed(_)), judged);
             // That there is something is the protocol's rule.

@@ -22,7 +22,7 @@ pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
     for (name, value) in &given {
         let property = property(schema, name);
         let is_required = || required.is_some_and(|all| all.iter().any(|one| one == name));
-        if value == "" && property.is_some_and(|property| !takes_empty(schema, property, 0)) && !is_required() {
+        if value == "" && property.is_some_and(|property| !takes_empty(schema, property)) && !is_required() {
             continue;
         }
         let text = property.map_or_else(|| value.to_string(), |property| typed_text(schema, property, value));
@@ -36,9 +36,13 @@ pub(crate) fn typed(schema: &Value, given: Map<String, Value>) -> RawJson {
 /// `judged`: a validator of the host's own knows whether it reads numbers and booleans from text, so only lists and objects
 /// are read here.
 pub(crate) fn untexted(schema: &Value, arguments: &RawJson, judged: bool) -> Option<RawJson> {
+    let has = |begin: &str| memchr::memmem::find(arguments.bytes(), begin.as_bytes()).is_some();
+    if judged && !has("\"[") && !has("\"{") {
+        return None;
+    }
     let members = object::members(arguments.get());
     let is_texted = |(name, value): &(Cow<'_, str>, &RawValue)| {
-        value.get().starts_with('"') && property(schema, name).is_some_and(|property| !wants_text(schema, property, 0))
+        value.get().starts_with('"') && property(schema, name).is_some_and(|property| !wants_text(schema, property))
     };
     if !members.iter().any(is_texted) {
         return None;
@@ -64,7 +68,7 @@ fn property<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
 /// The JSON text of one argument. Numbers keep the digits that they came with.
 fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
     match value {
-        Value::String(text) if !wants_text(root, schema, 0) => {
+        Value::String(text) if !wants_text(root, schema) => {
             read_text(root, schema, text.trim()).map_or_else(|| value.to_string(), Cow::into_owned)
         }
         Value::Array(items) => {
@@ -81,7 +85,7 @@ fn typed_text(root: &Value, schema: &Value, value: &Value) -> String {
 
 /// The JSON text of what somebody has written as text.
 fn read_text<'t>(root: &Value, schema: &Value, text: &'t str) -> Option<Cow<'t, str>> {
-    let is = |kind: &str| is_of(root, schema, kind, 0);
+    let is = |kind: &str| is_of(root, schema, kind);
     if is("boolean") && !is("integer") && !is("number") {
         match text.to_ascii_lowercase().as_str() {
             "true" | "t" | "yes" | "y" | "on" | "1" => return Some("true".into()),
@@ -119,59 +123,64 @@ fn kind_of(value: &Value) -> &'static str {
     }
 }
 
-/// Returns true if a value of this schema may be of that type, and the schema says so.
-fn is_of(root: &Value, schema: &Value, kind: &str, depth: usize) -> bool {
+/// Returns true if one of the schema's alternatives is like this; `unknown` where nobody can say.
+fn any_is(root: &Value, schema: &Value, unknown: bool, is: &dyn Fn(&Value) -> bool, depth: usize) -> bool {
     if depth > 8 {
-        return false;
+        return unknown;
     }
     if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
-        return target(root, to).is_some_and(|found| is_of(root, found, kind, depth + 1));
+        return target(root, to).map_or(unknown, |found| any_is(root, found, unknown, is, depth + 1));
     }
-    let any = ["anyOf", "oneOf"].iter().filter_map(|key| schema.get(key)?.as_array()).flatten();
-    if any.clone().any(|one| is_of(root, one, kind, depth + 1)) {
-        return true;
-    }
-    let fits = |value: &Value| kind_of(value) == kind || (kind == "integer" && value.is_number());
-    if schema
-        .get("const")
-        .into_iter()
-        .chain(schema.get("enum").and_then(Value::as_array).into_iter().flatten())
-        .any(fits)
-    {
-        return true;
-    }
-    match schema.get("type") {
-        Some(Value::String(name)) => name == kind,
-        Some(Value::Array(names)) => names.iter().any(|name| name == kind),
-        _ => false,
+    match ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array()) {
+        Some(any) => any.iter().any(|one| any_is(root, one, unknown, is, depth + 1)),
+        None => is(schema),
     }
 }
 
+/// The values that a schema lists, if it does.
+fn listed(schema: &Value) -> Option<&[Value]> {
+    let constant = schema.get("const").map(std::slice::from_ref);
+    constant.or_else(|| schema.get("enum")?.as_array().map(Vec::as_slice))
+}
+
+/// Returns true if the schema names a type that passes.
+fn names(schema: &Value, unnamed: bool, is: impl Fn(&str) -> bool) -> bool {
+    match schema.get("type") {
+        Some(Value::String(name)) => is(name),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).any(is),
+        _ => unnamed,
+    }
+}
+
+/// Returns true if a value of this schema may be of that type, and the schema says so.
+fn is_of(root: &Value, schema: &Value, kind: &str) -> bool {
+    let fits = |value: &Value| kind_of(value) == kind || (kind == "integer" && value.is_number());
+    let is =
+        |one: &Value| listed(one).map_or_else(|| names(one, false, |name| name == kind), |all| all.iter().any(fits));
+    any_is(root, schema, false, &is, 0)
+}
+
+/// Returns true if a value of this schema may be text.
+fn wants_text(root: &Value, schema: &Value) -> bool {
+    any_is(root, schema, true, &is_text, 0)
+}
+
+fn is_text(schema: &Value) -> bool {
+    listed(schema).map_or_else(|| names(schema, true, |name| name == "string"), |all| all.iter().any(Value::is_string))
+}
+
 /// Returns true if empty text may be a value of this schema.
-fn takes_empty(root: &Value, schema: &Value, depth: usize) -> bool {
-    if depth > 8 {
-        return true;
-    }
-    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
-        return target(root, to).is_none_or(|found| takes_empty(root, found, depth + 1));
-    }
-    if let Some(constant) = schema.get("const") {
-        return constant == "";
-    }
-    if let Some(Value::Array(values)) = schema.get("enum") {
-        return values.iter().any(|value| value == "");
-    }
-    for key in ["anyOf", "oneOf"] {
-        if let Some(Value::Array(any)) = schema.get(key) {
-            return any.iter().any(|one| takes_empty(root, one, depth + 1));
+fn takes_empty(root: &Value, schema: &Value) -> bool {
+    const FORMATS: [&str; 7] = ["date-time", "date", "time", "duration", "uuid", "email", "uri"];
+    let is = |one: &Value| match listed(one) {
+        Some(all) => all.iter().any(|value| value == ""),
+        None => {
+            let least = one.get("minLength").and_then(Value::as_u64).unwrap_or_default();
+            let format = one.get("format").and_then(Value::as_str).unwrap_or_default();
+            is_text(one) && least == 0 && !FORMATS.contains(&format)
         }
-    }
-    let least = schema.get("minLength").and_then(Value::as_u64).unwrap_or_default();
-    let is_formatted = schema
-        .get("format")
-        .and_then(Value::as_str)
-        .is_some_and(|format| matches!(format, "date-time" | "date" | "time" | "duration" | "uuid" | "email" | "uri"));
-    wants_text(root, schema, depth) && least == 0 && !is_formatted
+    };
+    any_is(root, schema, true, &is, 0)
 }
 
 /// Returns the schema of a list's items.
@@ -187,32 +196,6 @@ fn items_of<'a>(root: &'a Value, schema: &'a Value, depth: usize) -> Option<&'a 
     }
     let any = ["anyOf", "oneOf"].iter().find_map(|key| schema.get(key)?.as_array())?;
     any.iter().find_map(|one| items_of(root, one, depth + 1))
-}
-
-/// Returns true if a value of this schema may be text.
-fn wants_text(root: &Value, schema: &Value, depth: usize) -> bool {
-    if depth > 8 {
-        return true;
-    }
-    if let Some(to) = schema.get("$ref").and_then(Value::as_str) {
-        return target(root, to).is_none_or(|found| wants_text(root, found, depth + 1));
-    }
-    if let Some(constant) = schema.get("const") {
-        return constant.is_string();
-    }
-    if let Some(Value::Array(values)) = schema.get("enum") {
-        return values.iter().any(Value::is_string);
-    }
-    for key in ["anyOf", "oneOf"] {
-        if let Some(Value::Array(any)) = schema.get(key) {
-            return any.iter().any(|one| wants_text(root, one, depth + 1));
-        }
-    }
-    match schema.get("type") {
-        Some(Value::String(name)) => name == "string",
-        Some(Value::Array(names)) => names.iter().any(|name| name == "string"),
-        _ => true,
-    }
 }
 
 /// Returns serde's objection to a text that fits its schema, with the name of the member, as the schema's problems have

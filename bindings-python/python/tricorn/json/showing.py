@@ -24,12 +24,16 @@ def of(hint: Any) -> Show | None:
     return _Shows({}).of(hint)
 
 
-class _Shows:
+class _Walk:
+    """Makes functions of types that change values, from those of the parts of a type. None: nothing changes."""
+
     def __init__(self, known: dict[Any, Show]) -> None:
         self._known = known
 
     def of(self, hint: Any) -> Show | None:
         hint, origin, inner = _plain(hint)
+        if (own := self._own(hint)) is not None:
+            return own
         if origin in look.UNIONS:
             return self._union(inner)
         owner = origin or hint
@@ -45,6 +49,18 @@ class _Shows:
             return _pairs([self.of(part) for part in inner])
         return _each(self.of(inner[0])) if issubclass(owner, Collection) else None
 
+    def _own(self, hint: Any) -> Show | None:
+        del hint
+        return None
+
+    def _union(self, parts: tuple[Any, ...]) -> Show | None:
+        raise NotImplementedError
+
+    def _record(self, hint: Any, cls: type, inner: tuple[Any, ...]) -> Show | None:
+        raise NotImplementedError
+
+
+class _Shows(_Walk):
     def _union(self, parts: tuple[Any, ...]) -> Show | None:
         shows = [(_class(part), found) for part in parts if (found := self.of(part)) is not None]
         if not shows:
@@ -241,30 +257,9 @@ def times_of(hint: Any) -> Show | None:
     return _Times({}).of(hint)
 
 
-class _Times:
-    def __init__(self, known: dict[Any, Show]) -> None:
-        self._known = known
-
-    def of(self, hint: Any) -> Show | None:
-        hint, origin, inner = _plain(hint)
-        if hint is datetime.datetime:
-            return _datetime
-        if hint is datetime.time:
-            return _time
-        if origin in look.UNIONS:
-            return self._union(inner)
-        owner = origin or hint
-        if not isinstance(owner, type):
-            return None
-        if look.members(owner):
-            return self._record(hint, owner, inner)
-        if not inner:
-            return None
-        if issubclass(owner, Mapping):
-            return _each_member(self.of(inner[-1]))
-        if issubclass(owner, tuple) and inner[-1] is not Ellipsis:
-            return _pairs([self.of(part) for part in inner])
-        return _each(self.of(inner[0])) if issubclass(owner, Collection) else None
+class _Times(_Walk):
+    def _own(self, hint: Any) -> Show | None:
+        return {datetime.datetime: _datetime, datetime.time: _time}.get(hint) if isinstance(hint, type) else None
 
     def _union(self, parts: tuple[Any, ...]) -> Show | None:
         found = [(_class(part), one) for part in parts if (one := self.of(part)) is not None]

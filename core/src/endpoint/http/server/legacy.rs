@@ -153,8 +153,7 @@ async fn ask(
 ) -> Response<Body> {
     let holder = sender.holder();
     let Some(room) = inner.rooms(holder.clone(), asked.count()) else {
-        let message = format!("more than {} requests in flight (max_connections)", inner.options.max_connections);
-        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(asked.one()).into();
+        return inner.no_room().with_id(asked.one()).into();
     };
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, holder.owner()));
     let route = session.lanes().open(outlet.clone(), accepts, asked);

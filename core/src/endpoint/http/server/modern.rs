@@ -58,11 +58,13 @@ pub(super) async fn post(
     let of = holder.clone();
     let ticket = if listens { inner.listener_ticket(holder, &outlet, &peer) } else { inner.ticket(holder) };
     let Some(mut ticket) = ticket else {
-        let message = match listens {
-            true => format!("more than {} listen streams (half of max_connections)", inner.listening.most()),
-            false => format!("more than {} requests in flight (max_connections)", inner.options.max_connections),
+        let refusal = if listens {
+            let message = format!("more than {} listen streams (half of max_connections)", inner.listening.most());
+            Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+        } else {
+            inner.no_room()
         };
-        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(Some(&id)).into();
+        return refusal.with_id(Some(&id)).into();
     };
     if listens {
         let link: Arc<dyn Link> = peer.clone();

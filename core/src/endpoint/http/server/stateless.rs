@@ -51,8 +51,7 @@ pub(super) async fn post(
         Err(refusal) => return refusal.with_id(id.as_ref()).into(),
     };
     let Some(mut ticket) = inner.ticket(sender.holder()) else {
-        let message = format!("more than {} requests in flight (max_connections)", inner.options.max_connections);
-        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
+        return inner.no_room().with_id(id.as_ref()).into();
     };
     let outlet = Arc::new(Outlet::new(if accepts.events { inner.max_queued } else { 0 }, sender.holder().owner()));
     let transport = sender.into_transport(None);

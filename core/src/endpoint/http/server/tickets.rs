@@ -92,6 +92,12 @@ pub(super) struct Rooms {
 }
 
 impl Inner {
+    /// The refusal of a request for which there is no room.
+    pub(super) fn no_room(&self) -> Refusal {
+        let message = format!("more than {} requests in flight (max_connections)", self.options.max_connections);
+        Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
     /// Room for so many more calls of sessions, if there is any.
     pub(super) fn rooms(&self, holder: Holder, count: usize) -> Option<Arc<dyn Room>> {
         let rooms = Rooms { calls: self.calls.clone(), holder, left: AtomicUsize::new(0) };

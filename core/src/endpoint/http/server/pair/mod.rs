@@ -288,8 +288,7 @@ pub(super) fn post(inner: &Inner, session: &str, sender: Sender, decoded: Decode
         return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
     }
     let Some(room) = inner.rooms(sender.holder(), Asked::of(&decoded).count()) else {
-        let message = format!("more than {} requests in flight (max_connections)", inner.options.max_connections);
-        return Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message).with_id(id.as_ref()).into();
+        return inner.no_room().with_id(id.as_ref()).into();
     };
     let input = match decoded {
         Decoded::One(message) => Input::Received(message),

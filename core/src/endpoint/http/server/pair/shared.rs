@@ -14,6 +14,7 @@ use crate::budget;
 use crate::driver::{Node, runtime};
 use crate::endpoint::http::Body;
 use crate::endpoint::http::server::endpoint::{Inner, asks};
+use crate::endpoint::http::server::lanes::Asked;
 use crate::endpoint::http::server::outlet::End;
 use crate::endpoint::http::server::pair::{Pair, unknown};
 use crate::endpoint::http::server::reply::{self, Refusal};
@@ -217,12 +218,13 @@ impl Inner {
         // It was read where it came in.
         let Ok(decoded) = jsonrpc::decode(&text.slice(end + 1..), &self.limits) else { return };
         let is_full = pair.peer.is_full() || pair.outlet.len() >= self.max_in_flight;
-        if asks(&decoded) && (is_full || self.is_ending() || budget::is_spent(pair.holder.owner())) {
+        let room = self.rooms(pair.holder.clone(), Asked::of(&decoded).count());
+        if asks(&decoded) && (is_full || room.is_none() || self.is_ending() || budget::is_spent(pair.holder.owner())) {
             // Its client has no other word of that: it comes back, also elsewhere.
             let end = if self.is_ending() { End::ServerClosed } else { End::TooSlow };
             return pair.outlet.end(end);
         }
-        let transport = Arc::new(Transport { principal, ..(**transport).clone() });
+        let transport = Arc::new(Transport { principal, room, ..(**transport).clone() });
         let input = match decoded {
             Decoded::One(message) => Input::Received(message),
             Decoded::Batch(parts) => Input::Batch(parts),
