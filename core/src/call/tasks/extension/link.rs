@@ -93,7 +93,8 @@ impl Detachable {
         match checked() {
             Ok((method, params)) => {
                 let timeout = options.timeout.filter(|time| !time.is_zero());
-                let question = Question { method, params, rules: self.rules, judged: options.judged, done };
+                let together = options.together.len();
+                let question = Question { method, params, rules: self.rules, judged: options.judged, together, done };
                 self.tasks.ask(self, question, timeout)
             }
             Err(error) => {

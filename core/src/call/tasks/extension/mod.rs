@@ -30,6 +30,9 @@ use crate::protocol::revision::{Rules, shape};
 use crate::protocol::{Call, Payload, RequestContext};
 use crate::store::{Kept, Outcome, Owner};
 
+/// The longest that questions wait for the others that are asked with them.
+const GATHERING: Duration = Duration::from_secs(2);
+
 /// Hears how a task is: its id, the number of what is told, which grows, and the parameters of `notifications/tasks`.
 pub(super) type Heard = Box<dyn Fn(&str, u64, RawJson) + Send + Sync>;
 
@@ -222,18 +225,19 @@ impl Tasks {
     fn ask(self: &Arc<Self>, own: &Detachable, question: Question, timeout: Option<Duration>) -> Guard {
         let method = question.method;
         let mut waits = Some(question);
-        let (mut refused, mut place) = (None, 0);
+        let (mut refused, mut place, mut gathers) = (None, 0, false);
         self.change(own.inner(), own.id(), |running, task, _| {
             let questions = running.questions.as_mut()?;
             match questions.add(waits.take()?) {
                 Ok(at) => place = at,
                 Err((question, error)) => {
                     refused = Some((question, error));
-                    return None;
+                    questions.is_gathering().then(|| questions.scatter())?;
                 }
             }
-            task.status = TaskStatus::InputRequired;
-            Some(true)
+            gathers = questions.is_gathering();
+            task.status = questions.status();
+            Some(!gathers)
         });
         if let Some(question) = waits {
             (question.done)(Err(Error::closed("the task is over")));
@@ -252,7 +256,22 @@ impl Tasks {
             own.inner().clock().later(time, Box::new(over))
         });
         let given = Given(Some(move || drop(take_back())));
-        Box::new((given, timer))
+        let scattered = gathers.then(|| {
+            let (tasks, link, id) = (Arc::downgrade(self), own.inner().clone(), own.id().clone());
+            let over = move || drop(tasks.upgrade().map(|tasks| tasks.scatter(&link, &id)));
+            own.inner().clock().later(GATHERING, Box::new(over))
+        });
+        Box::new((given, timer, scattered))
+    }
+
+    /// Questions that wait for others of their go are asked without them.
+    fn scatter(&self, link: &Arc<dyn Link>, id: &str) {
+        self.change(link, id, |running, task, _| {
+            let questions = running.questions.as_mut()?;
+            questions.is_gathering().then(|| questions.scatter())?;
+            task.status = questions.status();
+            Some(true)
+        });
     }
 
     /// Nobody waits for the answer any more.

@@ -21,6 +21,8 @@ pub(super) struct Question {
     pub(super) rules: &'static Rules,
     /// Somebody else judges a form's answer.
     pub(super) judged: bool,
+    /// All that are asked in one go, this one among them.
+    pub(super) together: usize,
     pub(super) done: Done,
 }
 
@@ -32,6 +34,11 @@ pub(super) type Answered = (Done, RawJson);
 pub(in crate::call::tasks) struct Questions {
     last: u64,
     open: Vec<(u64, String, Question)>,
+    /// Questions that are asked in one go, by their number: how many of them have come. The client sees none before the
+    /// others are there.
+    gathering: Vec<(usize, usize)>,
+    /// Some of them do not come.
+    scattered: bool,
 }
 
 impl Questions {
@@ -50,8 +57,31 @@ impl Questions {
         }
         let place = self.last + 1;
         let key = self.key(question.method);
+        self.gather(question.together);
         self.open.push((place, key, question));
         Ok(place)
+    }
+
+    fn gather(&mut self, together: usize) {
+        if self.scattered || together < 2 {
+            return;
+        }
+        match self.gathering.iter_mut().find(|(number, _)| *number == together) {
+            Some((_, came)) => *came += 1,
+            None => self.gathering.push((together, 1)),
+        }
+        self.gathering.retain(|(number, came)| came < number);
+    }
+
+    /// Returns true if questions wait for others that are asked with them.
+    pub(super) fn is_gathering(&self) -> bool {
+        !self.gathering.is_empty()
+    }
+
+    /// Questions wait for no others any more.
+    pub(super) fn scatter(&mut self) {
+        self.scattered |= self.is_gathering();
+        self.gathering.clear();
     }
 
     fn key(&mut self, method: &str) -> String {
@@ -61,6 +91,7 @@ impl Questions {
 
     pub(super) fn remove(&mut self, place: u64) -> Option<Question> {
         let at = self.open.iter().position(|(own, ..)| *own == place)?;
+        self.scatter();
         Some(self.open.remove(at).2)
     }
 
@@ -87,7 +118,7 @@ impl Questions {
 
     /// Returns the status of the task.
     pub(super) fn status(&self) -> TaskStatus {
-        if self.open.is_empty() { TaskStatus::Working } else { TaskStatus::InputRequired }
+        if self.open.is_empty() || self.is_gathering() { TaskStatus::Working } else { TaskStatus::InputRequired }
     }
 
     /// The questions as `inputRequests`.
@@ -107,5 +138,48 @@ impl Questions {
         for (_, _, question) in self.open {
             (question.done)(Err(error.clone()));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::revision::Revision;
+
+    fn question(together: usize) -> Question {
+        Question {
+            method: "elicitation/create",
+            params: RawJson::empty_object(),
+            rules: Revision::NEWEST.rules(),
+            judged: true,
+            together,
+            done: Box::new(drop),
+        }
+    }
+
+    fn status_after(questions: &mut Questions, together: usize) -> TaskStatus {
+        assert!(questions.add(question(together)).is_ok());
+        questions.status()
+    }
+
+    #[test]
+    fn questions_of_one_go_are_seen_together() {
+        let mut questions = Questions::default();
+        assert_eq!(status_after(&mut questions, 2), TaskStatus::Working);
+        assert_eq!(status_after(&mut questions, 3), TaskStatus::Working);
+        assert_eq!(status_after(&mut questions, 2), TaskStatus::Working);
+        assert_eq!(status_after(&mut questions, 3), TaskStatus::Working);
+        assert_eq!(status_after(&mut questions, 3), TaskStatus::InputRequired);
+        assert_eq!(questions.requests().len(), 5);
+    }
+
+    #[test]
+    fn a_question_taken_back_is_waited_for_by_none() {
+        let mut questions = Questions::default();
+        assert_eq!(status_after(&mut questions, 1), TaskStatus::InputRequired);
+        assert_eq!(status_after(&mut questions, 2), TaskStatus::Working);
+        assert!(questions.remove(2).is_some());
+        assert_eq!(questions.status(), TaskStatus::InputRequired);
+        assert_eq!(status_after(&mut questions, 2), TaskStatus::InputRequired);
     }
 }
