@@ -25,6 +25,12 @@ pub(super) struct Facts {
     pub(super) version: String,
     pub(super) title: Option<String>,
     pub(super) instructions: Option<String>,
+    /// The rest of its `serverInfo`.
+    pub(super) description: Option<String>,
+    pub(super) website: Option<String>,
+    pub(super) icons: Option<Value>,
+    /// Its capabilities that the protocol does not have, and their settings.
+    pub(super) foreign: Map<String, Value>,
     pub(super) has: Box<dyn Fn(&str) -> bool>,
 }
 
@@ -56,6 +62,17 @@ impl Events for Heard {
     }
 }
 
+/// Capabilities of servers that a bridge declares for itself, where the server behind has them. Tasks end with the session
+/// that they were made in, and extensions belong to a revision without sessions.
+const DECLARED: [&str; 7] = ["tools", "resources", "prompts", "completions", "logging", "tasks", "extensions"];
+
+/// The members of declared capabilities that are none of these.
+pub(super) fn foreign(declared: &RawJson, known: &[&str]) -> Map<String, Value> {
+    let mut members: Map<String, Value> = declared.to().unwrap_or_default();
+    members.retain(|name, value| value.is_object() && !known.contains(&name.as_str()));
+    members
+}
+
 /// Lists, and what belongs to them.
 const LISTS: [&str; 4] = ["tools", "resources", "prompts", "completions"];
 
@@ -67,6 +84,10 @@ impl Facts {
             version: tricorn::VERSION.to_owned(),
             title: None,
             instructions: None,
+            description: None,
+            website: None,
+            icons: None,
+            foreign: Map::new(),
             has: Box::new(|path| LISTS.contains(&path)),
         }
     }
@@ -161,6 +182,10 @@ impl Behind {
                     version: text("version").unwrap_or_else(|| "0.0.0".to_owned()),
                     title: text("title"),
                     instructions: client.instructions(),
+                    description: text("description"),
+                    website: text("websiteUrl"),
+                    icons: info.get("icons").filter(|icons| icons.is_array()).cloned(),
+                    foreign: foreign(client.capabilities().raw(), &DECLARED),
                     has,
                 }
             }
@@ -206,6 +231,11 @@ impl Behind {
             Self::One(client) => client.unsubscribe(uri).await,
             Self::Many(_) => Err(Error::rpc(-32601, "a group has no subscriptions")),
         }
+    }
+
+    /// Passes on a notification that is none of the protocol's.
+    pub(super) fn pass_on(&self, method: &str, params: &RawJson) {
+        self.clients().iter().for_each(|client| client.pass_on(method, Some(params.clone())));
     }
 
     /// Tells that the roots are others.

@@ -28,6 +28,18 @@ pub(super) fn server(facts: &Facts, spoken: &Spoken, upstreams: &Arc<Upstreams>)
     if let Some(instructions) = &facts.instructions {
         server = server.instructions(instructions);
     }
+    if let Some(description) = &facts.description {
+        server = server.description(description);
+    }
+    if let Some(website) = &facts.website {
+        server = server.website_url(website);
+    }
+    if let Some(icons) = &facts.icons {
+        server = server.icons(icons);
+    }
+    for (name, value) in &facts.foreign {
+        server = server.capability(name, value.clone());
+    }
     let ask = |method: &'static str| -> Option<Arc<dyn Handler>> {
         Some(Arc::new(Forward { method, upstreams: upstreams.clone() }))
     };
@@ -50,6 +62,7 @@ pub(super) fn server(facts: &Facts, spoken: &Spoken, upstreams: &Arc<Upstreams>)
         server.set_subscription(Arc::new(Subscribe(upstreams.clone())));
     }
     server.set_roots_changed(Arc::new(RootsChanged(upstreams.clone())));
+    server.set_fallback(Arc::new(Other(upstreams.clone())), Arc::new(Heard(upstreams.clone())));
     server
 }
 
@@ -163,6 +176,31 @@ impl Handler for Subscribe {
                 Ok(()) => reply.value(RawJson::from_value(&json!(null))),
                 Err(error) => reply.error(answered(&error)),
             }
+        });
+    }
+}
+
+/// Passes on a request that the protocol does not have.
+struct Other(Arc<Upstreams>);
+
+impl Handler for Other {
+    fn call(&self, context: Context, params: RawJson, reply: Reply) {
+        let method = context.request().method;
+        Forward { method, upstreams: self.0.clone() }.call(context, params, reply);
+    }
+}
+
+/// Passes on a notification that the protocol does not have.
+struct Heard(Arc<Upstreams>);
+
+impl Handler for Heard {
+    fn call(&self, context: Context, params: RawJson, reply: Reply) {
+        let upstreams = self.0.clone();
+        upstreams.clone().spawn(async move {
+            if let Ok(upstream) = upstreams.of(&context).await {
+                upstream.behind.pass_on(context.request().method, &params);
+            }
+            reply.value(RawJson::from_value(&json!(null)));
         });
     }
 }

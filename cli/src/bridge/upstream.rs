@@ -15,7 +15,7 @@ use tricorn::jsonrpc::RawJson;
 use tricorn::protocol::{Kind, LogLevel};
 use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Server};
 
-use super::behind::{Behind, Facts};
+use super::behind::{Behind, Facts, foreign};
 use super::front::internal;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Screen, shown};
@@ -34,6 +34,9 @@ const GRACE: Duration = Duration::from_secs(10);
 /// Questions of servers, and the capability that lets them ask.
 const QUESTIONS: [(&str, &str); 3] =
     [("elicitation", "elicitation/create"), ("sampling", "sampling/createMessage"), ("roots", "roots/list")];
+
+/// Capabilities of clients that a bridge declares for itself, where the client has them.
+const ANSWERED: [&str; 5] = ["elicitation", "sampling", "roots", "tasks", "extensions"];
 
 /// A connection that was made before its session, and what its client was said to be able to do.
 struct Prepared {
@@ -385,6 +388,7 @@ impl Upstreams {
     async fn connected(&self, declared: &Value, context: Option<&Context>) -> Result<Upstream> {
         let callers = Arc::<Callers>::default();
         callers.lock().last = context.cloned();
+        let options = introduced(&self.options, declared, context);
         let (calling, declared) = (callers.clone(), questions(declared));
         let (server, runtime) = (self.server.clone(), self.runtime.clone());
         let found = self.found();
@@ -395,15 +399,15 @@ impl Upstreams {
             let (server, callers, screen) = (server.clone(), calling.clone(), screen.clone());
             let told = Told { server, callers, screen, name, is_alone };
             let mut handlers = Handlers::new().events(told);
+            let passed = || Arc::new(Asked { callers: calling.clone(), runtime: runtime.clone() });
             for (capability, method) in QUESTIONS {
                 if let Some(value) = declared.get(capability) {
-                    let passed = Asked { method, callers: calling.clone(), runtime: runtime.clone() };
-                    handlers = handlers.answer(method, Arc::new(passed), value.clone());
+                    handlers = handlers.answer(method, passed(), value.clone());
                 }
             }
-            handlers
+            handlers.fallback(passed())
         };
-        let behind = Behind::connect(&found.reach, &self.options, handlers).await?;
+        let behind = Behind::connect(&found.reach, &options, handlers).await?;
         behind.log_all().await;
         Ok(Upstream { behind, callers })
     }
@@ -423,6 +427,33 @@ impl Upstreams {
     }
 }
 
+/// Options of a connection whose server is told of the client before the bridge, and whose answers are that client's to
+/// check.
+fn introduced(options: &ClientOptions, declared: &Value, context: Option<&Context>) -> ClientOptions {
+    let foreign = foreign(&RawJson::from_value(declared), &ANSWERED);
+    let mut options = options.clone().validate_output(false);
+    if !foreign.is_empty() {
+        options = options.capabilities(RawJson::from_value(&foreign));
+    }
+    let info = context.and_then(|context| context.request().peer.info.as_ref()?.to::<Value>().ok()).unwrap_or_default();
+    let text = |member: &str| info[member].as_str().filter(|text| !text.is_empty());
+    let (Some(name), Some(version)) = (text("name"), text("version")) else { return options };
+    options = options.name(name).version(version);
+    if let Some(title) = text("title") {
+        options = options.title(title);
+    }
+    if let Some(description) = text("description") {
+        options = options.description(description);
+    }
+    if let Some(website) = text("websiteUrl") {
+        options = options.website_url(website);
+    }
+    match info.get("icons").filter(|icons| icons.is_array()) {
+        Some(icons) => options.icons(RawJson::from_value(icons)),
+        None => options,
+    }
+}
+
 /// The capabilities of a client that let servers ask it.
 fn questions(declared: &Value) -> Map<String, Value> {
     let known = QUESTIONS.iter().filter_map(|(name, _)| Some(((*name).to_owned(), declared.get(*name)?.clone())));
@@ -439,14 +470,13 @@ async fn end(slot: &Slot) {
 
 /// Passes a question of the server on.
 struct Asked {
-    method: &'static str,
     callers: Arc<Callers>,
     runtime: Handle,
 }
 
 impl Handler for Asked {
     fn call(&self, context: Context, params: RawJson, reply: Reply) {
-        let (method, caller) = (self.method, self.callers.last());
+        let (method, caller) = (context.request().method, self.callers.last());
         self.runtime.spawn(async move {
             let Some(caller) = caller else { return reply.error(internal("nobody is there to be asked")) };
             let options = CallOptions::new().timeout(Duration::ZERO);
@@ -501,7 +531,12 @@ impl Events for Told {
                 told["elicitationId"].as_str().into_iter().for_each(|id| server.elicitation_complete(id));
             }
             "notifications/message" => self.log(params),
-            _ => {}
+            // The protocol's own of another kind are not passed on.
+            other => {
+                if let Some(caller) = self.callers.last() {
+                    caller.pass_on(other, params.cloned());
+                }
+            }
         }
     }
 

@@ -8,6 +8,7 @@
 //! written anew with what the command prints.
 #![allow(clippy::unwrap_used, reason = "tests")]
 
+mod bridges;
 mod cases;
 mod cassettes;
 mod conversations;

@@ -437,6 +437,17 @@ impl Context {
         Ok(())
     }
 
+    /// Passes on a notification of somebody else that is none of the protocol's, as part of this request, in a session that
+    /// begins with a handshake. Any other is not sent.
+    #[doc(hidden)]
+    pub fn pass_on(&self, method: &str, params: Option<RawJson>) {
+        if self.0.request.revision.era() == Era::Legacy
+            && let Some(row) = Method::foreign(method)
+        {
+            self.tell(row.name, params.unwrap_or_else(RawJson::empty_object));
+        }
+    }
+
     /// Goes on as a task (revision 2026-07-28, extension `io.modelcontextprotocol/tasks`): the client is answered with the
     /// task at once, may go away, and comes back for the result; what is asked from now on waits in the task until then.
     /// `false`: the client does not declare the extension, or the server has no tasks (option `tasks`), and nothing has

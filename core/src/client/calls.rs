@@ -346,6 +346,15 @@ impl Client {
         Ok(())
     }
 
+    /// Passes on a notification of somebody else that is none of the protocol's. One of the protocol is not sent.
+    #[doc(hidden)]
+    pub fn pass_on(&self, method: &str, params: Option<RawJson>) {
+        if let Some(row) = Method::foreign(method) {
+            let params = params.unwrap_or_else(RawJson::empty_object);
+            self.connected.link.clone().input(Input::Notify { method: row.name, params, related: None });
+        }
+    }
+
     /// Tells the server that the client's roots are others now: of a client whose roots are a function
     /// ([`Handlers::answer`](super::Handlers::answer)); [`Roots::set`](super::Roots::set) tells it by itself. In modern
     /// revisions there is nothing to tell: a server asks for them whenever it needs them.

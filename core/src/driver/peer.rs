@@ -74,6 +74,8 @@ pub(crate) trait Service: Send + Sync {
     fn logged_in(&self) {}
     /// The client's roots are others now.
     fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
+    /// A notification that is none of the protocol's.
+    fn passed_on(&self, _peer: &Arc<Peer>, _context: RequestContext, _params: Option<RawJson>) {}
     /// The negotiation of a client succeeded.
     fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}
     /// The connection ended.
@@ -512,6 +514,7 @@ impl Peer {
                 Action::Abandon(id) => rest.push(Work::Abandon(id)),
                 Action::Unanswered(route) => rest.push(Work::Unanswered(route)),
                 Action::Unsubscribed(context, uris) => rest.push(Work::Unsubscribed(context, uris)),
+                Action::PassedOn(context, params) => rest.push(Work::PassedOn(context, params)),
                 Action::RootsChanged(context) => rest.push(Work::RootsChanged(context)),
                 Action::Opened(opening) => rest.push(Work::Opened(opening)),
                 Action::SessionLost => rest.push(Work::SessionLost),
@@ -548,6 +551,7 @@ impl Peer {
             Work::Abandon(id) => self.sink.abandon(&id),
             Work::Unanswered(route) => self.sink.unanswered(route),
             Work::Unsubscribed(context, uris) => self.service.unsubscribed(self, *context, uris),
+            Work::PassedOn(context, params) => self.service.passed_on(self, *context, params),
             Work::RootsChanged(context) => self.service.roots_changed(self, *context),
             Work::Opened(opening) => self.service.opened(self, opening),
             Work::SessionLost => self.service.session_lost(self),
@@ -682,6 +686,7 @@ enum Work {
     Unanswered(Route),
     Unsubscribed(Box<RequestContext>, Vec<Box<str>>),
     RootsChanged(Box<RequestContext>),
+    PassedOn(Box<RequestContext>, Option<RawJson>),
     Opened(Opening),
     SessionLost,
     Warn(String),

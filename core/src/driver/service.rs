@@ -3,6 +3,7 @@ use std::sync::Arc;
 use super::{Peer, Service};
 use crate::call::Link;
 use crate::error::Error;
+use crate::jsonrpc::RawJson;
 use crate::protocol::{Call, RequestContext};
 use crate::server::Router;
 
@@ -26,6 +27,11 @@ impl Service for Router {
     fn roots_changed(&self, peer: &Arc<Peer>, context: RequestContext) {
         let link: Arc<dyn Link> = peer.clone();
         Self::roots_changed(self, &link, context);
+    }
+
+    fn passed_on(&self, peer: &Arc<Peer>, context: RequestContext, params: Option<RawJson>) {
+        let link: Arc<dyn Link> = peer.clone();
+        Self::passed_on(self, &link, context, params);
     }
 
     fn unsubscribed(&self, peer: &Arc<Peer>, context: RequestContext, uris: Vec<Box<str>>) {

@@ -62,6 +62,7 @@ fn client_peer() -> Arc<Peer> {
         revisions: crate::protocol::revision::Revision::ALL.to_vec(),
         max_in_flight: 1000,
         methods: Vec::new(),
+        passes_on: false,
         max_listeners: 64,
         max_queued_notifications: 256,
         keep_alive: None,

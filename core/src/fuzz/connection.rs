@@ -156,6 +156,7 @@ fn facts(role: Role) -> Facts {
         discovery: CacheHints::new(),
         revisions: Revision::ALL.to_vec(),
         methods: Vec::new(),
+        passes_on: false,
         max_in_flight: MAX_IN_FLIGHT,
         max_listeners: MAX_LISTENERS,
         max_queued_notifications: 4,
@@ -433,7 +434,7 @@ impl Drive {
                 Action::SessionLost => {
                     self.told.insert("session lost".to_owned());
                 }
-                Action::Abandon(_) | Action::Unanswered(_) | Action::RootsChanged(_) => {}
+                Action::Abandon(_) | Action::Unanswered(_) | Action::RootsChanged(_) | Action::PassedOn(..) => {}
             }
         }
     }

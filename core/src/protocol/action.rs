@@ -47,6 +47,8 @@ pub struct Facts {
     pub revisions: Vec<Revision>,
     /// The requests of extensions that are served besides.
     pub methods: Vec<&'static Method>,
+    /// Methods that are none of the protocol's are heard of, too, in sessions that begin with a handshake.
+    pub passes_on: bool,
     /// The most requests of the peer worked on at once, and of ours awaited at once; further ones of ours wait.
     pub max_in_flight: usize,
     /// The most listen streams that a server keeps for one connection.
@@ -69,6 +71,7 @@ impl Facts {
             discovery: self.discovery,
             revisions: self.revisions.clone(),
             methods: self.methods.clone(),
+            passes_on: self.passes_on,
             max_in_flight: self.max_in_flight,
             max_listeners: self.max_listeners,
             max_queued_notifications: self.max_queued_notifications,
@@ -440,6 +443,8 @@ pub enum Action {
     Unsubscribed(Box<RequestContext>, Vec<Box<str>>),
     /// The client of a legacy session says that its roots have changed.
     RootsChanged(Box<RequestContext>),
+    /// The client of a legacy session sends a notification that is none of the protocol's.
+    PassedOn(Box<RequestContext>, Option<RawJson>),
     /// The client's negotiation succeeded.
     Opened(Opening),
     /// The server has lost the session; what belonged to it is over, and a new one begins.

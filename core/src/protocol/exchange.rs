@@ -127,6 +127,7 @@ pub(super) fn admit(
     let row = found
         .or_else(|| Method::find_in(revision, method))
         .or_else(|| facts.methods.iter().copied().find(|row| row.name == method))
+        .or_else(|| if facts.passes_on && revision.era() == Era::Legacy { Method::foreign(method) } else { None })
         .filter(|m| !m.notification)
         .filter(|m| if facts.role == Role::Server { m.from_client() } else { m.from_server() })
         .filter(|m| m.capability.is_none_or(|c| facts.capabilities.declares(c)))

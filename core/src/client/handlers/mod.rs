@@ -15,7 +15,7 @@ use crate::jsonrpc::{RawJson, code};
 use crate::model::meta::RELATED_TASK;
 use crate::model::sampling::check_sampling;
 use crate::model::{Capabilities, TASKS_EXTENSION, form};
-use crate::protocol::revision::{Revision, Rules, ask};
+use crate::protocol::revision::{Method, Revision, Rules, ask};
 use crate::protocol::{Call, Payload};
 
 const SAMPLING: &str = "sampling/createMessage";
@@ -58,6 +58,8 @@ pub struct Handlers {
     /// They are there to hear of changes.
     hears: bool,
     by_method: Vec<(&'static str, Arc<dyn Handler>)>,
+    /// Answers requests that are none of the protocol's.
+    fallback: Option<Arc<dyn Handler>>,
     capabilities: Map<String, Value>,
     roots: Option<Roots>,
     middleware: Chain,
@@ -71,6 +73,7 @@ impl Default for Handlers {
             events: Arc::new(NoEvents),
             hears: false,
             by_method: Vec::new(),
+            fallback: None,
             capabilities: Map::new(),
             roots: None,
             middleware: Chain::default(),
@@ -196,6 +199,19 @@ impl Handlers {
         self
     }
 
+    /// Answers requests that are none of the protocol's, in sessions that begin with a handshake: for a client that stands
+    /// behind a server. The method is that of the context's request.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn fallback(mut self, handler: Arc<dyn Handler>) -> Self {
+        self.fallback = Some(handler);
+        self
+    }
+
+    pub(crate) fn have_fallback(&self) -> bool {
+        self.fallback.is_some()
+    }
+
     /// Puts middleware around every request that the client sends once it is connected; the first that was added is the
     /// outermost.
     #[must_use]
@@ -311,6 +327,7 @@ impl Handlers {
             return tasks.serve(link, call, PAGE_SIZE);
         }
         let given = self.by_method.iter().find(|(known, _)| *known == method).map(|(_, handler)| handler.clone());
+        let given = given.or_else(|| self.fallback.clone().filter(|_| Method::find(method).is_none()));
         let Some(handler) = given else {
             let outcome = match &self.roots {
                 Some(roots) if method == ROOTS => {
@@ -447,6 +464,9 @@ impl Shaper for Answered {
             Payload::Text(text) => Value::String(text),
             Payload::Failed(text) => return Err(Error::rpc(code::INTERNAL_ERROR, text)),
         };
+        if Method::find(self.method).is_none() {
+            return Ok(Payload::Object(RawJson::from_value(&given)));
+        }
         let mut result = match self.method {
             SAMPLING => self.sampled(given)?,
             ELICITATION => self.elicited(given, whole)?,

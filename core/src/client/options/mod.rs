@@ -80,6 +80,9 @@ pub struct ClientOptions {
     pub(crate) redact: bool,
     #[cfg(feature = "auth")]
     pub(crate) auth: Option<Auth>,
+    /// Requests that are none of the protocol's are heard of.
+    #[serde(skip)]
+    pub(crate) passes_on: bool,
     #[serde(skip)]
     pub(super) trace: TraceSource,
     #[serde(skip)]
@@ -125,6 +128,7 @@ impl Default for ClientOptions {
             redact: true,
             #[cfg(feature = "auth")]
             auth: None,
+            passes_on: false,
             trace: TraceSource::default(),
             http_transport: Carried::default(),
             tap: Tapped::default(),
@@ -359,6 +363,7 @@ impl ClientOptions {
                 _ => Revision::ALL.to_vec(),
             },
             methods: Vec::new(),
+            passes_on: self.passes_on,
             max_in_flight: self.max_in_flight,
             max_listeners: 0,
             max_queued_notifications: 0,

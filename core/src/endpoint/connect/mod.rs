@@ -351,6 +351,7 @@ fn answers(handlers: &Handlers, cache: &Arc<Cache>) -> (Arc<Answers>, Opened) {
 fn with_capabilities(options: &ClientOptions, handlers: &Handlers) -> ClientOptions {
     let mut options = options.clone();
     options.capabilities = handlers.capabilities(options.capabilities.as_ref(), &options.extensions);
+    options.passes_on = handlers.have_fallback();
     options
 }
 

@@ -413,6 +413,7 @@ impl Connection {
             }
             "notifications/initialized" => self.ready(now),
             "notifications/roots/list_changed" => self.roots_changed(out),
+            _ if self.facts.role == Role::Server => self.pass_on(&method, params, out),
             _ => self.notified(method, params, out),
         }
     }

@@ -212,6 +212,18 @@ impl Connection {
         }
     }
 
+    /// A notification that is none of the protocol's, of a client in a session. Any other is nothing to a server.
+    pub(super) fn pass_on(&self, method: &str, params: Option<RawJson>, out: &mut Vec<Action>) {
+        if let (Phase::Legacy(session), true) = (&self.phase, self.facts.passes_on)
+            && let Some(row) = Method::foreign(method)
+        {
+            let transport = self.arrival.as_ref().map_or(&self.transport, |arrival| &arrival.transport).clone();
+            let mut context = without_request(session, transport, row.name);
+            context.origin = self.origin();
+            out.push(Action::PassedOn(Box::new(context), params));
+        }
+    }
+
     /// Returns true if this is a client that works on a request of its server.
     pub(super) fn is_asked(&self) -> bool {
         self.facts.role == Role::Client && self.incoming.len() > 0

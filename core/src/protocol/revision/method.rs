@@ -196,6 +196,8 @@ static EXTENSION_ROWS: [Method; 4] = [
 
 /// The most requests of extensions of one's own that a process may have: their rows stay for as long as it lives.
 const MAX_DEFINED: usize = 1000;
+/// The most methods that are none of the protocol's and that a process passes on. Their rows stay as well.
+const MAX_FOREIGN: usize = 1000;
 /// The longest name of one, in bytes.
 const MAX_NAME: usize = 200;
 
@@ -237,6 +239,23 @@ impl Method {
         let row: &'static Self = Box::leak(Box::new(row));
         defined.push(row);
         Ok(row)
+    }
+
+    /// The row of a method that is none of the protocol's, for who passes it on: in every revision, from either side.
+    /// `None`: the protocol has it, it is no name, or the process has passed on as many others as it may.
+    pub(crate) fn foreign(name: &str) -> Option<&'static Self> {
+        static FOREIGN: Mutex<Vec<&'static Method>> = Mutex::new(Vec::new());
+        check_name(name).ok()?;
+        let mut foreign = FOREIGN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(row) = foreign.iter().find(|row| row.name == name) {
+            return Some(row);
+        }
+        if foreign.len() >= MAX_FOREIGN {
+            return None;
+        }
+        let row: &'static Self = Box::leak(Box::new(request(name.to_owned().leak(), Both)));
+        foreign.push(row);
+        Some(row)
     }
 
     /// Checks that a notification of an extension may be called so.

@@ -557,6 +557,7 @@ impl Server {
             discovery: options.cache.of_discovery(),
             revisions: spoken("server", options.revision.as_deref()).unwrap_or_else(|_| Revision::ALL.to_vec()),
             methods: self.shared.router.extensions.rows(),
+            passes_on: self.shared.router.has_fallback(),
             max_in_flight: options.max_in_flight,
             max_listeners: options.max_listeners,
             max_queued_notifications: options.max_queued_notifications,

@@ -318,6 +318,16 @@ impl Server {
         drop(self.with(|registry| registry.roots_changed.replace(handler)));
     }
 
+    /// Answers requests, and hears of notifications, that neither the protocol nor an extension has, in sessions that begin
+    /// with a handshake: for a server that stands before another one. The method is
+    /// [`RequestContext::method`](crate::protocol::RequestContext::method); the parameters are as they came.
+    #[doc(hidden)]
+    pub fn set_fallback(&self, requests: Arc<dyn Handler>, notifications: Arc<dyn Handler>) {
+        let before = self.with(|registry| registry.fallback.replace((requests, notifications)));
+        self.changed();
+        drop(before);
+    }
+
     /// Tells those who subscribed to `uri`, or to something that it is a part of, that it has changed.
     /// With a [store](crate::Server::store) those of all processes are told.
     pub fn resource_updated(&self, uri: &str) {

@@ -26,7 +26,7 @@ use super::registry::{Changes, Registry};
 use super::resources::{ListedBySource, Read, SOURCE, not_found};
 use crate::call::{Chain, Context, Handler, Link, SessionSlot, Tasks};
 use crate::error::{Error, Result, shortened};
-use crate::jsonrpc::{self, RawJson, code};
+use crate::jsonrpc::{self, RawJson};
 #[cfg(feature = "http")]
 use crate::model::mirror::Mirror;
 use crate::model::{CacheHints, CacheScope, TaskSupport};
@@ -87,10 +87,7 @@ impl Router {
                 Some(tasks) if call.method.extension.is_some() => tasks.serve_extension(link, &call),
                 Some(tasks) => tasks.serve(link, call, self.page_size.load(Ordering::Relaxed)),
                 None if self.extensions.serve(link, &call) => {}
-                None => {
-                    let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {name:?} is not served"));
-                    link.clone().complete(call.id, Err(error));
-                }
+                None => self.pass_on(link, call),
             },
         }
     }

@@ -70,6 +70,35 @@ impl Router {
         }
     }
 
+    /// Returns true if methods are heard of that are none of the protocol's.
+    pub(crate) fn has_fallback(&self) -> bool {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).fallback.is_some()
+    }
+
+    /// Answers a request that is none of the protocol's.
+    pub(super) fn pass_on(&self, link: &Arc<dyn Link>, call: Call) {
+        let fallback = self.registry.read().unwrap_or_else(PoisonError::into_inner).fallback.clone();
+        let Some((requests, _)) = fallback else {
+            let error = Error::rpc(code::METHOD_NOT_FOUND, format!("method {:?} is not served", call.method.name));
+            return link.clone().complete(call.id, Err(error));
+        };
+        let params = call.params.clone().unwrap_or_else(RawJson::empty_object);
+        let shaper = PassedOn(call.method.name, self.common.clone());
+        crate::server::dispatch::start(link, call, requests, Some(Arc::new(shaper)), params);
+    }
+
+    /// Hears of a notification that is none of the protocol's. Nobody waits for an answer.
+    pub(crate) fn passed_on(&self, link: &Arc<dyn Link>, mut context: RequestContext, params: Option<RawJson>) {
+        let fallback = self.registry.read().unwrap_or_else(PoisonError::into_inner).fallback.clone();
+        let Some((_, hook)) = fallback else { return };
+        context.states = self.all_states();
+        let shaper = PassedOn(context.method, self.common.clone());
+        let cx = Context::new(CallId(0), context, link.clone(), hook.clone());
+        let reply = Reply::new(cx.clone(), Some(Arc::new(shaper)));
+        let params = params.unwrap_or_else(RawJson::empty_object);
+        report::guarded("a notification", || hook.call(cx, params, reply));
+    }
+
     /// The client's roots are others now.
     pub(crate) fn roots_changed(&self, link: &Arc<dyn Link>, mut context: RequestContext) {
         let hook = self.registry.read().unwrap_or_else(PoisonError::into_inner).roots_changed.clone();
@@ -91,6 +120,30 @@ pub(super) fn knows(registry: &Registry, uri: &str, changes: Option<&Changes>) -
         || covers(registry, uri, changes)
         || registry.source(Kind::Resource).list.is_some()
         || registry.source(Kind::Resource).get.is_some()
+}
+
+/// A method that is none of the protocol's.
+struct PassedOn(&'static str, Arc<Common>);
+
+impl Shaper for PassedOn {
+    fn shape(&self, payload: Payload, _: crate::protocol::revision::Revision) -> Result<Payload> {
+        match payload {
+            Payload::Failed(text) => Err(Error::rpc(code::INTERNAL_ERROR, text)),
+            other => Ok(other),
+        }
+    }
+
+    fn subject(&self) -> String {
+        format!("{:?}", self.0)
+    }
+
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn failures(&self) -> &crate::call::Failures {
+        &self.1.failures
+    }
 }
 
 /// A hook that is told of changed roots. Nobody hears what it answers; dropped, its run has ended.

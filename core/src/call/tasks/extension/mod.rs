@@ -258,7 +258,11 @@ impl Tasks {
         let given = Given(Some(move || drop(take_back())));
         let scattered = gathers.then(|| {
             let (tasks, link, id) = (Arc::downgrade(self), own.inner().clone(), own.id().clone());
-            let over = move || drop(tasks.upgrade().map(|tasks| tasks.scatter(&link, &id)));
+            let over = move || {
+                if let Some(tasks) = tasks.upgrade() {
+                    tasks.scatter(&link, &id);
+                }
+            };
             own.inner().clock().later(GATHERING, Box::new(over))
         });
         Box::new((given, timer, scattered))

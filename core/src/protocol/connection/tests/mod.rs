@@ -27,6 +27,7 @@ fn facts(role: Role, max_in_flight: usize) -> Arc<Facts> {
         revisions: Revision::ALL.to_vec(),
         max_in_flight,
         methods: Vec::new(),
+        passes_on: false,
         max_listeners: 64,
         max_queued_notifications: 256,
         keep_alive: None,
@@ -368,6 +369,7 @@ fn tasks_are_there_in_the_revision_that_has_them_and_where_they_are_declared() {
             keep_alive: None,
             max_in_flight: 9,
             methods: Vec::new(),
+            passes_on: false,
             max_listeners: 64,
             max_queued_notifications: 256,
         };
