@@ -1,9 +1,10 @@
 //! `cargo xtask dist`: packages as they are published, in `target/dist`.
 //!
-//! The native modules are compiled with link-time optimization, or with `--quick` as everything here is. `dist.toml` says
-//! which platforms there are, and with which tools they are built. Symbols are split off into files of their own, and
-//! the licences of the crates inside go into every package.
+//! The native modules and the command are compiled with link-time optimization, or with `--quick` as everything here is.
+//! `dist.toml` says which platforms there are, and with which tools they are built. Symbols are split off into files of
+//! their own, and the licences of the crates inside go into every package.
 
+mod command;
 mod inventory;
 mod matrix;
 mod symbols;
@@ -27,7 +28,7 @@ const PACK: Duration = Duration::from_secs(10 * 60);
 /// Choice of packages.
 #[derive(clap::Args)]
 pub(crate) struct Options {
-    /// python, node, swift; the first two by default
+    /// python, node, command, swift; all but the last by default
     parts: Vec<Part>,
     /// One of `dist.toml`, or several, each after its own `--platform`; that of this machine by default
     #[arg(long)]
@@ -48,17 +49,20 @@ pub(crate) struct Options {
 enum Part {
     Python,
     Node,
+    Command,
     Swift,
 }
 
 /// The task.
 pub(crate) fn main(options: &Options) -> Result<bool> {
     let plans = matrix::plans(&options.platform, options.all, options.quick)?;
-    let parts = if options.parts.is_empty() { vec![Part::Python, Part::Node] } else { options.parts.clone() };
+    let parts =
+        if options.parts.is_empty() { vec![Part::Python, Part::Node, Part::Command] } else { options.parts.clone() };
     for part in parts {
         match part {
             Part::Python => python(&plans)?,
             Part::Node => node(&plans)?,
+            Part::Command => command(&plans)?,
             Part::Swift => swift(options.quick)?,
         }
     }
@@ -129,7 +133,7 @@ fn python(plans: &[Plan]) -> Result<()> {
     Ok(())
 }
 
-/// A message of cargo about a library that it has built.
+/// A message of cargo about a library or a program that it has built.
 #[derive(Deserialize)]
 struct Message {
     reason: String,
@@ -144,27 +148,31 @@ struct Target {
     kind: Vec<String>,
 }
 
+/// The files of a target that cargo says it has built.
+fn built(said: &str, name: &str, kind: &str) -> Vec<PathBuf> {
+    let messages = said.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
+    let is_asked = |message: &Message| {
+        let target = message.target.as_ref();
+        message.reason == "compiler-artifact"
+            && target.is_some_and(|one| one.name == name && one.kind.iter().any(|known| known == kind))
+    };
+    messages.filter(is_asked).flat_map(|message| message.filenames).collect()
+}
+
 /// The compiled module, and beside it the crates in it.
 fn addon(plan: &Plan) -> Result<PathBuf> {
     report::step(format!("building the Node addon for {}", plan.name));
-    let mut build = plan.cargo()?;
-    build.args(["--locked", "--package", "tricorn-node", "--message-format=json"]);
+    let mut build = plan.cargo("tricorn-node")?;
+    build.args(["--locked", "--message-format=json"]);
     let done = process::must("cargo build", build, BUILD, &place::log("dist node"))?;
-    let messages = done.stdout.lines().filter_map(|line| serde_json::from_str::<Message>(line).ok());
-    let is_ours = |message: &Message| {
-        let target = message.target.as_ref();
-        message.reason == "compiler-artifact"
-            && target.is_some_and(|t| t.name == "tricorn_node" && t.kind.iter().any(|kind| kind == "cdylib"))
-    };
-    let library = messages
-        .filter(is_ours)
-        .flat_map(|message| message.filenames)
+    let library = built(&done.stdout, "tricorn_node", "cdylib")
+        .into_iter()
         .find(|path| path.extension().is_some_and(|end| ["so", "dylib", "dll"].iter().any(|known| end == *known)));
     let library = library.context("cargo built no library")?;
     let folder = empty(plan.name)?;
     let addon = folder.join(format!("tricorn.{}.node", plan.name));
     std::fs::copy(&library, &addon).with_context(|| format!("cannot copy {}", library.display()))?;
-    symbols::split(&addon, plan)?;
+    symbols::split(&addon, plan, plan.module)?;
     let inventory = Inventory::of("tricorn-node", plan)?;
     inventory.write(&folder)?;
     std::fs::copy(folder.join(inventory::SBOM), dist("sbom")?.join(format!("tricorn-{}.cdx.json", plan.name)))?;
@@ -174,8 +182,8 @@ fn addon(plan: &Plan) -> Result<PathBuf> {
 /// The packages of the platforms, and that of all.
 fn node(plans: &[Plan]) -> Result<()> {
     setup::node_modules()?;
-    clear("symbols", |name| !name.contains("._core."))?;
-    clear("sbom", |_| true)?;
+    clear("symbols", |name| name.ends_with(".node.debug"))?;
+    clear("sbom", |name| !command::is_materials(name))?;
     let addons = plans.iter().map(addon).collect::<Result<Vec<_>>>()?;
     report::step("packing the Node packages");
     let log = place::log("dist node");
@@ -183,6 +191,14 @@ fn node(plans: &[Plan]) -> Result<()> {
     let mut pack = tool::command("node");
     pack.arg("bindings-node/scripts/pack.mjs").arg("--out").arg(dist("npm")?).args(&addons);
     process::must("pack.mjs", pack, PACK, &log).map(drop)
+}
+
+/// The archives of the command.
+fn command(plans: &[Plan]) -> Result<()> {
+    clear("command", |_| true)?;
+    clear("symbols", command::is_symbols)?;
+    clear("sbom", command::is_materials)?;
+    plans.iter().try_for_each(command::pack)
 }
 
 /// The XCFramework. Apple's own tools make it: it has been run on no machine yet.
@@ -229,6 +245,8 @@ fn published() -> Vec<(&'static str, PathBuf)> {
         ("python", ".whl"),
         ("python", ".tar.gz"),
         ("npm", ".tgz"),
+        ("command", ".tar.gz"),
+        ("command", ".zip"),
         ("swift", ".zip"),
         ("sbom", ".cdx.json"),
         ("symbols", ".debug"),

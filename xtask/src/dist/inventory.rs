@@ -12,6 +12,8 @@ use std::time::Duration;
 
 pub(super) const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 pub(super) const SBOM: &str = "sbom.cdx.json";
+/// Longest time that cargo takes to name the crates.
+const LOOK: Duration = Duration::from_secs(120);
 /// Files of a crate that hold its terms, by the beginnings of their names.
 const TERMS: [&str; 6] = ["license", "licence", "copying", "notice", "unlicense", "copyright"];
 
@@ -64,16 +66,22 @@ pub(super) struct Inventory {
 
 impl Inventory {
     pub(super) fn of(package: &str, plan: &Plan) -> Result<Self> {
-        let manifest = place::root().join(package.replace("tricorn-", "bindings-")).join("Cargo.toml");
-        let mut command =
-            tool::cargo(&["metadata", "--locked", "--format-version=1", "--filter-platform", plan.target]);
-        command.arg("--manifest-path").arg(manifest);
-        let done = process::must("cargo metadata", command, Duration::from_secs(120), &place::log("dist metadata"))?;
+        let log = place::log("dist metadata");
+        let known = tool::cargo(&["metadata", "--locked", "--format-version=1", "--filter-platform", plan.target]);
+        let done = process::must("cargo metadata", known, LOOK, &log)?;
         let metadata: Metadata = serde_json::from_str(&done.stdout).context("cargo metadata")?;
-        Self::among(package, metadata)
+        let mut tree = tool::cargo(&["tree", "--locked", "--edges", "normal", "--prefix", "none", "--format", "{p}"]);
+        tree.args(["--package", package, "--target", plan.target]);
+        let done = process::must("cargo tree", tree, LOOK, &log)?;
+        // The metadata has what any package of the workspace asks for, the tree what this one does.
+        let used = done.stdout.lines().filter_map(|line| {
+            let mut words = line.split_whitespace();
+            Some(format!("{}@{}", words.next()?, words.next()?.trim_start_matches('v')))
+        });
+        Self::among(package, metadata, &used.collect())
     }
 
-    fn among(package: &str, metadata: Metadata) -> Result<Self> {
+    fn among(package: &str, metadata: Metadata, used: &BTreeSet<String>) -> Result<Self> {
         let packages: BTreeMap<_, _> = metadata.packages.into_iter().map(|one| (one.id.clone(), one)).collect();
         let nodes: BTreeMap<_, _> = metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
         let root = packages.values().find(|one| one.name == package);
@@ -82,7 +90,9 @@ impl Inventory {
         let mut uses = BTreeMap::new();
         while let Some(id) = open.pop() {
             let Some(node) = nodes.get(id).filter(|_| seen.insert(id.to_owned())) else { continue };
+            let is_used = |one: &&Dependency| packages.get(&one.pkg).is_some_and(|one| used.contains(&reference(one)));
             let linked = node.deps.iter().filter(|one| one.dep_kinds.iter().any(|kind| kind.kind.is_none()));
+            let linked = linked.filter(is_used);
             let linked: Vec<&str> = linked.map(|one| one.pkg.as_str()).collect();
             let reference = |id: &&str| packages.get(*id).map(reference);
             uses.insert(id.to_owned(), linked.iter().filter_map(reference).collect());
@@ -92,6 +102,10 @@ impl Inventory {
         crates.sort_by(|one, other| (&one.name, &one.version).cmp(&(&other.name, &other.version)));
         let uses = crates.iter().map(|one| (reference(one), uses.remove(&one.id).unwrap_or_default())).collect();
         Ok(Self { name: root.name, version: root.version, crates, uses })
+    }
+
+    pub(super) fn version(&self) -> &str {
+        &self.version
     }
 
     /// The crates of others.
@@ -142,13 +156,14 @@ impl Inventory {
         };
         let dependency = |(one, uses): (&String, &Vec<String>)| json!({"ref": one, "dependsOn": uses});
         let main = format!("{}@{}", self.name, self.version);
+        let kind = if self.name == "tricorn-cli" { "application" } else { "library" };
         let rest = self.crates.iter().filter(|one| reference(one) != main).map(component);
         json!({
             "bomFormat": "CycloneDX",
             "specVersion": "1.6",
             "version": 1,
             "metadata": {"component": {
-                "type": "library", "bom-ref": main, "name": self.name, "version": self.version,
+                "type": kind, "bom-ref": main, "name": self.name, "version": self.version,
             }},
             "components": rest.collect::<Vec<_>>(),
             "dependencies": self.uses.iter().map(dependency).collect::<Vec<_>>(),
@@ -191,23 +206,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn crates_that_only_build_are_left_out() {
+    fn crates_that_only_build_or_that_another_package_asks_for_are_left_out() {
         let package = |name: &str| {
             json!({"id": name, "name": name, "version": "1.0.0", "license": "MIT/Apache-2.0",
                 "source": (name != "root").then_some("registry"), "manifest_path": "/nowhere/Cargo.toml"})
         };
         let dependency = |name: &str, kind: Value| json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
+        let packages = ["root", "linked", "deep", "build", "asked"].map(package);
         let metadata = json!({
-            "packages": [package("root"), package("linked"), package("deep"), package("build")],
+            "packages": packages,
             "resolve": {"nodes": [
                 {"id": "root", "deps": [dependency("linked", Value::Null), dependency("build", json!("build"))]},
-                {"id": "linked", "deps": [dependency("deep", Value::Null)]},
+                {"id": "linked", "deps": [dependency("deep", Value::Null), dependency("asked", Value::Null)]},
                 {"id": "deep", "deps": []},
                 {"id": "build", "deps": []},
+                {"id": "asked", "deps": []},
             ]},
         });
+        let used: BTreeSet<_> = ["root", "linked", "deep"].map(|name| format!("{name}@1.0.0")).into();
         let metadata = serde_json::from_value(metadata).expect("it is metadata");
-        let inventory = Inventory::among("root", metadata).expect("it is there");
+        let inventory = Inventory::among("root", metadata, &used).expect("it is there");
         assert_eq!(inventory.others().map(|one| one.name.as_str()).collect::<Vec<_>>(), ["deep", "linked"]);
         let materials = inventory.materials();
         assert_eq!(materials["components"][0]["licenses"][0]["expression"], "MIT OR Apache-2.0");

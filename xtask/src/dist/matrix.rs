@@ -8,6 +8,8 @@ use std::process::Command;
 
 /// The platform whose job also packs what is the same for all.
 const FIRST: &str = "linux-x64-gnu";
+/// The features with which a quick build of a binding shares code with others.
+const SHARED: [&str; 2] = ["--features", "workspace"];
 
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
@@ -47,6 +49,7 @@ struct Platform {
     by: By,
     tried: Option<Tried>,
     module: Option<u64>,
+    command: Option<u64>,
 }
 
 enum Tools {
@@ -64,6 +67,8 @@ pub(super) struct Plan {
     pub(super) tried: Option<Tried>,
     /// The most bytes that the native module may have.
     pub(super) module: Option<u64>,
+    /// The most bytes that the command may have.
+    pub(super) command: Option<u64>,
     wheel: Option<String>,
     glibc: Option<String>,
     quick: bool,
@@ -127,6 +132,7 @@ impl Plan {
             target,
             tried: platform.tried.filter(|how| *how != Tried::Here || is_host),
             module: platform.module.filter(|_| !quick),
+            command: platform.command.filter(|_| !quick),
             wheel: platform.wheel.clone(),
             glibc: platform.glibc.clone(),
             quick,
@@ -139,9 +145,9 @@ impl Plan {
     }
 
     /// With the code of the checkout's other builds, where it is the same.
-    fn profile(&self, command: &mut Command) {
+    fn profile(&self, command: &mut Command, shared: &[&str]) {
         if self.quick {
-            command.args(["--release", "--features", "workspace"]);
+            command.arg("--release").args(shared);
         } else {
             command.args(["--profile", "dist"]);
         }
@@ -185,7 +191,7 @@ impl Plan {
 
     /// Arguments of `maturin build`.
     pub(super) fn wheel(&self, command: &mut Command) -> Result<()> {
-        self.profile(command);
+        self.profile(command, &SHARED);
         if !self.quick || !matches!(self.tools, Tools::Own) {
             command.args(["--target", self.target]);
         }
@@ -198,8 +204,18 @@ impl Plan {
         self.environment(command)
     }
 
-    /// `cargo build`, or what stands in for it.
-    pub(super) fn cargo(&self) -> Result<Command> {
+    /// `cargo build` of a binding, or what stands in for it.
+    pub(super) fn cargo(&self, package: &str) -> Result<Command> {
+        self.build(package, &SHARED)
+    }
+
+    /// The same of the command's package, which is published and so cannot depend on `tricorn-features`.
+    pub(super) fn program(&self) -> Result<Command> {
+        let features = "tricorn/otel,tricorn/redis,tricorn/tracing";
+        self.build("tricorn-cli", &["--package", "tricorn-features", "--features", features])
+    }
+
+    fn build(&self, package: &str, shared: &[&str]) -> Result<Command> {
         let mut command = match &self.tools {
             Tools::Zig(_) => {
                 let mut command = tool::command(setup::packer("cargo-zigbuild")?);
@@ -208,7 +224,8 @@ impl Plan {
             }
             _ => tool::cargo(&["build"]),
         };
-        self.profile(&mut command);
+        command.args(["--package", package]);
+        self.profile(&mut command, shared);
         match (&self.tools, &self.glibc) {
             (Tools::Own, _) if self.quick => {}
             (Tools::Zig(_), Some(glibc)) => {

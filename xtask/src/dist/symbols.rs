@@ -1,4 +1,5 @@
-//! Symbols of native modules, in files of their own: `target/dist/symbols/<module>.debug`, for `addr2line` and debuggers.
+//! Symbols of native modules and of the command, in files of their own: `target/dist/symbols/<module>.debug`, for
+//! `addr2line` and debuggers.
 
 use super::matrix::Plan;
 use super::{PACK, dist};
@@ -23,8 +24,9 @@ fn objcopy() -> Command {
     command
 }
 
-/// Takes the symbols out of a module, and compares what is left with the most that it may have. Those of Apple's are signed with them, and keep them.
-pub(super) fn split(module: &Path, plan: &Plan) -> Result<()> {
+/// Takes the symbols out of a module or a program, and compares what is left with the most bytes that it may have. Those of
+/// Apple's are signed with them, and keep them.
+pub(super) fn split(module: &Path, plan: &Plan, most: Option<u64>) -> Result<()> {
     if plan.target.contains("-apple-") {
         return Ok(());
     }
@@ -44,7 +46,7 @@ pub(super) fn split(module: &Path, plan: &Plan) -> Result<()> {
     strip.arg(module);
     process::must("objcopy --strip-all", strip, PACK, &log)?;
     let bytes = std::fs::metadata(module)?.len();
-    match plan.module {
+    match most {
         Some(most) if bytes > most => {
             bail!("{name} for {} has {bytes} bytes, more than the {most} of dist.toml", plan.name)
         }

@@ -33,7 +33,7 @@ pub(super) fn print(plans: &[Plan], tried: bool) -> Result<bool> {
         };
         runs.push((plan.name, said));
     }
-    let mut text = String::from("| file | packed | unpacked | native module |\n|---|--:|--:|--:|\n");
+    let mut text = String::from("| file | packed | unpacked | module or program |\n|---|--:|--:|--:|\n");
     for (part, path) in published() {
         let (unpacked, module) = unpacked(&path).unwrap_or_default();
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -54,18 +54,19 @@ fn size(bytes: u64) -> String {
     if bytes == 0 { "–".into() } else { format!("{}.{} MB", bytes / 1_000_000, bytes / 100_000 % 10) }
 }
 
-/// Bytes of an archive's files, and of the native module among them.
+/// Bytes of an archive's files, and of the native module or the program among them.
 fn unpacked(path: &Path) -> Option<(u64, u64)> {
     const SIZES: &str = "
 import sys, tarfile, zipfile
 path = sys.argv[1]
+ends = ('.so', '.pyd', '.node', '/tricorn', '/tricorn.exe')
 if path.endswith(('.whl', '.zip')):
     sizes = [(one.filename, one.file_size) for one in zipfile.ZipFile(path).infolist()]
 elif path.endswith('gz'):
     sizes = [(one.name, one.size) for one in tarfile.open(path)]
 else:
     sizes = []
-print(sum(size for _, size in sizes), sum(size for name, size in sizes if name.endswith(('.so', '.pyd', '.node'))))
+print(sum(size for _, size in sizes), sum(size for name, size in sizes if name.endswith(ends)))
 ";
     let mut command = tool::command(tool::venv("python"));
     command.args(["-c", SIZES]).arg(path);

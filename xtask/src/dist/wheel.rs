@@ -18,7 +18,7 @@ pub(super) fn finish(wheel: &Path, folder: &Path, inventory: &Inventory, plan: &
     let root = found(&work, "")?.pop().context("the wheel is empty")?;
     for end in [".so", ".pyd"] {
         for module in found(&root.join("tricorn"), end).unwrap_or_default() {
-            symbols::split(&module, plan)?;
+            symbols::split(&module, plan, plan.module)?;
         }
     }
     let info = found(&root, ".dist-info")?.pop().context("the wheel has no dist-info")?;

@@ -21,9 +21,10 @@ enum Written {
 }
 
 /// The first of them is that which the others agree with.
-const PLACES: [Place; 7] = [
+const PLACES: [Place; 8] = [
     Place { path: "Cargo.toml", written: Written::After(&["\n[workspace.package]\n", "version = \""]) },
     Place { path: "Cargo.toml", written: Written::After(&["\ntricorn = {", "version = \""]) },
+    Place { path: "cli/Cargo.toml", written: Written::After(&["\ntricorn = {", "version = \""]) },
     Place { path: "Cargo.lock", written: Written::Locked(&[]) },
     Place { path: "core/fuzz/Cargo.lock", written: Written::Locked(&["tricorn"]) },
     Place { path: "package.json", written: Written::After(&["\n  \"version\": \""]) },

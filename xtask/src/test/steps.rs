@@ -75,7 +75,7 @@ fn cargo_tests() -> Command {
 /// The command `tricorn` as a language's package has it.
 pub(super) fn commands(lang: Lang) -> Vec<Step> {
     match lang {
-        Lang::Rust => vec![inspect(), doctor()],
+        Lang::Rust => vec![inspect(), doctor(), foreign()],
         Lang::Python => vec![command("python", &[place::target("package/python/venv/bin/tricorn")]), zoo()],
         Lang::Node => vec![command("node", &["node".into(), place::root().join("bindings-node/dist/command.js")])],
         Lang::Swift => Vec::new(),
@@ -186,6 +186,19 @@ fn doctor() -> Step {
     tests.env("TRICORN_COMMAND", place::built("tricorn"));
     tests.env("TRICORN_EVERYTHING", place::built("example-everything"));
     step(NAME, tests, 10, Reader::Pytest)
+}
+
+/// Tests of `tricorn list` and `tricorn call` with servers that others wrote, which they install.
+fn foreign() -> Step {
+    const NAME: &str = "rust command with others' servers";
+    // Rust alone is tested without the Python environment otherwise.
+    if let Err(error) = setup::python_tools() {
+        return skip(NAME, format!("there is no Python environment: {error:#}"));
+    }
+    let mut tests = program(tool::venv("python"), &PYTEST);
+    tests.arg(place::root().join("tests/cli/test_foreign.py"));
+    tests.env("TRICORN_COMMAND", place::built("tricorn"));
+    step(NAME, tests, 20, Reader::Pytest)
 }
 
 /// Tests that these servers are broken as they should be, and of what our client makes of them.
