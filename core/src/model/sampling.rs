@@ -28,8 +28,9 @@ pub(crate) fn check_sampling(params: &Value) -> Result<(), String> {
         return Err(format!("messages[{}]: {}", read.len() - 1, last.unanswered()));
     }
     match members.get("maxTokens") {
-        Some(count) if count.as_f64().is_some_and(|n| n >= 1.0 && n.fract() == 0.0) => {}
-        Some(count) => return Err(format!("\"maxTokens\": expected a whole number above 0, got {}", shown(count))),
+        // Programs in Go send 0 for no limit of theirs.
+        Some(count) if count.as_f64().is_some_and(|n| n.fract() == 0.0) => {}
+        Some(count) => return Err(format!("\"maxTokens\": expected a whole number, got {}", shown(count))),
         None => return Err("\"maxTokens\": missing (required)".to_owned()),
     }
     check_options(members)
@@ -264,13 +265,13 @@ mod tests {
             ("toolChoice", json!({})),
             ("tools", json!([{"name": "t", "inputSchema": {"type": "object"}}])),
             ("temperature", json!(0.3)),
+            ("maxTokens", json!(0)),
         ] {
             assert_eq!(with(key, value), Ok(()), "{key}");
         }
         for (key, value, why) in [
-            ("maxTokens", json!(0), "\"maxTokens\": expected a whole number above 0, got 0"),
-            ("maxTokens", json!(1.5), "\"maxTokens\": expected a whole number above 0, got 1.5"),
-            ("maxTokens", json!("1"), "\"maxTokens\": expected a whole number above 0, got \"1\""),
+            ("maxTokens", json!(1.5), "\"maxTokens\": expected a whole number, got 1.5"),
+            ("maxTokens", json!("1"), "\"maxTokens\": expected a whole number, got \"1\""),
             ("messages", json!({}), "\"messages\": expected a list"),
             (
                 "includeContext",
