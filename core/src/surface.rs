@@ -20,10 +20,13 @@ pub(crate) const FROM_ONE: [&str; 15] = [
 ];
 
 /// Times, which are numbers of the host's unit.
-pub(crate) const TIMES: [&str; 19] = [
+pub(crate) const TIMES: [&str; 23] = [
+    "body_timeout",
     "clock_skew",
     "connect_timeout",
     "drain_timeout",
+    "header_timeout",
+    "idle_timeout",
     "keep_alive_interval",
     "login_timeout",
     "max_task_ttl",
@@ -40,6 +43,7 @@ pub(crate) const TIMES: [&str; 19] = [
     "task_ttl",
     "timeout",
     "tool_timeout",
+    "write_timeout",
 ];
 
 /// Options that hold secrets, at least where they are of another shape than they should be: of their values the
@@ -52,7 +56,7 @@ pub(crate) const BY_NAME: [&str; 4] = ["env", "extensions", "headers", "scope_im
 
 /// Defaults: the group, and the member as `Debug` shows it in the engine's options.
 #[cfg(test)]
-pub(crate) const DEFAULTS: [(&str, &str); 55] = [
+pub(crate) const DEFAULTS: [(&str, &str); 60] = [
     ("client", "request_timeout: 60.0"),
     ("client", "probe_timeout: 5.0"),
     ("client", "max_message_bytes: 33554432"),
@@ -77,6 +81,11 @@ pub(crate) const DEFAULTS: [(&str, &str); 55] = [
     ("group", "connect_timeout: 30.0"),
     ("listen", "port: 8000"),
     ("listen", "drain_timeout: 5.0"),
+    ("listen", "header_timeout: 30.0"),
+    ("listen", "idle_timeout: 60.0"),
+    ("listen", "body_timeout: 60.0"),
+    ("listen", "write_timeout: 60.0"),
+    ("listen", "min_rate: 4096"),
     ("listen", "access_log: false"),
     ("mount", "max_sessions: 10000"),
     ("mount", "session_idle_timeout: 1800.0"),

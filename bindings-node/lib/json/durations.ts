@@ -4,9 +4,12 @@
 
 /** Durations are milliseconds here, as everywhere in Node, and seconds in the engine. */
 export const DURATIONS: ReadonlySet<string> = new Set([
+  "bodyTimeout",
   "clockSkew",
   "connectTimeout",
   "drainTimeout",
+  "headerTimeout",
+  "idleTimeout",
   "keepAliveInterval",
   "loginTimeout",
   "maxTaskTtl",
@@ -23,4 +26,5 @@ export const DURATIONS: ReadonlySet<string> = new Set([
   "taskTtl",
   "timeout",
   "toolTimeout",
+  "writeTimeout",
 ]);

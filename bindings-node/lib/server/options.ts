@@ -211,6 +211,30 @@ export interface HttpOptions extends MountOptions {
    */
   readonly drainTimeout?: number | undefined;
   /**
+   * Time that a client has for the head of a request, on a port or socket; of it 10 s at most for the first byte of a
+   * connection. It is closed then. In milliseconds. Default: 30,000.
+   */
+  readonly headerTimeout?: number | undefined;
+  /**
+   * Time without a request after which a connection to a port or socket is closed. In milliseconds. Default: 60,000.
+   */
+  readonly idleTimeout?: number | undefined;
+  /**
+   * Longest silence in the middle of a request's body, on a port or socket. The whole body may take as long, and the
+   * time of its bytes at `minRate` besides; 400 then. In milliseconds. Default: 60,000.
+   */
+  readonly bodyTimeout?: number | undefined;
+  /**
+   * Time in which a client may take nothing of what is written to it, on a port or socket, and the time of its bytes at
+   * `minRate` besides. The connection is closed then. In milliseconds. Default: 60,000.
+   */
+  readonly writeTimeout?: number | undefined;
+  /**
+   * Least rate of bodies and answers, in bytes a second, as `bodyTimeout` and `writeTimeout` say; 0 for none. Default:
+   * 4,096.
+   */
+  readonly minRate?: number | undefined;
+  /**
    * Writes a line to standard error for each request to a port, when its answer is over, in the Common Log Format with
    * the milliseconds that it took; without queries, headers and bodies. Default: `false`.
    */

@@ -120,6 +120,20 @@ class HttpOptions(TypedDict, total=False):
     """Time in which requests are answered after SIGTERM or `drain`, on a port or socket: no connection is taken
     meanwhile, and streams that wait for news end. Calls that are left are cancelled then; 0 cancels at once. In
     seconds. Default: 5."""
+    header_timeout: float | None
+    """Time that a client has for the head of a request, on a port or socket; of it 10 s at most for the first byte of a
+    connection. It is closed then. In seconds. Default: 30."""
+    idle_timeout: float | None
+    """Time without a request after which a connection to a port or socket is closed. In seconds. Default: 60."""
+    body_timeout: float | None
+    """Longest silence in the middle of a request's body, on a port or socket. The whole body may take as long, and the
+    time of its bytes at `min_rate` besides; 400 then. In seconds. Default: 60."""
+    write_timeout: float | None
+    """Time in which a client may take nothing of what is written to it, on a port or socket, and the time of its bytes
+    at `min_rate` besides. The connection is closed then. In seconds. Default: 60."""
+    min_rate: int | None
+    """Least rate of bodies and answers, in bytes a second, as `body_timeout` and `write_timeout` say; 0 for none.
+    Default: 4,096."""
     access_log: bool | None
     """Writes a line to standard error for each request to a port, when its answer is over, in the Common Log Format
     with the milliseconds that it took; without queries, headers and bodies. Default: `False`."""

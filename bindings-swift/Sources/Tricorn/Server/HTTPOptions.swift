@@ -19,6 +19,20 @@ public struct HTTPOptions: Sendable, Hashable {
     /// meanwhile, and streams that wait for news end. Calls that are left are cancelled then; `.zero` cancels at once.
     /// Default: 5 s.
     public var drainTimeout: Duration?
+    /// Time that a client has for the head of a request, on a port or socket; of it 10 s at most for the first byte of
+    /// a connection. It is closed then. Default: 30 s.
+    public var headerTimeout: Duration?
+    /// Time without a request after which a connection to a port or socket is closed. Default: 60 s.
+    public var idleTimeout: Duration?
+    /// Longest silence in the middle of a request's body, on a port or socket. The whole body may take as long, and the
+    /// time of its bytes at `minRate` besides; 400 then. Default: 60 s.
+    public var bodyTimeout: Duration?
+    /// Time in which a client may take nothing of what is written to it, on a port or socket, and the time of its bytes
+    /// at `minRate` besides. The connection is closed then. Default: 60 s.
+    public var writeTimeout: Duration?
+    /// Least rate of bodies and answers, in bytes a second, as `bodyTimeout` and `writeTimeout` say; 0 for none.
+    /// Default: 4,096.
+    public var minRate: Int?
     /// Writes a line to standard error for each request to a port, when its answer is over, in the Common Log Format
     /// with the milliseconds that it took; without queries, headers and bodies. Default: `false`.
     public var accessLog: Bool?
@@ -99,6 +113,11 @@ public struct HTTPOptions: Sendable, Hashable {
         options.set("cert", text: cert)
         options.set("key", text: key)
         options.set("drain_timeout", duration: drainTimeout)
+        options.set("header_timeout", duration: headerTimeout)
+        options.set("idle_timeout", duration: idleTimeout)
+        options.set("body_timeout", duration: bodyTimeout)
+        options.set("write_timeout", duration: writeTimeout)
+        options.set("min_rate", number: minRate)
         options.set("access_log", flag: accessLog)
         options.set("trusted_proxies", texts: trustedProxies)
         options.set("sse_path", text: kept.ssePath)

@@ -227,6 +227,29 @@ async fn a_drain_ends_with_its_time_and_with_a_close() {
 }
 
 #[tokio::test]
+async fn a_client_has_the_times_of_the_options() {
+    let it = Fixture::new();
+    let (short, long) = (Duration::from_millis(200), Duration::from_secs(600));
+    let patient = || HttpOptions::new().port(0).header_timeout(long).idle_timeout(long).body_timeout(long);
+    let silent = "";
+    let half_a_head = "POST /mcp HTTP/1.1\r\nHost: ";
+    let half_a_body = "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\nContent-Length: 1000\r\n\r\n{";
+    let whole = "GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    for (options, begun, answer) in [
+        (patient().header_timeout(short), silent, ""),
+        (patient().header_timeout(short), half_a_head, ""),
+        (patient().idle_timeout(short), whole, "HTTP/1.1 404"),
+        (patient().body_timeout(short), half_a_body, "HTTP/1.1 400"),
+    ] {
+        let serving = within("listening", it.server.serve_http(options)).await.unwrap();
+        let mut socket = connect(&serving).await;
+        within("writing", socket.write_all(begun.as_bytes())).await.unwrap();
+        let read = read_until(&mut socket, "\0").await;
+        assert!(read.starts_with(answer) && read.is_empty() == answer.is_empty(), "{begun:?}: {read:?}");
+    }
+}
+
+#[tokio::test]
 async fn a_body_that_is_too_long_does_not_cost_the_connection() {
     let it = Fixture::with(|server| server.max_message_bytes(100_000), "");
     let serving = listening(&it.server).await;

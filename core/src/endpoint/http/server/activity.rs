@@ -4,7 +4,6 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
@@ -13,6 +12,7 @@ use tokio::sync::Notify;
 
 use super::access_log::Entry;
 use super::body::Body;
+use super::options::Patience;
 use super::shares::{Shares, Use, Yielding};
 use crate::driver::now;
 
@@ -50,28 +50,12 @@ pub(super) struct Activity {
     pub(super) look: Notify,
 }
 
-/// The slowest that a peer may take what is written, in bytes a second.
-const SLOWEST: u64 = 4096;
-
 /// Time for which a server that drains waits for the rest of a head, and for the first byte of a new socket: milliseconds.
 const BEGUN: u64 = 1_000;
 const CONNECTED: u64 = 100;
 
 /// Pauses that are so long ago do not count: milliseconds.
 const FORGIVEN: u64 = 60_000;
-
-/// Longest times of waiting for a socket's client.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Patience {
-    /// For the first byte.
-    pub(super) first: Duration,
-    /// For the rest of a head.
-    pub(super) head: Duration,
-    /// For another request.
-    pub(super) idle: Duration,
-    /// Until it takes something of what is written, and for all such pauses together beyond the slowest rate.
-    pub(super) write: Duration,
-}
 
 fn millis() -> u64 {
     super::sessions::millis(now()).max(1)
@@ -120,7 +104,7 @@ impl Activity {
 
     /// An answer of so many bytes is on its way, until this is dropped.
     fn answers(self: &Arc<Self>, bytes: u64, patience: &Patience) -> Taken {
-        let due = millis() + super::sessions::millis(patience.write) + bytes.saturating_mul(1000) / SLOWEST;
+        let due = millis() + super::sessions::millis(patience.write.saturating_add(patience.of_bytes(bytes)));
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         answers.0 += 1;
         let number = answers.0;
@@ -153,8 +137,8 @@ impl Activity {
             return false;
         }
         let stalled = self.stalled.load(Ordering::Acquire) + millis().saturating_sub(since);
-        let allowed = self.written.load(Ordering::Acquire).saturating_mul(1000) / SLOWEST;
-        super::sessions::millis(patience.write).saturating_add(allowed) <= stalled
+        let allowed = patience.write.saturating_add(patience.of_bytes(self.written.load(Ordering::Acquire)));
+        super::sessions::millis(allowed) <= stalled
     }
 
     /// Returns true if the socket has to end: its client was waited for long enough, or another needs its place.
@@ -406,6 +390,7 @@ impl http_body::Body for Watched {
 #[cfg(test)]
 mod tests {
     use std::future::Future;
+    use std::time::Duration;
 
     use super::*;
     use crate::endpoint::http::server::holder::Holder;
@@ -417,8 +402,10 @@ mod tests {
 
     const AT_ONCE: Duration = Duration::ZERO;
     const LATER: Duration = Duration::from_secs(3600);
-    const PATIENT: Patience = Patience { first: LATER, head: LATER, idle: LATER, write: LATER };
-    const HASTY: Patience = Patience { first: AT_ONCE, head: AT_ONCE, idle: AT_ONCE, write: AT_ONCE };
+    const PATIENT: Patience =
+        Patience { first: LATER, head: LATER, idle: LATER, body: LATER, write: LATER, rate: 4096 };
+    const HASTY: Patience =
+        Patience { first: AT_ONCE, head: AT_ONCE, idle: AT_ONCE, body: AT_ONCE, write: AT_ONCE, rate: 4096 };
 
     #[test]
     fn only_sockets_without_a_request_are_closed() {

@@ -19,7 +19,7 @@ use super::guard::Guard;
 use super::headers::{Accepts, SESSION_ID, Single, Version};
 use super::incoming::collect;
 use super::lanes::Resumption;
-use super::options::HttpOptions;
+use super::options::{HttpOptions, Patience};
 use super::origin::Allowed;
 use super::outlet::{End, Outlet};
 use super::pair::{self, Pairs};
@@ -81,6 +81,7 @@ pub(super) struct Inner {
     pub(super) max_queued: usize,
     pub(super) max_in_flight: usize,
     pub(super) keep_alive: Duration,
+    pub(super) patience: Patience,
     pub(super) resumption: Option<Resumption>,
     pub(super) sessions: Sessions,
     pub(super) pairs: Pairs,
@@ -151,8 +152,9 @@ impl Endpoint {
             max_queued: of_server.max_queued_notifications,
             max_in_flight: of_server.max_in_flight,
             keep_alive: options.keep_alive()?,
+            patience: options.patience()?,
             resumption: options.resumption()?,
-            sessions: Sessions::new(options.max_sessions, options.idle_timeout()?),
+            sessions: Sessions::new(options.max_sessions, options.session_idle()?),
             pairs: Pairs::default(),
             allowed: Allowed::new(&options, port),
             #[cfg(feature = "auth")]

@@ -45,6 +45,11 @@ pub struct HttpOptions {
     pub(crate) max_sessions: usize,
     pub(crate) session_idle_timeout: f64,
     pub(crate) drain_timeout: f64,
+    pub(crate) header_timeout: f64,
+    pub(crate) idle_timeout: f64,
+    pub(crate) body_timeout: f64,
+    pub(crate) write_timeout: f64,
+    pub(crate) min_rate: u64,
     pub(crate) keep_alive_interval: f64,
     pub(crate) max_events: usize,
     pub(crate) max_event_bytes: usize,
@@ -56,6 +61,40 @@ pub struct HttpOptions {
     pub(crate) max_connections: usize,
     pub(crate) trusted_proxies: Vec<String>,
 }
+
+/// Longest times of waiting for a socket's client.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Patience {
+    /// For the first byte.
+    pub(super) first: Duration,
+    /// For the rest of a head.
+    pub(super) head: Duration,
+    /// For another request.
+    pub(super) idle: Duration,
+    /// For more of a body, and for all of it beyond the slowest rate.
+    pub(super) body: Duration,
+    /// Until it takes something of what is written, and for all such pauses together beyond the slowest rate.
+    pub(super) write: Duration,
+    /// The slowest rate, in bytes a second; 0: none.
+    pub(super) rate: u64,
+}
+
+impl Patience {
+    pub(super) fn shortest(&self) -> Duration {
+        self.first.min(self.idle).min(self.write)
+    }
+
+    /// Returns the time that so many bytes may take at the slowest rate.
+    pub(super) fn of_bytes(&self, bytes: u64) -> Duration {
+        match self.rate {
+            0 => FOR_EVER,
+            rate => Duration::from_millis(bytes.saturating_mul(1000) / rate),
+        }
+    }
+}
+
+/// Longest time that a new socket says nothing.
+const FIRST_BYTE: Duration = Duration::from_secs(10);
 
 impl Default for HttpOptions {
     fn default() -> Self {
@@ -71,6 +110,11 @@ impl Default for HttpOptions {
             max_sessions: 10_000,
             session_idle_timeout: 1800.0,
             drain_timeout: 5.0,
+            header_timeout: 30.0,
+            idle_timeout: 60.0,
+            body_timeout: 60.0,
+            write_timeout: 60.0,
+            min_rate: 4096,
             keep_alive_interval: 15.0,
             max_events: 256,
             max_event_bytes: 1 << 20,
@@ -119,6 +163,19 @@ impl HttpOptions {
         /// where a port or socket is listened on: new connections are refused, streams that wait for news end, and the
         /// rest is cancelled after that. Zero: everything ends at once. Default 5 s.
         drain_timeout: time;
+        /// Time that the client of a socket has for the head of a request, where a port or socket is listened on; of it
+        /// 10 s at most for the first byte of all. Default 30 s.
+        header_timeout: time;
+        /// Time without a request after which such a socket is closed. Default 60 s.
+        idle_timeout: time;
+        /// Longest silence in the middle of a request's body there; the whole body may take as long, and the time of its
+        /// bytes at `min_rate` besides. Default 60 s.
+        body_timeout: time;
+        /// Time in which a client may take nothing of what is written to it there, and the time of its bytes at
+        /// `min_rate` besides. Default 60 s.
+        write_timeout: time;
+        /// Least rate of a body that comes, and of an answer that goes, in bytes a second; 0 for none. Default 4,096.
+        min_rate: u64;
         /// Time of silence on an event stream after which a comment is sent. Default 15 s.
         keep_alive_interval: time;
         /// The most events that a legacy session keeps for a client that loses a stream, the oldest dropped; 0 for no
@@ -261,14 +318,28 @@ impl HttpOptions {
                 return Err(wrong(option, &why));
             }
         }
-        self.idle_timeout()?;
+        self.session_idle()?;
+        self.patience()?;
         self.keep_alive()?;
         self.resumption()?;
         self.drain()?;
         Ok(())
     }
 
-    pub(super) fn idle_timeout(&self) -> Result<Duration> {
+    /// Returns the longest times of waiting for a socket's client.
+    pub(super) fn patience(&self) -> Result<Patience> {
+        let head = seconds("header_timeout", self.header_timeout)?;
+        Ok(Patience {
+            first: head.min(FIRST_BYTE),
+            head,
+            idle: seconds("idle_timeout", self.idle_timeout)?,
+            body: seconds("body_timeout", self.body_timeout)?,
+            write: seconds("write_timeout", self.write_timeout)?,
+            rate: self.min_rate,
+        })
+    }
+
+    pub(super) fn session_idle(&self) -> Result<Duration> {
         seconds("session_idle_timeout", self.session_idle_timeout)
     }
 
@@ -322,6 +393,9 @@ mod tests {
         assert!(refuse(r#"{"keep_alive_interval": 0}"#).contains("\"keep_alive_interval\""));
         assert!(refuse(r#"{"drain_timeout": -1}"#).contains("\"drain_timeout\": expected seconds of at least 0"));
         assert!(HttpOptions::parse(r#"{"drain_timeout": 0}"#).is_ok());
+        assert!(refuse(r#"{"header_timeout": 0}"#).contains("\"header_timeout\": expected seconds above 0"));
+        assert!(refuse(r#"{"min_rate": -1}"#).contains("\"min_rate\""));
+        assert!(HttpOptions::parse(r#"{"min_rate": 0}"#).is_ok());
         assert!(refuse(r#"{"sse_retry": 0}"#).contains("\"sse_retry\""));
         assert!(refuse(r#"{"allowed_origins": ["example.com"]}"#).contains("scheme://"));
         assert!(refuse(r#"{"allowed_hosts": ["http://example.com"]}"#).contains("\"allowed_hosts\""));

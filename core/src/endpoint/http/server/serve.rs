@@ -26,14 +26,14 @@ use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
 use super::access_log::Entry;
-use super::activity::{Activity, Arriving, Busy, Metered, Patience, Pieces, Sockets, Watched};
+use super::activity::{Activity, Arriving, Busy, Metered, Pieces, Sockets, Watched};
 use super::body::{Body, Quiet};
 use super::descriptors;
 use super::ending::Undrained;
 use super::endpoint::Endpoint;
 use super::frames::Framed;
 use super::holder::Holder;
-use super::options::HttpOptions;
+use super::options::{HttpOptions, Patience};
 use super::shares::Said;
 use super::tls::{HANDSHAKE, Tls};
 use crate::budget;
@@ -44,24 +44,14 @@ use crate::protocol::Origin;
 use crate::server::Server;
 use crate::signal::Signal;
 
-/// Longest silence of a socket, and longest times of its client.
-const PATIENCE: Patience = Patience {
-    first: Duration::from_secs(10),
-    head: Duration::from_secs(30),
-    idle: Duration::from_secs(60),
-    write: Duration::from_secs(60),
-};
 /// Approximate memory of a socket, in bytes.
 const SOCKET: usize = 16 << 10;
-/// Interval of the checks of that.
+/// Interval of the checks of silent sockets, where the times that they have are no shorter.
 const SWEEP: Duration = Duration::from_secs(5);
+const SHORTEST_SWEEP: Duration = Duration::from_millis(50);
 /// Number of clients that are told at once that there is no room for them, and the time for each.
 const TURNED_AWAY: usize = 64;
 const TURNING: Duration = Duration::from_secs(1);
-/// Longest silence of a client in the middle of a body.
-const BODY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Least rate of a body that takes longer than that, in bytes a second.
-const SLOWEST: u64 = 4096;
 /// The longest head of a request.
 const MAX_HEAD: usize = 64 << 10;
 /// The most that is read of a socket, or waits to be written, at once.
@@ -345,7 +335,7 @@ async fn accept(
     let (turned_away, no_descriptors) = (Arc::new(Semaphore::new(TURNED_AWAY)), Said::default());
     // Every connection has one end of it: the other one sees when all of them are gone.
     let (alive, mut gone) = mpsc::channel::<Infallible>(1);
-    let mut sweep = tokio::time::interval(SWEEP);
+    let mut sweep = tokio::time::interval(endpoint.inner.patience.shortest().div_f64(2.0).clamp(SHORTEST_SWEEP, SWEEP));
     let mut taken = 0;
     loop {
         taken = (taken + 1) % TAKEN;
@@ -370,7 +360,7 @@ async fn accept(
             }
             accepted = listeners.accept() => accepted,
             _ = sweep.tick() => {
-                sockets.sweep(&PATIENCE);
+                sockets.sweep(&endpoint.inner.patience);
                 continue;
             }
         };
@@ -424,7 +414,7 @@ async fn accept(
             () = async {
                 loop {
                     sweep.tick().await;
-                    sockets.sweep(&PATIENCE);
+                    sockets.sweep(&endpoint.inner.patience);
                 }
             } => {}
         }
@@ -521,7 +511,7 @@ impl Client {
             () = std::future::poll_fn(|context| stream.poll_heard(context)) => {}
             () = self.closing.wait() => return,
             // Another needs its place.
-            () = self.activity.is_to_end(&PATIENCE) => return,
+            () = self.activity.is_to_end(&self.endpoint.inner.patience) => return,
         }
         let socket = Metered { socket: stream, activity: self.activity.clone() };
         match acceptor {
@@ -536,7 +526,7 @@ impl Client {
             shaken = tokio::time::timeout(HANDSHAKE, acceptor.accept(socket)) => shaken,
             () = self.closing.wait() => return,
             // Another needs its place.
-            () = self.activity.is_to_end(&PATIENCE) => return,
+            () = self.activity.is_to_end(&self.endpoint.inner.patience) => return,
         };
         // The handshake itself refuses a client without TLS.
         let Ok(Ok(socket)) = shaken else { return };
@@ -585,7 +575,7 @@ impl Common {
             self.turn.store(false, Ordering::Relaxed);
         }
         let (version, is_get) = (request.version(), request.method() == http::Method::GET);
-        let request = request.map(|body| Patient::new(body, &self.activity));
+        let request = request.map(|body| Patient::new(body, &self.activity, self.endpoint.inner.patience));
         let mut response = self.endpoint.answer(request, Some(client)).await;
         if response.body().waits() {
             busy.waits();
@@ -601,7 +591,7 @@ impl Common {
             response.headers_mut().insert(http::header::CONNECTION, HeaderValue::from_static("close"));
         }
         Ok(response.map(|body| {
-            let pieces = is_http2.then(|| Pieces::new(&body, &self.activity, &PATIENCE));
+            let pieces = is_http2.then(|| Pieces::new(&body, &self.activity, &inner.patience));
             Watched { body, _busy: busy, pieces, entry }
         }))
     }
@@ -719,7 +709,7 @@ async fn driven<F: Future>(
             }
         }
         while look.as_mut().poll(cx).is_ready() {
-            if common.activity.is_due(&PATIENCE) {
+            if common.activity.is_due(&inner.patience) {
                 return Poll::Ready(Driven::Due);
             }
             look.set(common.activity.look.notified());
@@ -738,20 +728,25 @@ struct Patient {
 }
 
 impl Patient {
-    fn new(body: Incoming, activity: &Arc<Activity>) -> Self {
+    fn new(body: Incoming, activity: &Arc<Activity>, patience: Patience) -> Self {
         let arriving = (!body.is_end_stream()).then(|| activity.arrives());
-        Self { body, quiet: Quiet::new(BODY_TIMEOUT), pace: Pace::default(), arriving }
+        Self { body, quiet: Quiet::new(patience.body), pace: Pace::of(patience), arriving }
     }
 }
 
 /// Pace of a body. Asked for the time only when it does not come at once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Pace {
+    patience: Patience,
     started: Option<Duration>,
     bytes: u64,
 }
 
 impl Pace {
+    fn of(patience: Patience) -> Self {
+        Self { patience, started: None, bytes: 0 }
+    }
+
     fn waits(&mut self, now: impl Fn() -> Duration) {
         self.started.get_or_insert_with(now);
     }
@@ -759,7 +754,7 @@ impl Pace {
     /// Returns true if the body comes too slowly, now that so much of it has come.
     fn is_slow(&mut self, bytes: usize, now: impl Fn() -> Duration) -> bool {
         self.bytes += bytes as u64;
-        let allowed = BODY_TIMEOUT + Duration::from_secs(self.bytes / SLOWEST);
+        let allowed = self.patience.body.saturating_add(self.patience.of_bytes(self.bytes));
         self.started.is_some_and(|started| now().saturating_sub(started) > allowed)
     }
 }
@@ -807,14 +802,21 @@ mod tests {
     #[test]
     fn a_body_has_a_minute_and_what_its_size_takes() {
         let at = |seconds| move || Duration::from_secs(seconds);
-        let mut trickle = Pace::default();
+        let patience = HttpOptions::new().patience().expect("defaults");
+        let mut trickle = Pace::of(patience);
         assert!(!trickle.is_slow(1, at(0)), "it came at once");
         trickle.waits(at(10));
         assert!(!trickle.is_slow(1, at(69)));
         assert!(trickle.is_slow(1, at(128)));
-        let mut large = Pace::default();
+        let mut large = Pace::of(patience);
         large.waits(at(0));
         assert!(!large.is_slow(4 << 20, at(1000)));
         assert!(large.is_slow(1, at(1100)));
+        let mut hasty = Pace::of(HttpOptions::new().body_timeout(Duration::from_secs(1)).patience().expect("options"));
+        hasty.waits(at(0));
+        assert!(hasty.is_slow(1, at(3)));
+        let mut any = Pace::of(HttpOptions::new().min_rate(0).patience().expect("options"));
+        any.waits(at(0));
+        assert!(!any.is_slow(1, at(100_000)));
     }
 }
