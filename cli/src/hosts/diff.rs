@@ -1,7 +1,7 @@
 //! Differences for people, without the secrets that are in a configuration already.
 
+use diffy::DiffOptions;
 use serde_json::Value;
-use similar::TextDiff;
 
 const MASK: &str = "•••";
 
@@ -14,8 +14,9 @@ pub(super) fn unified(path: &str, old: &str, new: &str, values: &[Value], given:
     known.retain(|(_, value)| own.iter().all(|(_, own)| own != value));
     // Longer ones first, of which shorter ones may be a part.
     known.sort_by_key(|(_, value)| std::cmp::Reverse(value.len()));
-    let diff = TextDiff::from_lines(old, new);
-    let text = diff.unified_diff().context_radius(3).header(path, path).to_string();
+    let mut options = DiffOptions::new();
+    options.set_original_filename(path.to_owned()).set_modified_filename(path.to_owned());
+    let text = options.create_patch(old, new).to_string();
     let lines = text.split_inclusive('\n').map(|line| {
         let line = mask(line, &known);
         // A file may spell a value in another way; lines that are added are spelt by us.

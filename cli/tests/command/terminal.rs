@@ -100,6 +100,30 @@ impl Terminal {
         self.input.flush().unwrap();
     }
 
+    /// Waits until these bytes have come, which are not to be seen.
+    fn until_sent(&mut self, sequence: &str) {
+        let end = Instant::now() + PATIENCE;
+        while !self.bytes.ends_with(sequence.as_bytes()) {
+            if let Some(byte) = self.ahead.pop_front() {
+                self.take(&[byte]);
+                continue;
+            }
+            match self.output.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(bytes) => self.ahead.extend(bytes),
+                Err(why) => panic!("no {sequence:?} ({why}):\n{}", self.text()),
+            }
+        }
+    }
+
+    fn has_sent(&self, sequence: &str) -> bool {
+        String::from_utf8_lossy(&self.bytes).contains(sequence)
+    }
+
+    /// The modes of the terminal, where the system tells.
+    fn modes(&self) -> Option<String> {
+        self.master.get_termios().map(|modes| format!("{modes:?}"))
+    }
+
     /// Waits for its end, and gives its status.
     pub(crate) fn end(&mut self) -> u32 {
         let ahead: Vec<u8> = self.ahead.drain(..).collect();
@@ -246,9 +270,58 @@ fn images_are_shown_where_the_terminal_can() {
         assert!(String::from_utf8_lossy(&terminal.bytes).contains(sequence), "{name}");
         assert!(terminal.text().contains("image/png (70 bytes): "), "{}", terminal.text());
     }
-    let mut terminal = Terminal::start(80, &[], &["call", "test_image_content"]);
+    for env in [("TMUX", "1"), ("TERM", "dumb"), ("TERM", "screen-256color")] {
+        let mut terminal = Terminal::start(80, &[env], &["call", "test_image_content"]);
+        assert_eq!(terminal.end(), 0);
+        assert!(!terminal.has_sent("1337") && !terminal.has_sent(QUESTION) && !terminal.has_sent("\u{1b}P"), "{env:?}");
+    }
+}
+
+/// Asks a terminal for its attributes.
+const QUESTION: &str = "\u{1b}[c";
+
+#[test]
+fn a_terminal_is_asked_for_sixel_and_left_as_it_was() {
+    for (answer, shows) in [("\u{1b}[?62;4c", true), ("\u{1b}[?62;22c", false)] {
+        let mut terminal = Terminal::start(80, &[("TMUX", "")], &["call", "test_image_content"]);
+        let before = terminal.modes();
+        terminal.until_sent(QUESTION);
+        terminal.types(answer);
+        terminal.until("image/png (70 bytes): ");
+        let after = terminal.modes();
+        assert!(after.is_none() || after == before, "{before:?} {after:?}");
+        assert_eq!(terminal.end(), 0);
+        let sixel = regex::Regex::new("\x1bP[0-9;]*q\"1;1;1;1[^\x1b]*\x1b\\\\").unwrap();
+        assert_eq!(sixel.is_match(&String::from_utf8_lossy(&terminal.bytes)), shows);
+        // It is not to be seen.
+        assert!(!terminal.has_sent("62;"), "{:?}", String::from_utf8_lossy(&terminal.bytes));
+    }
+}
+
+#[test]
+fn a_terminal_that_does_not_answer_is_not_waited_for_long() {
+    let mut terminal = Terminal::start(80, &[("TMUX", "")], &["call", "test_image_content"]);
+    let before = terminal.modes();
+    terminal.until_sent(QUESTION);
+    let asked = Instant::now();
+    terminal.until("image/png (70 bytes): ");
+    assert!(asked.elapsed() < Duration::from_secs(10), "{:?}", asked.elapsed());
+    let after = terminal.modes();
+    assert!(after.is_none() || after == before, "{before:?} {after:?}");
     assert_eq!(terminal.end(), 0);
-    assert!(!String::from_utf8_lossy(&terminal.bytes).contains("1337"));
+    assert!(!terminal.has_sent("\u{1b}P"));
+}
+
+#[test]
+fn a_terminal_is_asked_only_if_there_is_something_to_show() {
+    let mut terminal = Terminal::start(80, &[("TMUX", "")], &["call", "echo", "text=hi"]);
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.has_sent(QUESTION));
+    // What was typed already is for the next reader, and the terminal is not asked.
+    let mut terminal = Terminal::start(80, &[("TMUX", "")], &["call", "test_image_content"]);
+    terminal.types("ls\r");
+    assert_eq!(terminal.end(), 0);
+    assert!(!terminal.has_sent(QUESTION) && terminal.text().contains("image/png (70 bytes): "));
 }
 
 #[test]

@@ -6,12 +6,19 @@ use std::path::PathBuf;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 
+use self::raster::Raster;
+use self::terminal::{Hint, Protocol};
 use super::screen::Screen;
+
+mod kitty;
+mod raster;
+mod sixel;
+mod terminal;
 
 /// The longest image that is shown in the terminal, in bytes.
 const MAX_SHOWN: usize = 8 << 20;
-/// Characters of one piece of an image for kitty.
-const PIECE: usize = 4096;
+/// The most rows of pixels that are shown.
+const MAX_ROWS: usize = 800;
 
 /// Folder for files.
 #[derive(Debug, Clone, Default)]
@@ -27,26 +34,6 @@ pub(crate) enum Place {
 pub(crate) struct Media {
     pub(crate) bytes: Vec<u8>,
     pub(crate) mime: String,
-}
-
-/// The terminals that show images.
-#[derive(Clone, Copy, PartialEq)]
-enum Terminal {
-    Kitty,
-    Iterm,
-}
-
-fn terminal() -> Option<Terminal> {
-    let named = |name: &str| std::env::var(name).unwrap_or_default();
-    // Within these the sequences go astray.
-    if !named("TMUX").is_empty() || named("TERM").starts_with("screen") {
-        return None;
-    }
-    let program = named("TERM_PROGRAM");
-    if !named("KITTY_WINDOW_ID").is_empty() || named("TERM") == "xterm-kitty" || program == "ghostty" {
-        return Some(Terminal::Kitty);
-    }
-    matches!(program.as_str(), "iTerm.app" | "WezTerm").then_some(Terminal::Iterm)
 }
 
 impl Media {
@@ -72,21 +59,26 @@ impl Media {
         if !screen.is_terminal() || !self.mime.starts_with("image/") || self.bytes.len() > MAX_SHOWN {
             return None;
         }
-        let data = STANDARD.encode(&self.bytes);
-        match terminal()? {
-            Terminal::Iterm => {
-                Some(format!("\u{1b}]1337;File=inline=1;size={};preserveAspectRatio=1:{data}\u{7}", self.bytes.len()))
+        let width = terminal::width(screen.columns());
+        match terminal::hint(|name| std::env::var(name).unwrap_or_default()) {
+            Hint::Shows(protocol) => self.sequence(protocol, width),
+            // The terminal is asked only if there is something to show.
+            Hint::Ask => self.sequence(Protocol::Sixel, width).filter(|_| terminal::answers_sixel()),
+            Hint::Nothing => None,
+        }
+    }
+
+    /// The sequence of this protocol, in a terminal of so many pixels across.
+    fn sequence(&self, protocol: Protocol, width: usize) -> Option<String> {
+        let raster = || Some(Raster::decode(&self.bytes)?.fitted(width, MAX_ROWS));
+        match protocol {
+            Protocol::Iterm => {
+                let (length, data) = (self.bytes.len(), STANDARD.encode(&self.bytes));
+                Some(format!("\u{1b}]1337;File=inline=1;size={length};preserveAspectRatio=1:{data}\u{7}"))
             }
-            Terminal::Kitty if self.mime == "image/png" => {
-                let pieces: Vec<_> = data.as_bytes().chunks(PIECE).map(String::from_utf8_lossy).collect();
-                let last = pieces.len().saturating_sub(1);
-                let piece = |(at, piece): (usize, &std::borrow::Cow<'_, str>)| {
-                    let head = if at == 0 { "a=T,f=100," } else { "" };
-                    format!("\u{1b}_G{head}m={};{piece}\u{1b}\\", u8::from(at != last))
-                };
-                Some(pieces.iter().enumerate().map(piece).collect())
-            }
-            Terminal::Kitty => None,
+            Protocol::Kitty if raster::is_png(&self.bytes) => Some(kitty::png(&self.bytes)),
+            Protocol::Kitty => Some(kitty::pixels(&raster()?)),
+            Protocol::Sixel => Some(sixel::encoded(&raster()?)),
         }
     }
 
@@ -136,6 +128,7 @@ pub(crate) fn size(bytes: usize) -> String {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "tests")]
 mod tests {
     use super::*;
 
@@ -148,5 +141,22 @@ mod tests {
         assert_eq!(of(""), "bin");
         assert_eq!(size(1536), "1.5 KiB");
         assert!(Media::decoded("aGk", None).is_some_and(|media| media.bytes == b"hi"));
+    }
+
+    #[test]
+    fn kitty_gets_a_png_as_it_is_and_the_pixels_of_others() {
+        let of = |data: &str| Media::decoded(data, Some("image/gif")).unwrap();
+        let gif =
+            "R0lGODdhEAAIAIEAAP8AAAAA/wAAAAAAACwAAAAAEAAIAAAIJAABCBwoMIDBgwYJEkSIUOFAhgcdFoQYQCIAihUlYrS4USPFgAA7";
+        let pixels = of(gif).sequence(Protocol::Kitty, 640).unwrap();
+        assert!(pixels.starts_with("\u{1b}_Ga=T,f=32,s=16,v=8,m=0;/wAA//8AAP"), "{pixels}");
+        let small = of(gif).sequence(Protocol::Kitty, 8).unwrap();
+        assert!(small.starts_with("\u{1b}_Ga=T,f=32,s=8,v=4,m=0;"), "{small}");
+        assert_eq!(
+            of("iVBORw0KGgo=").sequence(Protocol::Kitty, 640).unwrap(),
+            "\u{1b}_Ga=T,f=100,m=0;iVBORw0KGgo=\u{1b}\\"
+        );
+        assert_eq!(of("PHN2Zy8+").sequence(Protocol::Kitty, 640), None);
+        assert_eq!(of("PHN2Zy8+").sequence(Protocol::Sixel, 640), None);
     }
 }
