@@ -115,7 +115,7 @@ pub(crate) enum Command {
     Replay(Replay),
     /// Shows what two cassettes answer differently.
     #[command(
-        after_help = "Example:\n  tricorn diff old.jsonl new.jsonl\n\nExit status: 0 no difference, 1 differences, 2 misuse"
+        after_help = "Exit status: 0 no difference, 1 differences, 2 misuse\n\nExample:\n  tricorn diff old.jsonl new.jsonl"
     )]
     Diff(Diff),
     /// Packs a server as a bundle (.mcpb), and writes its entry for the registry (server.json).
@@ -162,7 +162,7 @@ pub(crate) enum Command {
 }
 
 fn help(examples: &str) -> String {
-    format!("{TARGETS}\n\nExamples:\n  {examples}\n\n{CODES}")
+    format!("{TARGETS}\n\n{CODES}\n\nExamples:\n  {examples}")
 }
 
 /// Options of all commands that connect to a server.
@@ -651,6 +651,7 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
         own.insert(own.len().min(1), AFTER_DASHES.into());
     }
     let bare = bare_command(&own, launcher);
+    let words: Vec<_> = own.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let line = std::iter::once(launcher.name().into()).chain(own);
     let parsed = definition(launcher).try_get_matches_from(line).and_then(|found| Line::from_arg_matches(&found));
     match parsed {
@@ -670,7 +671,10 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
             let words = bare.unwrap_or_default();
             Err(Failure::misuse(format!("a command line comes after everything else: … -- {words}")))
         }
-        Err(error) if error.use_stderr() => Err(Failure::misuse(on_one_line(&error, launcher))),
+        Err(error) if error.use_stderr() => {
+            let said = as_argument(&error, &words, launcher).unwrap_or_else(|| on_one_line(&error, launcher));
+            Err(Failure::misuse(said))
+        }
         Err(error) => {
             screen.styled(&error.render());
             Ok(None)
@@ -732,6 +736,29 @@ fn two_targets(target: &str, command: &[String]) -> String {
         "{target} and a command line after -- are two targets; a file gets arguments by a command line: -- {program} {} {arguments}",
         path.display()
     )
+}
+
+/// Says how an argument of a tool or a prompt is given, where one stands as an option: `count=5`.
+fn as_argument(error: &clap::Error, words: &[String], launcher: &Launcher) -> Option<String> {
+    let command = words.first().filter(|word| matches!(word.as_str(), "call" | "prompt"))?;
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else { return None };
+    let name = option.strip_prefix("--").filter(|_| error.kind() == ErrorKind::UnknownArgument)?;
+    let name = name.split('=').next().filter(|name| !name.is_empty())?;
+    let mut all = definition(launcher);
+    all.build();
+    let known: Vec<_> = all.find_subcommand(command)?.get_arguments().filter_map(clap::Arg::get_long).collect();
+    let begin = "unexpected argument";
+    let near = tricorn::bridge::meant(name, &known).into_iter().find(|near| near.chars().next() == name.chars().next());
+    if let Some(near) = near {
+        return Some(format!("{begin} '--{name}' found; did you mean --{near}, or the argument {name}=VALUE?"));
+    }
+    let inline = format!("--{name}=");
+    let at = words.iter().position(|word| *word == format!("--{name}") || word.starts_with(&inline))?;
+    let value = words.get(at).and_then(|word| word.strip_prefix(&inline));
+    let next = || words.get(at + 1).map(String::as_str).filter(|word| !word.starts_with('-') && *word != AFTER_DASHES);
+    let value = shlex::try_quote(value.or_else(next).unwrap_or("VALUE")).ok()?;
+    let what = if command == "call" { "tool" } else { "prompt" };
+    Some(format!("{begin} '--{name}' found; an argument of the {what} stands without dashes: {name}={value}"))
 }
 
 /// Puts an error that clap prints on several lines on one.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tokio::runtime::{Builder, Handle};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tricorn::bridge::Reason;
 use tricorn::cassette::Cassette;
 use tricorn::client::{Client, ClientOptions, Events, Handlers, Target};
@@ -29,8 +29,15 @@ use crate::targets::{self, Elsewhere, Found, Kind, Reach, Way};
 const OPENING: usize = 200;
 /// Time that a server that failed is listened to after its last line.
 const QUIET: Duration = Duration::from_millis(50);
+/// The time that a program has to answer after it has written a line that is no message.
+const BABBLE: Duration = Duration::from_secs(30);
 /// The longest wait for a server that has not shown yet which era it speaks.
 const PROBE: Duration = Duration::from_secs(5);
+
+/// Reason to believe that a program is no server.
+const OTHER: &str = "it writes other lines than messages, and answers nothing";
+/// Words of an answer to a question that should not have come.
+const ECHOED: &str = "the connection is not open yet";
 
 /// A connected client and what is known of its server.
 pub(crate) struct Session {
@@ -122,7 +129,8 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
         Hears::Nothing => Handlers::new(),
     };
     // Hearing of changes costs a request.
-    let is_heard = hears == Hears::All || matches!(found.reach, Reach::One(Target::Command { .. }));
+    let is_program = matches!(found.reach, Reach::One(Target::Command { .. }));
+    let is_heard = hears == Hears::All || is_program;
     let handlers = if is_heard { handlers.events(heard.clone()) } else { handlers };
     let (name, is_file) = (found.name.clone(), found.kind == Kind::File);
     let runner = match &found.reach {
@@ -143,10 +151,7 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
             tokio::select! {
                 connected = Client::connect_with(target, &options, &handlers) => (connected, None),
                 failure = heard.elsewhere.serves(&found) => return Err(failure),
-                () = late(target, given_limit(connection)) => {
-                    heard.failed().await.iter().for_each(|line| screen.line(line));
-                    return Err(Failure::late(&name));
-                }
+                failure = given_up(&heard, target, connection, &name) => return Err(failure),
             }
         }
         _ => {
@@ -171,6 +176,10 @@ async fn connect(found: Found, connection: &Connection, hears: Hears, screen: &S
                     return Err(Failure::misuse(format!("{name}: {said}")));
                 }
                 lines.iter().for_each(|line| screen.line(line));
+            }
+            // A question of ours that comes back is refused, as a server's would be.
+            if is_program && error.message().contains(ECHOED) {
+                return Err(Failure::no_server(&name, "it sends back what it gets"));
             }
             // The address may have a secret in it, which its name has not.
             let mut failure = Failure::connecting(&name, &error);
@@ -208,6 +217,16 @@ async fn late(target: &Target, limit: Option<Duration>) {
         Some(limit) => tokio::time::sleep(limit).await,
         None => std::future::pending().await,
     }
+}
+
+/// Waits until a program had its time, and says what it did instead of answering.
+async fn given_up(heard: &Heard, target: &Target, connection: &Connection, name: &str) -> Failure {
+    tokio::select! {
+        () = late(target, given_limit(connection)) => {}
+        () = heard.babbled(), if connection.timeout.is_none() => {}
+    }
+    heard.failed().await.iter().for_each(|line| heard.screen.line(line));
+    if heard.babbles() { Failure::no_server(name, OTHER) } else { Failure::late(name) }
 }
 
 /// The beginning of a line that is about this file.
@@ -300,6 +319,8 @@ struct Heard {
     opening: Mutex<Option<VecDeque<String>>>,
     told: Notify,
     elsewhere: Elsewhere,
+    /// It has written a line that is no message.
+    babbles: watch::Sender<bool>,
 }
 
 impl Heard {
@@ -310,7 +331,20 @@ impl Heard {
             opening: Mutex::new(opening),
             told: Notify::new(),
             elsewhere: Elsewhere::default(),
+            babbles: watch::Sender::new(false),
         }
+    }
+
+    fn babbles(&self) -> bool {
+        *self.babbles.borrow()
+    }
+
+    /// Waits until a program has written something else than messages, and had time to answer after that.
+    async fn babbled(&self) {
+        if self.babbles.subscribe().wait_for(|babbles| *babbles).await.is_err() {
+            std::future::pending::<()>().await;
+        }
+        tokio::time::sleep(BABBLE).await;
     }
 
     fn take(&self) -> Option<VecDeque<String>> {
@@ -369,6 +403,9 @@ impl Events for Heard {
     fn warning(&self, message: &str) {
         // Lines of its output that are no messages.
         self.elsewhere.look(message);
+        if message.contains("has a line that is no message") {
+            self.babbles.send_replace(true);
+        }
         self.screen.warn(message);
     }
 }

@@ -47,10 +47,18 @@ impl Failure {
             ErrorKind::Misuse => Self::misuse(message),
             ErrorKind::Auth => Self::login(target, message),
             _ if error.reason() == Some(Reason::Silence) => Self::late(target),
+            _ if let Some(why) = no_endpoint(target, message) => Self::new(UNREACHABLE, format!("{target}: {why}")),
             ErrorKind::Unsupported => Self::new(UNREACHABLE, format!("{target}: {}", without_page(message))),
             _ => {
-                let hint = if is_refused(error) { "; is the server running?" } else { "" };
-                Self::new(UNREACHABLE, format!("cannot connect to {target}: {}{hint}", without_program(message)))
+                let hint = match () {
+                    () if is_refused(error) => "; is the server running?",
+                    () if message.contains("dns error") => "; check the name, or the network and its proxy",
+                    () => "",
+                };
+                Self::new(
+                    UNREACHABLE,
+                    format!("cannot connect to {target}: {}{hint}", without_place(target, without_program(message))),
+                )
             }
         }
     }
@@ -59,6 +67,12 @@ impl Failure {
     pub(crate) fn late(target: &str) -> Self {
         let hint = "--timeout SECONDS waits longer";
         Self::new(UNREACHABLE, format!("cannot connect to {target}: the server did not answer in time; {hint}"))
+    }
+
+    /// Makes a failure of a program that is no server; `why` says what shows it.
+    pub(crate) fn no_server(target: &str, why: &str) -> Self {
+        let hint = "name a server, or give it the arguments that make it one";
+        Self::new(UNREACHABLE, format!("{target} does not speak MCP on its standard streams: {why}; {hint}"))
     }
 
     /// Makes a failure of an error that a request ended with; `what` names the request.
@@ -113,9 +127,42 @@ fn without_page(message: &str) -> String {
     }
 }
 
+/// Says that a web server answers at a URL, and no server of the protocol: it does not know the path or the method, or
+/// gives something else than a message.
+fn no_endpoint(target: &str, message: &str) -> Option<String> {
+    let first = message.split(". Before it, ").next().unwrap_or(message);
+    let said = first.split_once("\" failed: ").map_or(first, |(_, said)| said);
+    let is_unknown = ["HTTP 404 ", "HTTP 405 ", "HTTP 410 "].iter().any(|begin| said.starts_with(begin));
+    if said.contains("; the endpoint's path is ") {
+        return Some(format!("no MCP endpoint is there: {said}"));
+    }
+    let is_other = said.starts_with("HTTP 2") && said.contains("with a body of type");
+    if !is_unknown && !is_other && !said.starts_with("the answer is no message: ") {
+        return None;
+    }
+    let page = said.find(": <").map_or_else(|| said.to_owned(), |begin| format!("{}, with a page", &said[..begin]));
+    let path = target.split_once("://").and_then(|(_, rest)| Some(rest.split_once('/')?.1)).unwrap_or_default();
+    let hint = match target.split_once("://") {
+        Some((scheme, rest)) if !path.contains("mcp") && !path.contains("sse") => {
+            let host = rest.split('/').next().unwrap_or_default();
+            format!("most servers have it at /mcp: {scheme}://{host}/mcp")
+        }
+        _ => "check the path of the URL, which is /mcp at most servers".to_owned(),
+    };
+    Some(format!("no MCP endpoint is there ({page}); {hint}"))
+}
+
 /// Takes the command line out of a message: the caller has given it, or does not know it.
 fn without_program(message: &str) -> &str {
     message.split_once("; it is \"").map_or(message, |(why, _)| why)
+}
+
+/// Takes the origin of a URL out of a message that names the whole of it.
+fn without_place<'m>(target: &str, message: &'m str) -> &'m str {
+    match message.split_once(": cannot connect: ") {
+        Some((place, why)) if target.starts_with(place) => why,
+        _ => message,
+    }
 }
 
 /// Says which names there are, the nearest first: `; did you mean "add"?` or the list of them.

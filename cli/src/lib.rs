@@ -5,6 +5,7 @@
 
 mod arguments;
 mod bridge;
+mod browser;
 mod commands;
 mod connection;
 mod failure;

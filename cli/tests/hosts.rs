@@ -414,14 +414,84 @@ fn checks_are_the_callers() {
     let line = Line::try_parse_from(["tricorn", "discover", "cursor", "--check"]).unwrap();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     assert_eq!(hosts::run(&line.command, &home.places, None, &mut out, &mut err), 2);
-    let check = |entry: &hosts::Entry| {
+    let one = |entry: &hosts::Entry| {
+        assert_ne!(entry.name, "wëb", "it is switched off");
         if entry.name == "notes" { Err("no answer".to_owned()) } else { Ok("3 tools".to_owned()) }
     };
+    let check = |entries: &[hosts::Entry]| entries.iter().map(one).collect();
     let (mut out, mut err) = (Vec::new(), Vec::new());
     assert_eq!(hosts::run(&line.command, &home.places, Some(&check), &mut out, &mut err), 1);
     let out = String::from_utf8(out).unwrap();
     assert_eq!(out.matches("ok: 3 tools").count(), 1, "{out}");
     assert_eq!(out.matches("failed: no answer").count(), 1, "{out}");
+    // It is done anyway, once for each server.
+    home.write(".codeium/windsurf/mcp_config.json", &std::fs::read_to_string(home.path(".cursor/mcp.json")).unwrap());
+    let said = |words: &[&str], most: usize| {
+        let line = Line::try_parse_from(["tricorn", "discover", "cursor", "windsurf"].iter().chain(words)).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let check = |entries: &[hosts::Entry]| {
+            assert_eq!(entries.len(), most);
+            check(entries)
+        };
+        let code = hosts::run(&line.command, &home.places, Some(&check), &mut out, &mut err);
+        (code, String::from_utf8(out).unwrap().matches("ok: 3 tools").count())
+    };
+    assert_eq!((said(&[], 2), said(&["--no-check"], 0)), ((1, 2), (0, 0)));
+}
+
+/// A clone of a stranger's has files that name programs.
+#[test]
+fn servers_that_a_folder_names_are_started_when_that_is_said() {
+    let home = Home::new(System::Linux);
+    home.write("project/mcp.json", r#"{"servers": {"here": {"command": "npx", "args": ["here"]}}}"#);
+    home.write("project/.cursor/mcp.json", r#"{"mcpServers": {"there": {"command": "sh", "args": ["./x"]}}}"#);
+    let said = |words: &[&str]| {
+        let line = Line::try_parse_from(["tricorn", "discover"].iter().chain(words)).unwrap();
+        let (mut out, mut err) = (Vec::new(), Vec::new());
+        let check = |entries: &[hosts::Entry]| vec![Ok("up".to_owned()); entries.len()];
+        assert_eq!(hosts::run(&line.command, &home.places, Some(&check), &mut out, &mut err), 0);
+        (String::from_utf8(out).unwrap().matches("ok: up").count(), String::from_utf8(err).unwrap())
+    };
+    let (started, note) = said(&[]);
+    assert!(started == 0 && note.contains("--check starts them"), "{started}: {note}");
+    assert_eq!(said(&["--check"]), (2, String::new()));
+    assert_eq!(said(&["--no-check"]), (0, String::new()));
+}
+
+#[test]
+fn paths_of_a_configuration_stay_where_they_are() {
+    use serde_json::json;
+    let home = Home::new(System::Linux);
+    home.write("project/group/server", "#!/bin/sh\n");
+    home.write("project/group/data/words.txt", "");
+    home.write("project/group/data/deep/own.txt", "");
+    let entry =
+        json!({"command": "./server", "args": ["data/words.txt", "./none", "--own=./data", "data"], "cwd": "."});
+    let deep = json!({"command": "python", "args": ["own.txt"], "cwd": "data/deep"});
+    let bare = json!({"command": "server", "args": ["./data/words.txt"]});
+    let all = json!({"mcpServers": {"a": entry, "b": deep, "c": bare}});
+    home.write("project/group/mcp.json", &all.to_string());
+    let written = |host: &str, file: &str, name: &str| {
+        let (entry, said) = installed(&home, host, file, &[&format!("group/mcp.json#{name}")]);
+        let (_, _, dry) = home.run(&["install", host, "--dry-run", "--name", "new", &format!("group/mcp.json#{name}")]);
+        assert!(said.starts_with(&home.masked(&dry)), "{dry}: {said}");
+        (entry, said)
+    };
+    let cursor = |name: &str| written("cursor", ".cursor/mcp.json", name);
+    let (entry, said) = cursor("a");
+    let args = ["$PROJECT/group/data/words.txt", "./none", "--own=./data", "data"];
+    assert_eq!(entry, json!({"command": "$PROJECT/group/server", "args": args, "cwd": "$PROJECT/group"}));
+    let note = "note: ./server is written as $PROJECT/group/server: hosts start programs in other folders";
+    assert!(said.contains(note), "{said}");
+    let (entry, _) = cursor("b");
+    let deep = "$PROJECT/group/data/deep";
+    assert_eq!(entry, json!({"command": "python", "args": [format!("{deep}/own.txt")], "cwd": deep}));
+    let (entry, _) = cursor("c");
+    assert_eq!(entry, json!({"command": "server", "args": ["$PROJECT/group/data/words.txt"]}));
+    // A host that knows no folder.
+    let (entry, said) = written("windsurf", ".codeium/windsurf/mcp_config.json", "b");
+    assert_eq!(entry, json!({"command": "python", "args": [format!("{deep}/own.txt")]}));
+    assert!(said.contains(&format!("Windsurf starts programs where it likes: {deep} is left out")), "{said}");
 }
 
 #[test]
@@ -474,6 +544,9 @@ fn misuse_is_said() {
     refused(&["install", "cursor", "missing.py"], "there is no such file");
     refused(&["install", "cursor", "deep"], "hosts do not build packages");
     refused(&["install", "cursor", "deep/er/file"], "no idea how to run this file");
+    home.write("project/serve.sh", "echo");
+    let why = if cfg!(unix) { "is not executable: chmod +x makes it so" } else { "no idea how to run this file" };
+    refused(&["install", "cursor", "serve.sh"], why);
     refused(&["install", "cursor", "ftp://example.com"], "http:// and https:// alone");
     refused(&["install", "cursor", "https://a.example", "-e", "A=b"], "a URL has no environment");
     refused(&["install", "cursor", "-H", "A: b", "--", "a"], "a program has no headers");
@@ -497,6 +570,33 @@ fn removal_of_what_is_not_there_is_said() {
     assert!(err.contains("there is no $HOME".replace("$HOME", home.places.home.to_str().unwrap()).as_str()), "{err}");
 }
 
+/// Without its own command the file of Claude Code is edited as those of others are.
+#[test]
+fn claude_code_without_its_command_is_edited() {
+    let home = Home::new(System::Linux);
+    let install = ["install", "claude-code", "--name", "weather", "--", "npx", "weather-server"];
+    let (code, _, err) = home.run(&install);
+    assert!(code == 1 && home.masked(&err).contains("there is no $HOME/.claude.json; --force creates it"), "{err}");
+    let before =
+        "{\n  \"numStartups\": 7,\n  \"mcpServers\": {\"a\": {\"command\": \"a\"}},\n  \"projects\": {\"/b\": {}}\n}\n";
+    home.write(".claude.json", before);
+    let (code, out, err) = home.run(&[&install[..2], &["--dry-run"], &install[2..]].concat());
+    assert!(code == 0 && out.contains("+++") && out.contains("weather-server"), "{out}{err}");
+    assert_eq!(std::fs::read_to_string(home.path(".claude.json")).unwrap(), before);
+    let warning = "warning: claude is not in PATH, so $HOME/.claude.json itself is edited; a session of Claude Code that is running may write over it: restart that session\n";
+    assert_eq!(home.masked(&err), warning);
+    let (code, out, err) = home.run(&install);
+    assert!(code == 0 && out.starts_with("Installed \"weather\" in Claude Code: "), "{out}{err}");
+    assert!(home.masked(&err).starts_with(warning) || home.masked(&err).contains(warning), "{err}");
+    assert_eq!(home.backups(".claude.json").len(), 1);
+    let text = std::fs::read_to_string(home.path(".claude.json")).unwrap();
+    let places: Vec<_> = ["numStartups", "\"a\"", "weather", "projects"].iter().map(|part| text.find(part)).collect();
+    assert!(places.is_sorted() && places[0].is_some(), "{text}");
+    let (code, _, err) = home.run(&["uninstall", "claude-code", "weather"]);
+    assert!(code == 0 && home.masked(&err).contains(warning), "{err}");
+    assert_eq!(std::fs::read_to_string(home.path(".claude.json")).unwrap(), before);
+}
+
 /// Claude Code's own command is run, in the place of which stands a script here.
 #[cfg(unix)]
 #[test]
@@ -504,14 +604,6 @@ fn claude_code_does_it_itself() {
     let mut home = furnished();
     home.write("bin/claude", "#!/bin/sh\necho \"$@\" >> $HOME/said\n[ -e $HOME/no ] && { echo 'not today' >&2; exit 3; }\n[ $2 = add-json ] && echo \"{\\\"mcpServers\\\": {\\\"$5\\\": $6}}\" > $HOME/.claude.json\nexit 0\n");
     let install = ["install", "claude-code", "https://weather.example/mcp", "--header", "K: v"];
-    let before = std::fs::read(home.path(".claude.json")).unwrap();
-    let (code, _, err) = home.run(&install);
-    assert_eq!(code, 1);
-    assert!(
-        err.contains("claude is not in PATH; what is to be run: claude mcp add-json --scope user weather '{"),
-        "{err}"
-    );
-    assert_eq!(std::fs::read(home.path(".claude.json")).unwrap(), before);
     let mut path = home.path("bin").into_os_string();
     path.push(":/usr/bin:/bin");
     home.places.variables.insert("PATH".to_owned(), path);

@@ -1,4 +1,4 @@
-//! Claude Code, whose file is changed by its own command alone.
+//! Claude Code, whose file is changed by its own command where that is in `PATH`.
 //!
 //! Sessions that are open write their file whole, over what others wrote (anthropics/claude-code 27941).
 
@@ -104,10 +104,9 @@ fn line(program: &str, words: &[&str]) -> String {
 
 /// Runs Claude Code's command; what it says is told where it fails. `shown` are the words without secrets.
 fn claude(words: &[&str], shown: &[&str], places: &Places) -> Outcome<()> {
-    let Some(program) = places.program("claude") else {
-        let why = "Claude Code's file is changed by its own command alone, and claude is not in PATH";
-        return Err(format!("{why}; what is to be run: {}", line("claude", shown)).into());
-    };
+    let program = places.program("claude");
+    let program =
+        program.ok_or_else(|| format!("claude is not in PATH; what is to be run: {}", line("claude", shown)))?;
     let mut command = Command::new(&program);
     command.args(words).current_dir(&places.folder).stdin(Stdio::null());
     let output = command.output().map_err(|error| format!("{}: {error}", program.display()))?;

@@ -143,6 +143,11 @@ pub(super) fn title(host: Option<Host>) -> &'static str {
 }
 
 impl Found {
+    /// Returns true if a file of the user names it, and not one of a folder, which may be a stranger's.
+    pub(super) fn is_of_user(&self) -> bool {
+        !matches!(self.scope, "project" | "folder")
+    }
+
     pub(super) fn json(&self, check: Option<&Result<String, String>>) -> Value {
         let names = |all: &[(String, String)]| all.iter().map(|(name, _)| name.as_str()).collect::<Value>();
         let mut value = json!({

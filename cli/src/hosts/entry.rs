@@ -123,7 +123,7 @@ fn target_entry(target: &str, places: &Places, notes: &mut Vec<String>) -> Resul
         return recorded(cassette, places);
     }
     if let Some((path, name)) = configuration(target) {
-        return from_configuration(path, name, places);
+        return from_configuration(path, name, places, notes);
     }
     if !places.absolute(target).exists() && super::named_host(target).is_some() {
         return super::find(target, places);
@@ -138,7 +138,12 @@ fn configuration(target: &str) -> Option<(&str, Option<&str>)> {
     (ending.eq_ignore_ascii_case("json") || ending.eq_ignore_ascii_case("jsonc")).then_some((path, name))
 }
 
-fn from_configuration(path: &str, name: Option<&str>, places: &Places) -> Result<Entry, String> {
+fn from_configuration(
+    path: &str,
+    name: Option<&str>,
+    places: &Places,
+    notes: &mut Vec<String>,
+) -> Result<Entry, String> {
     let text = std::fs::read_to_string(places.absolute(path)).map_err(|error| format!("{path}: {error}"))?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let whole = Format::Json.read(text).map_err(|trouble| trouble.at(Path::new(path)))?;
@@ -161,8 +166,25 @@ fn from_configuration(path: &str, name: Option<&str>, places: &Places) -> Result
             None => return Err(format!("{path}: there is no server in it")),
         },
     };
-    let kind = Kind::read(value).ok_or_else(|| format!("{path}#{name}: neither a command nor a URL"))?;
+    let mut kind = Kind::read(value).ok_or_else(|| format!("{path}#{name}: neither a command nor a URL"))?;
+    if let Some(folder) = places.absolute(path).parent() {
+        kind.stay_at(folder, places, notes);
+    }
     Ok(Entry { name: name.to_owned(), kind })
+}
+
+/// A word that is the path of something in this folder, as an absolute one.
+fn rooted(word: &str, folder: &Path, places: &Places) -> Option<String> {
+    let is_path = word.contains(['/', '\\', '.']) && !word.starts_with('-') && !word.contains("://");
+    if !is_path || Path::new(word).is_absolute() {
+        return None;
+    }
+    let path = places.absolute_from(folder, word);
+    path.exists().then(|| path.to_string_lossy().into_owned())
+}
+
+fn rooted_note(word: &str, path: &str) -> String {
+    format!("{word} is written as {path}: hosts start programs in other folders")
 }
 
 fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry, String> {
@@ -212,6 +234,10 @@ fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry,
         }
         _ if is_program(&path, places) => stdio(shown, Vec::new()),
         _ => {
+            if crate::targets::is_program_without_leave(&path) {
+                let hint = "chmod +x makes it so; or give the command line after --";
+                return Err(format!("{target:?} is not executable: {hint}"));
+            }
             let hint = "expected .py, .mjs, .js, .ts, .json or a program";
             return Err(format!("{target}: no idea how to run this file: {hint}; or give the command line after --"));
         }
@@ -291,14 +317,8 @@ fn command(words: &[String], places: &Places, notes: &mut Vec<String>) -> Result
     }
     // A path is said relative to the current folder, which is not the one that a host starts programs in.
     let mut own = |word: &String| {
-        let is_path = word.contains('/') || word.contains('\\') || word.contains('.');
-        let path = places.absolute(word);
-        if word.starts_with('-') || word.contains("://") || !is_path || Path::new(word).is_absolute() || !path.exists()
-        {
-            return word.clone();
-        }
-        let path = path.to_string_lossy().into_owned();
-        notes.push(format!("{word} is written as {path}: hosts start programs in other folders"));
+        let Some(path) = rooted(word, &places.folder, places) else { return word.clone() };
+        notes.push(rooted_note(word, &path));
         path
     };
     let mut args: Vec<_> = args.iter().map(&mut own).collect();
@@ -454,6 +474,28 @@ impl Kind {
         let args = args.map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
         let env = pairs(inner.get("env").or_else(|| inner.get("envs")));
         Some(Self::Stdio { command, args, env, cwd: text(&["cwd"]) })
+    }
+
+    /// Makes paths absolute that are there from `folder`, or from the folder of the entry itself, as a host starts the
+    /// program elsewhere.
+    fn stay_at(&mut self, folder: &Path, places: &Places, notes: &mut Vec<String>) {
+        let Self::Stdio { command, args, cwd, .. } = self else { return };
+        let mut start = folder.to_owned();
+        if let Some(cwd) = cwd {
+            start = places.absolute_from(folder, cwd);
+            if !Path::new(cwd.as_str()).is_absolute() && start.is_dir() {
+                let path = start.to_string_lossy().into_owned();
+                notes.push(rooted_note(cwd, &path));
+                *cwd = path;
+            }
+        }
+        let is_path = command.contains(['/', '\\']);
+        for word in is_path.then_some(command).into_iter().chain(args) {
+            if let Some(path) = rooted(word, &start, places) {
+                notes.push(rooted_note(word, &path));
+                *word = path;
+            }
+        }
     }
 
     /// True if both mean the same server: the order of variables and headers is nothing.

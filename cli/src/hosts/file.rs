@@ -3,13 +3,75 @@
 use std::fs::{File, Metadata, Permissions};
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 /// The largest file that is read.
 const LARGEST: u64 = 10 * 1024 * 1024;
 /// The backups that are kept of a file.
 const BACKUPS: usize = 5;
 const BOM: &str = "\u{feff}";
+/// Longest wait for another command that edits in the same folder, and the pause between attempts.
+const PATIENCE: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Turn of one command in the folder of a file: another one that installs there waits. The system ends it with its process.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Waits for the turn, and makes the folder if it is missing. `None`: the file system has no locks.
+    pub(super) fn of(path: &Path) -> Result<Option<Self>, String> {
+        Self::within(path, PATIENCE)
+    }
+
+    fn within(path: &Path, patience: Duration) -> Result<Option<Self>, String> {
+        let real = resolve(path)?;
+        let folder = parent(&real);
+        std::fs::create_dir_all(folder).map_err(|error| said(path, "write", &error))?;
+        let end = Instant::now() + patience;
+        loop {
+            match locked(folder) {
+                Ok(file) => return Ok(Some(Self { _file: file })),
+                Err(error) if error.kind() != ErrorKind::WouldBlock => return Ok(None),
+                Err(_) if Instant::now() < end => std::thread::sleep(PAUSE),
+                Err(_) => {
+                    let what = "another program has locked its folder; nothing was changed: try again";
+                    return Err(format!("{}: {what}", path.display()));
+                }
+            }
+        }
+    }
+}
+
+/// The folder itself is locked, so that no other file stays.
+#[cfg(unix)]
+fn locked(folder: &Path) -> std::io::Result<File> {
+    let file = File::open(folder)?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::NonBlockingLockExclusive)?;
+    Ok(file)
+}
+
+/// A file that nobody else can open meanwhile, and that goes when it is closed.
+#[cfg(windows)]
+fn locked(folder: &Path) -> std::io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt as _;
+    const DELETE_ON_CLOSE: u32 = 0x0400_0000;
+    // A sharing violation, and the refusal of a file that is about to go.
+    const TAKEN: [i32; 2] = [32, 5];
+    let mut options = File::options();
+    options.write(true).create(true).share_mode(0).custom_flags(DELETE_ON_CLOSE);
+    options.open(folder.join(".tricorn-lock")).map_err(|error| match error.raw_os_error() {
+        Some(code) if TAKEN.contains(&code) => ErrorKind::WouldBlock.into(),
+        _ => error,
+    })
+}
+
+#[cfg(not(any(unix, windows)))]
+fn locked(_folder: &Path) -> std::io::Result<File> {
+    Err(ErrorKind::Unsupported.into())
+}
 
 /// A file as it was read.
 pub(super) struct Contents {
@@ -266,6 +328,22 @@ mod tests {
         }
         let contents = Contents::read(&path).expect("read");
         assert_eq!(contents.backups(), ["10", "9", "8", "7", "6"]);
+    }
+
+    #[cfg(any(unix, windows))]
+    #[test]
+    fn a_lock_is_waited_for_in_vain_and_then_taken() {
+        let folder = folder();
+        let path = folder.path().join("new").join("mcp.json");
+        let first = Lock::within(&path, Duration::ZERO).expect("a lock").expect("a file system with locks");
+        let refused = Lock::within(&path, 2 * PAUSE).expect_err("taken");
+        assert!(refused.contains("has locked its folder"), "{refused}");
+        let after = path.clone();
+        let waiting = std::thread::spawn(move || Lock::within(&after, PATIENCE).map(|lock| lock.is_some()));
+        std::thread::sleep(2 * PAUSE);
+        drop(first);
+        assert_eq!(waiting.join().expect("joined"), Ok(true));
+        assert_eq!(std::fs::read_dir(path.parent().expect("a folder")).expect("listed").count(), 0);
     }
 
     #[cfg(unix)]

@@ -20,7 +20,7 @@ use clap::{Args, Subcommand, ValueEnum as _, ValueHint};
 use serde_json::{Value, json};
 
 use edit::{Format, Trouble};
-use file::Contents;
+use file::{Contents, Lock};
 
 pub use entry::{Entry, Given, Kind};
 pub use host::{Host, Scope};
@@ -29,8 +29,8 @@ pub use places::{Places, System};
 const FAILED: u8 = 1;
 const MISUSE: u8 = 2;
 
-/// Tells if a server starts: a sentence of what it is, or of what is wrong.
-pub type Check<'a> = &'a dyn Fn(&Entry) -> Result<String, String>;
+/// Tells of each server if it starts: a sentence of what it is, or of what is wrong.
+pub type Check<'a> = &'a dyn Fn(&[Entry]) -> Vec<Result<String, String>>;
 
 /// The commands that deal with hosts.
 #[derive(Debug, Subcommand)]
@@ -48,24 +48,31 @@ A target is one of
   … -- program argument …   a command line, after everything else; one that begins
                             with npx, uvx, docker and the like needs no --
 
+Exit status: 0 done, or it was there already, 1 not done and the file left as it is, 2 misuse
+
 Examples:
   tricorn install cursor server.py
   tricorn install claude-desktop https://example.com/mcp --name example
   tricorn install vscode --env API_KEY='${input:key}' -- npx -y some-server
-  tricorn install claude-code mcp.json#weather --scope project --dry-run
-
-Exit status: 0 done, or it was there already, 1 not done and the file left as it is, 2 misuse")]
+  tricorn install claude-code mcp.json#weather --scope project --dry-run")]
     Install(Install),
     /// Removes a server from the configuration of a host
-    #[command(after_help = "Example:
-  tricorn uninstall cursor weather
+    #[command(after_help = "\
+Exit status: 0 done, 1 not done and the file left as it is, 2 misuse
 
-Exit status: 0 done, 1 not done and the file left as it is, 2 misuse")]
+Example:
+  tricorn uninstall cursor weather")]
     Uninstall(Uninstall),
-    /// Lists the servers that hosts have configured, or mcp.json here
-    #[command(after_help = "Examples:
+    /// Lists the servers that hosts have configured, or mcp.json here, and says which start
+    ///
+    /// Starts or calls each server that is not switched off, also those of the project in the current folder.
+    #[command(after_help = "\
+Exit status: 0 done, 1 a server does not start, 2 misuse
+
+Examples:
   tricorn discover
-  tricorn discover cursor --json")]
+  tricorn discover cursor --json
+  tricorn discover --no-check")]
     Discover(Discover),
 }
 
@@ -136,8 +143,11 @@ pub struct Discover {
     /// The hosts; else all of them
     #[arg(value_enum, ignore_case = true, value_name = "HOST")]
     pub hosts: Vec<Host>,
-    /// Starts or calls each server, and says if it answers
+    /// Lists the servers without starting them
     #[arg(long)]
+    pub no_check: bool,
+    /// Starts the servers of the current folder and its projects as well
+    #[arg(long, conflicts_with = "no_check")]
     pub check: bool,
     /// Prints JSON
     #[arg(long)]
@@ -207,7 +217,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 
 /// Does what the command says, and gives the status to end with: 0, 1 where it was not done, 2 for misuse.
 ///
-/// The answer goes to `out`, everything else to `err`. Without `check`, `--check` is misuse.
+/// The answer goes to `out`, everything else to `err`. Without `check` no server is started, and `--check` is misuse.
 pub fn run(
     command: &Command,
     places: &Places,
@@ -333,12 +343,27 @@ impl Place {
 
     /// Says no where the host was never there.
     fn check_installed(&self, places: &Places) -> Outcome<()> {
-        let folder = self.host.folder(places);
-        if self.scope == Scope::Project || folder.is_dir() {
+        let mut folder = self.host.folder(places);
+        if self.is_claude_codes() && folder == places.home {
+            // The home of the user is there without it.
+            folder.push(".claude");
+        }
+        if self.scope == Scope::Project || folder.is_dir() || self.path.is_file() {
             return Ok(());
         }
         let title = self.host.title();
-        Err(format!("{title} seems not to be installed: there is no {}; --force creates it", folder.display()).into())
+        let missing = if self.is_claude_codes() { &self.path } else { &folder };
+        Err(format!("{title} seems not to be installed: there is no {}; --force creates it", missing.display()).into())
+    }
+
+    /// True for the file that sessions of Claude Code write, too.
+    fn is_claude_codes(&self) -> bool {
+        self.host == Host::ClaudeCode && self.scope == Scope::User
+    }
+
+    /// Waits until no other command edits the file. A dry run has no need to.
+    fn lock(&self, is_dry: bool) -> Outcome<Option<Lock>> {
+        if is_dry { Ok(None) } else { Ok(Lock::of(&self.path)?) }
     }
 
     fn left(&self, trouble: &Trouble) -> String {
@@ -387,12 +412,13 @@ impl Said<'_> {
             self.tell(&format!("note: {note}"));
         }
         let place = Place::of(host, install.scope, places)?;
-        if host == Host::ClaudeCode && install.scope == Scope::User {
+        if place.is_claude_codes() && places.program("claude").is_some() {
             return self.add_to_claude_code(install, &entry, &value, &place, places);
         }
         if !install.force {
             place.check_installed(places)?;
         }
+        let _turn = place.lock(install.dry_run)?;
         let contents = Contents::read(&place.path)?;
         let entries = place.format.entries(contents.text(), place.root).map_err(|trouble| place.left(&trouble))?;
         let key = host.key(&entry.name);
@@ -421,6 +447,7 @@ impl Said<'_> {
             .into());
         }
         self.warn_of_comments(&place, &contents);
+        self.warn_of_sessions(&place);
         if install.dry_run {
             let _gone = write!(self.out, "{}", diff());
             return Ok(0);
@@ -434,6 +461,8 @@ impl Said<'_> {
     fn uninstall(&mut self, uninstall: &Uninstall, places: &Places) -> Outcome<u8> {
         let (host, name) = (uninstall.host, &uninstall.name);
         let place = Place::of(host, uninstall.scope, places)?;
+        let is_own = place.is_claude_codes() && places.program("claude").is_some();
+        let _turn = place.lock(uninstall.dry_run || is_own || !place.path.exists())?;
         let contents = Contents::read(&place.path)?;
         if !contents.exists() {
             return Err(
@@ -446,9 +475,10 @@ impl Said<'_> {
             let near = nearest(name, entries.keys().map(String::as_str));
             return Err(format!("{} has no server \"{name}\" in {}{near}", host.title(), place.path.display()).into());
         };
-        if host == Host::ClaudeCode && uninstall.scope == Scope::User {
+        if is_own {
             return self.remove_from_claude_code(uninstall, &place, places);
         }
+        self.warn_of_sessions(&place);
         let without = place.format.take(contents.text(), place.root, &key).map_err(|trouble| place.left(&trouble))?;
         // A file that is what it was and our entry becomes what it was, down to an empty one.
         let undone = contents.backups().into_iter().find(|older| {
@@ -492,11 +522,20 @@ impl Said<'_> {
         }
     }
 
+    /// Says that Claude Code may undo what is done without its own command.
+    fn warn_of_sessions(&mut self, place: &Place) {
+        if place.is_claude_codes() {
+            let path = place.path.display();
+            let what = "a session of Claude Code that is running may write over it: restart that session";
+            self.tell(&format!("warning: claude is not in PATH, so {path} itself is edited; {what}"));
+        }
+    }
+
     fn discover(&mut self, discover: &Discover, places: &Places, check: Option<Check<'_>>) -> Outcome<u8> {
         if discover.check && check.is_none() {
             return Err(misuse("--check is not to be had here".to_owned()));
         }
-        let check = check.filter(|_| discover.check);
+        let check = check.filter(|_| !discover.no_check);
         let hosts = if discover.hosts.is_empty() { Host::value_variants() } else { &discover.hosts };
         let (mut found, mut problems) = discover::all(hosts, places);
         if discover.hosts.is_empty() {
@@ -506,8 +545,10 @@ impl Said<'_> {
             found.extend(others);
             problems.extend(wrong);
         }
-        let results: Vec<_> =
-            found.iter().map(|found| check.filter(|_| !found.is_disabled).map(|check| check(&found.entry))).collect();
+        let is_started = |found: &discover::Found| !found.is_disabled && (discover.check || found.is_of_user());
+        let results = check.map_or_else(|| vec![None; found.len()], |check| checked(&found, is_started, check));
+        let is_left =
+            |(found, result): (&discover::Found, &Option<_>)| check.is_some() && result.is_none() && !found.is_disabled;
         let status = if results.iter().flatten().all(Result::is_ok) { 0 } else { FAILED };
         if discover.json {
             let servers: Vec<_> =
@@ -520,10 +561,19 @@ impl Said<'_> {
         if found.is_empty() {
             self.tell("note: neither a host nor mcp.json here has a server configured");
         }
+        self.table(&found, &results);
+        if found.iter().zip(&results).any(is_left) {
+            self.tell("note: servers that files of this folder name were not started; --check starts them as well");
+        }
+        Ok(status)
+    }
+
+    /// Lists servers for people, below the files that have them.
+    fn table(&mut self, found: &[discover::Found], results: &[Option<Result<String, String>>]) {
         let mut heading = None;
         let names = found.iter().map(|found| unicode_width::UnicodeWidthStr::width(found.entry.name.as_str()));
         let width = names.max().unwrap_or_default().min(32);
-        for (found, result) in found.iter().zip(&results) {
+        for (found, result) in found.iter().zip(results) {
             let next = (found.host, &found.file, &found.project);
             if heading != Some(next) {
                 let gap = if heading.is_some() { "\n" } else { "" };
@@ -546,8 +596,29 @@ impl Said<'_> {
                 None => {}
             }
         }
-        Ok(status)
     }
+}
+
+/// Checks servers, those that several files have once.
+fn checked(
+    found: &[discover::Found],
+    is_started: impl Fn(&discover::Found) -> bool,
+    check: Check<'_>,
+) -> Vec<Option<Result<String, String>>> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut place = |found: &discover::Found| {
+        if !is_started(found) {
+            return None;
+        }
+        let known = entries.iter().position(|entry| *entry == found.entry);
+        known.or_else(|| {
+            entries.push(found.entry.clone());
+            Some(entries.len() - 1)
+        })
+    };
+    let all: Vec<_> = found.iter().map(&mut place).collect();
+    let results = check(&entries);
+    all.into_iter().map(|at| results.get(at?).cloned()).collect()
 }
 
 /// True if an entry of a file means what would be written.

@@ -118,11 +118,16 @@ impl Places {
 
     /// A path as it is from the current folder.
     pub(super) fn absolute(&self, path: &str) -> PathBuf {
+        self.absolute_from(&self.folder, path)
+    }
+
+    /// A path as it is from this folder, which is absolute or below the current one.
+    pub(super) fn absolute_from(&self, folder: &Path, path: &str) -> PathBuf {
         let path = Path::new(path);
         if path.is_absolute() {
             return path.to_owned();
         }
-        let parts = self.folder.join(path);
+        let parts = self.folder.join(folder).join(path);
         // Dots are taken out by their letters, so that a link on the way stays one.
         let mut clean = PathBuf::new();
         for part in parts.components() {

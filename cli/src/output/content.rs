@@ -54,7 +54,10 @@ fn resource(screen: &Screen, place: &Place, entry: &Map<String, Value>) -> Strin
     let member = |name: &str| entry.get(name).and_then(Value::as_str);
     match (member("text"), member("blob")) {
         (Some(text), _) => screen.for_output(text),
-        (None, Some(blob)) => media(screen, place, Some(blob), member("mimeType")),
+        (None, Some(blob)) => match Media::decoded(blob, member("mimeType")) {
+            Some(media) => media.named_by(member("uri").unwrap_or_default()).place(screen, place),
+            None => not_base64(screen, member("mimeType")),
+        },
         (None, None) => String::new(),
     }
 }
@@ -62,8 +65,12 @@ fn resource(screen: &Screen, place: &Place, entry: &Map<String, Value>) -> Strin
 fn media(screen: &Screen, place: &Place, data: Option<&str>, mime: Option<&str>) -> String {
     match Media::decoded(data.unwrap_or_default(), mime) {
         Some(media) => media.place(screen, place),
-        None => format!("{}: not base64", screen.for_output(mime.unwrap_or("bytes"))),
+        None => not_base64(screen, mime),
     }
+}
+
+fn not_base64(screen: &Screen, mime: Option<&str>) -> String {
+    format!("{}: not base64", screen.for_output(mime.unwrap_or("bytes")))
 }
 
 /// JSON on several lines.

@@ -7,12 +7,13 @@ use tricorn::Error;
 use tricorn::jsonrpc::RawJson;
 
 use super::form::theme;
+use crate::browser;
 use crate::output::{Screen, one_line, wrapped};
 
 /// The protocol's code for a request that has to wait until the user has visited URLs.
 const REQUIRED: i64 = -32042;
 
-/// Asks whether a URL may be opened, and opens it.
+/// Asks if a URL may be opened, and opens it. True once its page was shown, or the user says so.
 ///
 /// # Errors
 /// The terminal is gone, or the user cancels.
@@ -29,7 +30,23 @@ pub(super) fn ask(screen: &Screen, message: &str, url: &str) -> dialoguer::Resul
     let style = screen.error_style();
     let text = wrapped(screen, message, "  ");
     let head = format!("{}\n{text}", style.bold("The server asks to visit a page:"));
-    confirmed(screen, &head, url)
+    match confirmed(screen, &head, url)? {
+        Visit::Refused => Ok(false),
+        Visit::Opened => Ok(true),
+        Visit::Unopened => {
+            let prompt = "Have you visited the page?";
+            Confirm::with_theme(&*theme(screen)).with_prompt(prompt).default(false).interact_on(&Term::stderr())
+        }
+    }
+}
+
+/// Outcome of the question for a page.
+#[derive(PartialEq, Eq)]
+enum Visit {
+    Refused,
+    Opened,
+    /// Its address is shown, as there is no browser.
+    Unopened,
 }
 
 /// Asks whether the page of a login may be opened, and opens it.
@@ -38,10 +55,12 @@ pub(super) fn ask(screen: &Screen, message: &str, url: &str) -> dialoguer::Resul
 /// The terminal is gone, or the user cancels.
 pub(crate) fn visit_login(screen: &Screen, url: &str) -> dialoguer::Result<bool> {
     let _held = screen.hold();
-    confirmed(screen, &screen.error_style().bold("To log in, a page has to be visited:"), url)
+    // Whoever waits for the login hears of a visit, however the page was opened.
+    let visit = confirmed(screen, &screen.error_style().bold("To log in, a page has to be visited:"), url)?;
+    Ok(visit != Visit::Refused)
 }
 
-fn confirmed(screen: &Screen, head: &str, url: &str) -> dialoguer::Result<bool> {
+fn confirmed(screen: &Screen, head: &str, url: &str) -> dialoguer::Result<Visit> {
     let term = Term::stderr();
     term.write_line(&format!("{head}\n  {}", screen.error_style().name(&one_line(url))))?;
     let host = url.split("://").nth(1).and_then(|rest| rest.split(['/', '?', '#']).next()).unwrap_or(url);
@@ -50,10 +69,16 @@ fn confirmed(screen: &Screen, head: &str, url: &str) -> dialoguer::Result<bool> 
     let theme = theme(screen);
     let prompt = format!("Open {host} in the browser?");
     let yes = Confirm::with_theme(&*theme).with_prompt(prompt).default(false).interact_on(&term)?;
-    if yes && let Err(error) = open::that_detached(url) {
-        term.write_line(&format!("no browser was found ({error}): open the page yourself"))?;
+    if !yes {
+        return Ok(Visit::Refused);
     }
-    Ok(yes)
+    match browser::open(url) {
+        Ok(()) => Ok(Visit::Opened),
+        Err(error) => {
+            term.write_line(&format!("no browser was opened ({error}): open this page yourself\n  {}", one_line(url)))?;
+            Ok(Visit::Unopened)
+        }
+    }
 }
 
 /// Offers the pages that a request has to wait for.

@@ -113,7 +113,7 @@ fn of_type(schema: Schema<'_>, name: &str, text: &str, depth: usize, steps: &Ste
             _ => None,
         },
         "integer" => integer(text),
-        "number" => serde_json::from_str::<Number>(text.strip_prefix('+').unwrap_or(text)).ok().map(Value::Number),
+        "number" => number(text),
         "array" => array(schema, text, depth, steps),
         "object" => serde_json::from_str::<Value>(text).ok().filter(Value::is_object),
         _ => Some(text.into()),
@@ -127,6 +127,14 @@ fn switch(text: &str) -> Option<Value> {
         "false" | "no" | "off" | "0" => Some(false.into()),
         _ => None,
     }
+}
+
+fn number(text: &str) -> Option<Value> {
+    let text = text.strip_prefix('+').unwrap_or(text);
+    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    // As calculators and other languages write it.
+    let written = if rest.starts_with('.') { format!("{sign}0{rest}") } else { text.to_owned() };
+    serde_json::from_str::<Number>(&written).ok().map(Value::Number)
 }
 
 fn integer(text: &str) -> Option<Value> {
@@ -183,6 +191,7 @@ mod tests {
             (json!({"type": "integer"}), "2.0", json!(2)),
             (json!({"type": "integer"}), "18446744073709551615", json!(u64::MAX)),
             (json!({"type": "number"}), "1.5", json!(1.5)),
+            (json!({"type": "number"}), "-.5", json!(-0.5)),
             (json!({"type": "boolean"}), "true", json!(true)),
             (json!({"type": "boolean"}), "Yes", json!(true)),
             (json!({"type": ["boolean", "null"]}), "0", json!(false)),

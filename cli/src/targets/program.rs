@@ -32,6 +32,20 @@ pub(super) fn in_path(name: &str) -> Option<PathBuf> {
         .find(|path| std::fs::metadata(path).is_ok_and(|metadata| is_executable(path, &metadata)))
 }
 
+/// True for a script or a program that nobody has made executable.
+pub(crate) fn is_program_without_leave(path: &Path) -> bool {
+    use std::io::Read as _;
+    const SHELLS: [&str; 4] = ["sh", "bash", "zsh", "fish"];
+    let Ok(metadata) = std::fs::metadata(path) else { return false };
+    if cfg!(not(unix)) || !metadata.is_file() || is_executable(path, &metadata) {
+        return false;
+    }
+    let mut first = Vec::new();
+    let read = std::fs::File::open(path).and_then(|file| file.take(4).read_to_end(&mut first));
+    let is_shell = path.extension().and_then(|ending| ending.to_str()).is_some_and(|ending| SHELLS.contains(&ending));
+    is_shell || (read.is_ok() && (first.starts_with(b"#!") || first == b"\x7fELF"))
+}
+
 /// True if the system runs this file.
 #[cfg(unix)]
 pub(super) fn is_executable(_path: &Path, metadata: &std::fs::Metadata) -> bool {

@@ -62,28 +62,41 @@ def made(found):
     return found
 
 
+def servers(namespace):
+    """The servers of the file by their names."""
+    return {
+        name: value
+        for name, value in namespace.items()
+        if not name.startswith("_") and not isinstance(value, (type, types.ModuleType))
+        if {kind.__module__.split(".")[0] for kind in type(value).__mro__} & set(KINDS) and hasattr(value, "run")
+    }
+
+
+def known(namespace):
+    """The end of a sentence about a name that is no server's."""
+    names = ", ".join(servers(namespace))
+    return f"; the servers in it are {names}" if "," in names else f"; the server in it is {names}" if names else ""
+
+
 def find(namespace):
     if NAME:
         found = namespace
         for part in NAME.split("."):
             found = found.get(part) if isinstance(found, dict) else getattr(found, part, None)
             if found is None:
-                fail(f"there is nothing called {NAME!r} in it")
-        return made(found)
+                fail(f"there is nothing called {NAME!r} in it{known(namespace)}")
+        found = made(found)
+        if not hasattr(found, "run"):
+            fail(f"{NAME!r} is no server, as the type {type(found).__name__} has no run(){known(namespace)}")
+        return found
     for name in NAMES:
         found = namespace.get(name)
         if hasattr(found, "run"):
             return found
-    servers = [
-        (name, value)
-        for name, value in namespace.items()
-        if not name.startswith("_") and not isinstance(value, (type, types.ModuleType))
-        if type(value).__module__.split(".")[0] in KINDS and hasattr(value, "run")
-    ]
-    if len(servers) == 1:
-        return servers[0][1]
-    names = ", ".join(name for name, _ in servers)
-    hint = f"it has several servers ({names})" if servers else "it defines no app, mcp or server"
+    found = servers(namespace)
+    if len(found) == 1:
+        return next(iter(found.values()))
+    hint = f"it has several servers ({', '.join(found)})" if found else "it defines no app, mcp or server"
     fail(f"it did not serve anything, and {hint}: say which is meant with {os.path.basename(PATH)}:NAME")
 
 
@@ -111,8 +124,6 @@ def run(server):
             server.run(transport="streamable-http")
         else:
             server.run(transport="streamable-http", host=host, port=int(port))
-    elif not hasattr(server, "run"):
-        fail(f"{NAME!r} is no server: a {type(server).__name__} has no run()")
     else:
         # Ours reads --http from the command line.
         server.run()

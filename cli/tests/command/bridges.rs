@@ -107,8 +107,7 @@ fn messages_pass_as_they_came() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("raw.py");
     std::fs::write(&file, SERVER).unwrap();
-    let over_http =
-        Http::of(tricorn(&["run", "--http", "127.0.0.1:0", "--", &python, "-u", file.to_str().unwrap()]));
+    let over_http = Http::of(tricorn(&["run", "--http", "127.0.0.1:0", "--", &python, "-u", file.to_str().unwrap()]));
     // From standard streams to HTTP, and from there to standard streams.
     let mut client = Lines::of(tricorn(&["run", &over_http.url]));
     let capabilities = json!({"experimental": {"com.example/trace": {"depth": 2}}, "com.example/vault": {}});

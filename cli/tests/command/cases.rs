@@ -71,7 +71,7 @@ impl Masks {
             (r#""milliseconds": [0-9.]+"#, "\"milliseconds\": N"),
             (r"[^ ]*tricorn-[A-Za-z0-9]{6}\.", "{saved}."),
             (r" \(os error [0-9]+\)", ""),
-            (r"dns error: .*", "dns error: {system}"),
+            (r"dns error: [^;\n]*", "dns error: {system}"),
             (r"folders of PATH \([^)]*\)", "folders of PATH ({path})"),
             (r"127\.0\.0\.1:[0-9]+", "{address}"),
             (r"(linux|macos|windows) [a-z0-9_]+, [a-z]+", "{platform}"),

@@ -11,6 +11,8 @@ use serde_json::{Value, json};
 use crate::http::Http;
 use crate::place::{command, everything, python};
 use crate::running::Running;
+#[cfg(unix)]
+use crate::terminal::Terminal;
 
 /// A server whose tools say what they were called with, and with which variables and arguments it was started.
 const ECHO: &str = r#"
@@ -333,4 +335,183 @@ fn a_program_that_serves_http_is_named_by_all_commands() {
             assert!(begun.elapsed() < Duration::from_secs(14), "{args:?}: {:?}", begun.elapsed());
         }
     }
+}
+
+/// Servers are started by `discover`, all at once, and those that are switched off are not.
+#[test]
+fn discover_says_of_each_server_if_it_starts() {
+    let Some((folder, python)) = echo() else { return };
+    let echo = json!({"command": python, "args": [folder.path().join("echo.py")]});
+    let mark = |name: &str| {
+        let script = format!("import time; open({name:?}, 'w'); time.sleep(2); raise SystemExit('gone')");
+        json!({"command": python, "args": ["-c", script], "cwd": folder.path()})
+    };
+    let mut off = mark("off");
+    off["disabled"] = true.into();
+    let mut servers = serde_json::Map::from_iter([("echo".to_owned(), echo), ("off".to_owned(), off)]);
+    servers.extend((0..6).map(|number| (format!("dies{number}"), mark("started"))));
+    std::fs::write(folder.path().join("mcp.json"), json!({"mcpServers": servers}).to_string()).unwrap();
+
+    let only = stdout(folder.path(), &["discover", "--no-check"]);
+    assert!(only.contains("(disabled)") && !only.contains("ok: ") && !only.contains("failed: "), "{only}");
+    assert!(!folder.path().join("started").exists());
+    let begun = Instant::now();
+    let output = run(folder.path(), &["discover", "--check", "--json"]);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for server in found["servers"].as_array().unwrap() {
+        let check = match server["name"].as_str().unwrap() {
+            "echo" => json!({"ok": true, "message": "echo 1"}),
+            "off" => Value::Null,
+            name => {
+                let why = format!("cannot connect to {name}: the server ended (exit status: 1): gone");
+                json!({"ok": false, "message": why})
+            }
+        };
+        assert_eq!(server["check"], check, "{server}");
+    }
+    assert!(folder.path().join("started").exists() && !folder.path().join("off").exists());
+}
+
+/// Several installations into the file of one host: none takes another one's entry away.
+#[test]
+fn installations_at_the_same_time_lose_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join(".cursor")).unwrap();
+    let start = |number: usize| {
+        let name = format!("s{number}");
+        let mut program = made(folder.path(), &["install", "cursor", "--name", &name, "--", "some-server"]);
+        program.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
+    };
+    let started: Vec<_> = (0..12).map(start).collect();
+    for program in started {
+        let output = program.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = std::fs::read_to_string(folder.path().join(".cursor/mcp.json")).unwrap();
+    let whole: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(whole["mcpServers"].as_object().unwrap().len(), 12, "{text}");
+    let left = std::fs::read_dir(folder.path().join(".cursor")).unwrap().flatten().map(|entry| entry.file_name());
+    let others: Vec<_> = left.filter(|name| !name.to_string_lossy().starts_with("mcp.json")).collect();
+    assert!(others.is_empty(), "{others:?}");
+}
+
+/// A server whose tool asks for a page to be visited, and says what was answered.
+#[cfg(unix)]
+const PAYS: &str = r#"
+import json, sys
+
+def send(message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method = message.get("method")
+    if method == "initialize":
+        send({"id": message["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "pays", "version": "1"}}})
+    elif method == "tools/list":
+        send({"id": message["id"], "result": {"tools": [{"name": "pay", "inputSchema": {"type": "object"}}]}})
+    elif method == "tools/call":
+        call = message["id"]
+        send({"id": "page", "method": "elicitation/create", "params": {
+            "mode": "url", "message": "Pay first", "url": "https://pay.example/a?b=1", "elicitationId": "1"}})
+    elif message.get("id") == "page":
+        text = "answered " + message["result"]["action"]
+        send({"id": call, "result": {"content": [{"type": "text", "text": text}]}})
+    elif "id" in message:
+        send({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
+"#;
+
+/// A page that no browser shows counts as visited if the user says so; one that is shown needs no second question.
+#[cfg(unix)]
+#[test]
+fn a_page_counts_as_visited_when_it_was_shown_or_the_user_says_so() {
+    let Some((folder, python)) = echo() else { return };
+    let (script, opened) = (folder.path().join("pays.py"), folder.path().join("opened"));
+    std::fs::write(&script, PAYS).unwrap();
+    let args = ["call", "pay", "--", &python, script.to_str().unwrap()];
+    for (answer, action) in [("y", "accept"), ("n", "decline")] {
+        let env = [("BROWSER", "no-such-browser:false"), ("NO_COLOR", "1")];
+        let mut terminal = Terminal::start_with(120, &env, &args);
+        terminal.until("Open pay.example in the browser?");
+        terminal.types("y");
+        terminal.until("Have you visited the page?");
+        let text = terminal.text();
+        assert_eq!(text.matches("https://pay.example/a?b=1").count(), 2, "{text}");
+        assert!(text.contains("no browser was opened (BROWSER: false: it ended"), "{text}");
+        terminal.types(answer);
+        assert_eq!(terminal.end(), 0);
+        assert!(terminal.text().contains(&format!("answered {action}")), "{}", terminal.text());
+    }
+    let browser = format!("sh -c 'echo \"$0\" > {}' %s", opened.display());
+    let mut terminal = Terminal::start_with(120, &[("BROWSER", &browser)], &args);
+    terminal.until("Open pay.example in the browser?");
+    terminal.types("y");
+    assert_eq!(terminal.end(), 0);
+    assert!(terminal.text().contains("answered accept"), "{}", terminal.text());
+    assert_eq!(std::fs::read_to_string(opened).unwrap(), "https://pay.example/a?b=1\n");
+}
+
+/// A web server that gives a page, whatever is asked for.
+const PAGE: &str = r#"
+import http.server, sys
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    def do_POST(self):
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        body = b"<!DOCTYPE html><title>Welcome</title>"
+        self.send_response(404 if "missing" in self.path else 200)
+        self.send_header("content-type", "text/html")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST
+
+    def log_message(self, *_):
+        pass
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+print(f"ready http://127.0.0.1:{server.server_address[1]}", file=sys.stderr, flush=True)
+server.serve_forever()
+"#;
+
+/// A URL without its path leads to a page.
+#[test]
+fn a_url_of_a_page_is_said_to_be_no_endpoint() {
+    let Some((folder, python)) = echo() else { return };
+    let mut program = Command::new(&python);
+    program.args(["-c", PAGE]);
+    let page = Http::of(program);
+    let hint = format!("most servers have it at /mcp: {}/mcp", page.url);
+    for (path, answer, hint) in [
+        ("/", "HTTP 200 OK with a body of type \"text/html\", expected a message", hint.as_str()),
+        ("/missing", "HTTP 404 Not Found, with a page", &hint),
+        ("/missing/mcp", "HTTP 404 Not Found, with a page", "check the path of the URL, which is /mcp at most servers"),
+    ] {
+        let url = format!("{}{path}", page.url);
+        let said = refused(folder.path(), &["list", &url], 3);
+        assert_eq!(said, format!("error: {url}: no MCP endpoint is there ({answer}); {hint}"));
+    }
+}
+
+/// The help of each command ends with an example of it.
+#[test]
+fn each_help_ends_with_an_example() {
+    let folder = tempfile::tempdir().unwrap();
+    let all = stdout(folder.path(), &["--help"]);
+    let commands = all.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
+    let names =
+        commands.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next()).filter(|name| !name.is_empty());
+    let mut count = 0;
+    for name in names {
+        let help = stdout(folder.path(), &[name, "--help"]);
+        let last = help.rsplit("\n\n").next().unwrap();
+        let example = last.starts_with("Example") && last.contains(&format!("tricorn {name} "));
+        assert!(example || name == "discover" && last.contains("tricorn discover"), "{name}: {last}");
+        count += 1;
+    }
+    assert!(count > 20, "{count} commands");
 }

@@ -53,8 +53,13 @@ pub(super) fn inspect(inspect: &Inspect, launcher: &Launcher, screen: &Screen) -
         let session = Session::new(found, options, waits, screen, &hub, &questions, &apps);
         session.clone().reconnect();
         screen.print(&link);
-        if !inspect.no_open && screen.can_ask() && open::that_detached(&link).is_err() {
-            screen.line("no browser was found: open the link yourself");
+        if !inspect.no_open && screen.can_ask() {
+            let (screen, link) = (screen.clone(), link.clone());
+            tokio::task::spawn_blocking(move || {
+                if let Err(error) = crate::browser::open(&link) {
+                    screen.line(&format!("no browser was opened ({error}): open the link yourself"));
+                }
+            });
         }
         let site = Arc::new(Site::new(gate, hub, session.clone(), questions, apps, screen.clone()));
         let _ = interrupts.first(site.serve(listener)).await;

@@ -34,14 +34,30 @@ pub(crate) enum Place {
 pub(crate) struct Media {
     pub(crate) bytes: Vec<u8>,
     pub(crate) mime: String,
+    /// The end of the file's name in its URI.
+    ending: Option<String>,
 }
+
+/// The longest of them.
+const MAX_ENDING: usize = 8;
 
 impl Media {
     /// Reads base64, padded or not.
     pub(crate) fn decoded(data: &str, mime: Option<&str>) -> Option<Self> {
         let data: String = data.chars().filter(|character| !character.is_ascii_whitespace()).collect();
         let bytes = STANDARD.decode(&data).or_else(|_| STANDARD_NO_PAD.decode(data.trim_end_matches('='))).ok()?;
-        Some(Self { bytes, mime: mime.unwrap_or("application/octet-stream").to_owned() })
+        Some(Self { bytes, mime: mime.unwrap_or("application/octet-stream").to_owned(), ending: None })
+    }
+
+    /// The same of a resource, whose file is named as its URI ends where its type says nothing of that.
+    pub(crate) fn named_by(mut self, uri: &str) -> Self {
+        let path = uri.split(['?', '#']).next().unwrap_or_default();
+        let ending = path.rsplit('/').next().and_then(|name| name.rsplit_once('.')).map(|(_, ending)| ending);
+        let is_plain = |ending: &&str| {
+            (1..=MAX_ENDING).contains(&ending.len()) && ending.chars().all(|letter| letter.is_ascii_alphanumeric())
+        };
+        self.ending = ending.filter(is_plain).map(str::to_ascii_lowercase);
+        self
     }
 
     /// The line that says what it is and where: it is shown, if it is an image and the terminal can, and saved.
@@ -109,7 +125,15 @@ impl Media {
             "application/octet-stream" => "bin",
             _ => "",
         };
-        if !known.is_empty() {
+        let is_generic = matches!(known, "txt" | "bin");
+        if !known.is_empty() && !is_generic {
+            return known.to_owned();
+        }
+        let is_certain = ["image/", "audio/", "video/"].iter().any(|kind| essence.starts_with(kind));
+        if let Some(ending) = self.ending.as_ref().filter(|_| !is_certain) {
+            return ending.clone();
+        }
+        if is_generic {
             return known.to_owned();
         }
         let sub = essence.rsplit('/').next().unwrap_or_default();
@@ -134,11 +158,18 @@ mod tests {
 
     #[test]
     fn names_end_as_their_types_do() {
-        let of = |mime: &str| Media { bytes: Vec::new(), mime: mime.to_owned() }.extension();
+        let of = |mime: &str| Media::decoded("", Some(mime)).unwrap().extension();
         assert_eq!(of("image/png"), "png");
         assert_eq!(of("image/svg+xml; charset=utf-8"), "svg");
         assert_eq!(of("x/../../etc"), "etc");
         assert_eq!(of(""), "bin");
+        let named = |mime: &str, uri: &str| Media::decoded("", Some(mime)).unwrap().named_by(uri).extension();
+        let sheet = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet";
+        assert_eq!(named(sheet, "excel-mcp://workbook/a.XLSX?sheet=1"), "xlsx");
+        assert_eq!(named("application/gzip", "demo://resource/x.tar.gz"), "gz");
+        assert_eq!(named("application/octet-stream", "file:///a.wasm"), "wasm");
+        assert_eq!(named("application/octet-stream", "file:///a.b/c"), "bin");
+        assert_eq!(named("image/png", "file:///a.exe"), "png");
         assert_eq!(size(1536), "1.5 KiB");
         assert!(Media::decoded("aGk", None).is_some_and(|media| media.bytes == b"hi"));
     }
