@@ -201,6 +201,8 @@ pub(crate) fn main(options: &Options) -> Result<bool> {
         }
         all.push(wild(ready.clone()));
         if ready.contains(&Lang::Rust) {
+            // The command and the contract are Rust's.
+            all.push(job(steps::cassettes(&ready)));
             // The others have the same network: `cargo xtask proxies` runs all of them.
             all.push(through_proxies(Lang::Rust));
         }

@@ -69,11 +69,14 @@ impl Track {
     }
 }
 
-/// Parameters as they are compared.
+/// Parameters as they are compared. No arguments are the same as empty ones: clients of some languages send these.
 pub(super) fn compared(params: Option<&RawJson>) -> Value {
     let mut value = params.and_then(|params| params.to().ok()).unwrap_or_else(|| Value::Object(Map::new()));
     if let Value::Object(members) = &mut value {
         members.shift_remove("_meta");
+        if members.get("arguments").and_then(Value::as_object).is_some_and(Map::is_empty) {
+            members.shift_remove("arguments");
+        }
     }
     value
 }

@@ -4,12 +4,13 @@
 //! Reading order: [`script`] (the transcript format) · [`pattern`] (what may vary) ·
 //! [`wire`] (bytes to messages, stdio and HTTP) · [`replay`] (a script against a server) ·
 //! [`peer`] (a script against a client) · [`proxy`] (connections that break) · [`bad`], [`launchers`], [`leaks`], [`cases`],
-//! [`attacks`], [`logins`], [`guides`], [`stateless`], [`together`], [`coverage`] (the other subcommands).
+//! [`cassettes`], [`attacks`], [`logins`], [`guides`], [`stateless`], [`together`], [`coverage`] (the other subcommands).
 #![allow(clippy::print_stdout, reason = "a command-line tool: its report is its standard output")]
 
 pub mod attacks;
 pub mod bad;
 pub mod cases;
+pub mod cassettes;
 pub mod coverage;
 pub mod guides;
 pub mod launch;

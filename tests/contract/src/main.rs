@@ -5,7 +5,9 @@ use contract::options::Options;
 use contract::proxy;
 use contract::replay::{self, BAD};
 use contract::report::Report;
-use contract::{Outcome, attacks, bad, cases, coverage, guides, launchers, leaks, logins, peer, stateless, together};
+use contract::{
+    Outcome, attacks, bad, cases, cassettes, coverage, guides, launchers, leaks, logins, peer, stateless, together,
+};
 use std::process::ExitCode;
 
 const USAGE: &str =
@@ -26,6 +28,9 @@ const USAGE: &str =
                 and a desktop's keyring
   stateless     [--requests N --front nginx|own] two processes with one secret behind a round-robin proxy
   together      clients of all revisions at once: on one port, and two of them on one pipe
+contract cassettes [--lang LANG --among LANG,LANG --keep FOLDER]
+  every fixture server recorded by the clients of all languages (of --among) and played by them, with equal results and
+  no secret in a file; --lang: servers of this language only
 contract coverage [write]
   tests/requirements.yaml: every requirement proved in every language, or a reason; docs/parity.md says the same
 contract peer SCRIPT --stdio | --http HOST:PORT
@@ -49,6 +54,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
     let own: &[&str] = match command {
         "leaks" => &["calls", "cancels", "sessions", "rounds", "kills", "streams", "tasks", "orphans"],
         "cases" => &["against"],
+        "cassettes" => &["among", "keep"],
         "stateless" => &["requests", "front"],
         "attacks" => &["mount"],
         "logins" => &["others"],
@@ -66,6 +72,7 @@ fn dispatch(command: &str, arguments: impl Iterator<Item = String>) -> Outcome<E
         "launchers" => launchers::run(&options, &mut report)?,
         "leaks" => leaks::run(&options, &mut report)?,
         "cases" => cases::run(&options, &mut report)?,
+        "cassettes" => cassettes::run(&options, &mut report)?,
         "cuts" => cases::run_cuts(&options, &mut report)?,
         "attacks" => attacks::run(&options, &mut report)?,
         "logins" => logins::run(&options, &mut report)?,

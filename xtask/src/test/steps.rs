@@ -402,6 +402,12 @@ pub(super) fn shared() -> Vec<Step> {
     vec![step("contract coverage", suite(&["coverage"]), 2, Reader::Own)]
 }
 
+/// Every fixture server recorded and played by the clients of all languages that are there.
+pub(super) fn cassettes(langs: &[Lang]) -> Step {
+    let among: Vec<&str> = langs.iter().map(|lang| lang.name()).collect();
+    step("all cassettes", suite(&["cassettes", "--among", &among.join(",")]), 10, Reader::Own)
+}
+
 /// The contract against a language's fixture server and clients.
 pub(super) fn contract(lang: Lang) -> Vec<Step> {
     let name = lang.name();

@@ -73,6 +73,17 @@ fn the_best_match_answers_unless_that_is_strict() {
 }
 
 #[test]
+fn no_arguments_are_the_same_as_empty_ones() {
+    let none = r#"{"id":2,"method":"prompts/get","params":{"name":"p"}}"#;
+    let empty = r#"{"id":2,"method":"prompts/get","params":{"name":"p","arguments":{}}}"#;
+    for (recorded, live) in [(none, empty), (empty, none)] {
+        let recorded = format!(">{recorded}");
+        let mut player = Player::new(&cassette(&[recorded.as_str(), r#"<{"id":2,"result":{"messages":[]}}"#]), true);
+        assert_eq!(heard(&mut player, live), [r#"{"id":2,"result":{"messages":[]}}"#]);
+    }
+}
+
+#[test]
 fn answers_to_the_same_request_come_one_after_the_other() {
     let get = r#">{"id":1,"method":"tasks/get","params":{"taskId":"t"}}"#;
     let messages =

@@ -191,6 +191,7 @@ actor Runner {
     private func hear(_ key: Int, _ notification: JSONValue) { heard[key, default: []].append(notification) }
 
     private func place(_ target: JSONValue) -> ConnectionTarget {
+        if let text = target.stringValue { return .parse(text) }
         if let url = target["url"]?.stringValue { return .url(url) }
         let environment = (target["env"]?.objectValue ?? [:]).map { ($0.key, $0.value.stringValue) }
         return .command(
@@ -249,6 +250,7 @@ actor Runner {
             case "headers": options.headers = value.objectValue.map(texts)
             case "capabilities": options.capabilities = value
             case "tasks": options.tasks = TaskOptions()
+            case "record": options.record = value.stringValue
             case "auth": options.auth = authorization(value)
             default: throw TricornError.misuse("unknown option \"\(name)\"")
             }

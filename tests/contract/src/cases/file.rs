@@ -7,37 +7,37 @@ use std::path::Path;
 
 /// One case.
 #[derive(Clone, Debug)]
-pub(super) struct Case {
-    pub(super) file: String,
-    pub(super) name: String,
-    pub(super) transports: Vec<Transport>,
-    pub(super) environment: Vec<(String, String)>,
-    pub(super) options: Map<String, Value>,
-    pub(super) peer: Option<String>,
+pub(crate) struct Case {
+    pub(crate) file: String,
+    pub(crate) name: String,
+    pub(crate) transports: Vec<Transport>,
+    pub(crate) environment: Vec<(String, String)>,
+    pub(crate) options: Map<String, Value>,
+    pub(crate) peer: Option<String>,
     /// The rules of a proxy in between.
-    pub(super) proxy: Option<Value>,
+    pub(crate) proxy: Option<Value>,
     /// The path of the server's URL, instead of the one it announced.
-    pub(super) path: Option<String>,
-    pub(super) skips: Vec<(String, String)>,
-    pub(super) steps: Vec<Step>,
+    pub(crate) path: Option<String>,
+    pub(crate) skips: Vec<(String, String)>,
+    pub(crate) steps: Vec<Step>,
 }
 
 /// One step.
 #[derive(Clone, Debug)]
-pub(super) struct Step {
-    pub(super) command: String,
+pub(crate) struct Step {
+    pub(crate) command: String,
     /// Arguments that go to the runner as they stand.
-    pub(super) arguments: Value,
-    pub(super) call: Option<String>,
-    pub(super) start: Option<String>,
-    pub(super) repeat: bool,
-    pub(super) exact: bool,
-    pub(super) expected: Expected,
+    pub(crate) arguments: Value,
+    pub(crate) call: Option<String>,
+    pub(crate) start: Option<String>,
+    pub(crate) repeat: bool,
+    pub(crate) exact: bool,
+    pub(crate) expected: Expected,
 }
 
 /// Answer that has to come back.
 #[derive(Clone, Debug)]
-pub(super) enum Expected {
+pub(crate) enum Expected {
     /// Any success.
     Nothing,
     /// A result like this.
@@ -47,7 +47,7 @@ pub(super) enum Expected {
 }
 
 impl Step {
-    pub(super) fn connect() -> Self {
+    pub(crate) fn connect() -> Self {
         Self {
             command: "connect".into(),
             arguments: Value::Object(Map::new()),
@@ -89,7 +89,7 @@ const COMMANDS: [&str; 24] = [
 ];
 
 /// Every case of every file in `folder`, in order of their names.
-pub(super) fn read_all(folder: &Path) -> Outcome<Vec<Case>> {
+pub(crate) fn read_all(folder: &Path) -> Outcome<Vec<Case>> {
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .map_err(|error| format!("{}: {error}", folder.display()))?
         .flatten()
@@ -110,13 +110,18 @@ pub(super) fn read_all(folder: &Path) -> Outcome<Vec<Case>> {
 
 fn read(file: &str, text: &str) -> Outcome<Vec<Case>> {
     let whole: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    only(&whole, &["about", "on", "environment", "options", "cases"])?;
+    cases(file, &whole)
+}
+
+/// The cases of an object that has what a case file has.
+pub(crate) fn cases(file: &str, whole: &Value) -> Outcome<Vec<Case>> {
+    only(whole, &["about", "on", "environment", "options", "cases"])?;
     let cases = whole.get("cases").and_then(Value::as_array).ok_or("\"cases\" is missing")?;
     cases
         .iter()
         .map(|case| {
             let name = case.get("name").and_then(Value::as_str).ok_or("a case without \"name\"")?;
-            one(file, name, &whole, case).map_err(|reason| format!("{name}: {reason}"))
+            one(file, name, whole, case).map_err(|reason| format!("{name}: {reason}"))
         })
         .collect()
 }

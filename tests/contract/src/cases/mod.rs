@@ -2,7 +2,7 @@
 //! breaks connections, or a scripted one. What it reports is compared here, so that the runners stay tiny and all
 //! languages are held to the same words.
 
-mod file;
+pub(crate) mod file;
 pub(crate) mod runner;
 
 use crate::launch::{self, Listening};
@@ -190,7 +190,7 @@ impl World<'_> {
         let (target, peer) = self.target(case, transport)?;
         let mut captures = Captures::from([("target".to_owned(), target.clone())]);
         let runner = self.runner.as_mut().ok_or("no runner")?;
-        let mut play = Play { runner, client: self.clients, limit: self.options.timeout, started: BTreeMap::new() };
+        let mut play = Play::new(runner, self.clients, self.options.timeout);
         let outcome = play.all(case, &target, &mut captures);
         let closed = play.close();
         // What the peer saw explains what the client reports: it comes first.
@@ -270,7 +270,7 @@ fn wait_for_report(path: &Path, limit: Duration) -> Outcome {
 }
 
 /// One case under way.
-struct Play<'a> {
+pub(crate) struct Play<'a> {
     runner: &'a mut Runner,
     client: u64,
     limit: Duration,
@@ -278,7 +278,11 @@ struct Play<'a> {
     started: BTreeMap<String, u64>,
 }
 
-impl Play<'_> {
+impl<'a> Play<'a> {
+    pub(crate) fn new(runner: &'a mut Runner, client: u64, limit: Duration) -> Self {
+        Self { runner, client, limit, started: BTreeMap::new() }
+    }
+
     fn all(&mut self, case: &Case, target: &Value, captures: &mut Captures) -> Outcome {
         if case.steps.first().is_none_or(|step| step.command != "connect") {
             let connect = Step::connect();
@@ -303,8 +307,20 @@ impl Play<'_> {
     }
 
     fn once(&mut self, step: &Step, case: &Case, target: &Value, captures: &mut Captures) -> Outcome {
+        let answer = self.answer(step, &case.options, target, captures)?;
+        answer.map_or(Ok(()), |answer| compare(&step.expected, step.exact, &answer, captures))
+    }
+
+    /// Do a step; what the runner says, unless the step only starts a call.
+    pub(crate) fn answer(
+        &mut self,
+        step: &Step,
+        options: &Map<String, Value>,
+        target: &Value,
+        captures: &Captures,
+    ) -> Outcome<Option<Value>> {
         let named = |name: &Option<String>| name.clone().ok_or_else(|| "\"call\" is missing".to_owned());
-        let answer = match step.command.as_str() {
+        Ok(Some(match step.command.as_str() {
             "wait" => {
                 let name = named(&step.call)?;
                 let id = self.started.remove(&name).ok_or_else(|| format!("no call {name:?} was started"))?;
@@ -321,7 +337,7 @@ impl Play<'_> {
                 command["client"] = self.client.into();
                 if step.command == "connect" {
                     command["target"] = target.clone();
-                    let mut options = case.options.clone();
+                    let mut options = options.clone();
                     options
                         .extend(step.arguments.get("options").and_then(Value::as_object).cloned().unwrap_or_default());
                     command["options"] = options.into();
@@ -334,7 +350,7 @@ impl Play<'_> {
                 let id = self.runner.send(command)?;
                 if let Some(name) = &step.start {
                     self.started.insert(name.clone(), id);
-                    return Ok(());
+                    return Ok(None);
                 }
                 let mut answer = self.runner.answer(id)?;
                 if let Some(result) = answer.get_mut("result").and_then(Value::as_object_mut)
@@ -344,17 +360,16 @@ impl Play<'_> {
                 }
                 answer
             }
-        };
-        compare(&step.expected, step.exact, &answer, captures)
+        }))
     }
 
-    fn close(&mut self) -> Outcome {
+    pub(crate) fn close(&mut self) -> Outcome {
         let id = self.runner.send(json!({"do": "close", "client": self.client}))?;
         self.runner.answer(id).map(|_| ())
     }
 }
 
-fn compare(expected: &Expected, exact: bool, answer: &Value, captures: &mut Captures) -> Outcome {
+pub(crate) fn compare(expected: &Expected, exact: bool, answer: &Value, captures: &mut Captures) -> Outcome {
     let how = if exact { Strictness::Exact } else { Strictness::Subset };
     match (expected, answer.get("result"), answer.get("error")) {
         (Expected::Nothing, Some(_), _) => Ok(()),

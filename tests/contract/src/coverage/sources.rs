@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `transcript FOLDER/FILE` | `tests/transcripts/FOLDER/FILE.txt`, in every language |
 //! | `case FILE/NAME` | a case of `tests/cases/FILE.json`, in every language |
-//! | `load NAME` | `contract leaks`, `contract launchers`, `contract stateless`, `contract together` and the broken HTTP of `contract bad-input`, in every language |
+//! | `load NAME` | `contract leaks`, `contract launchers`, `contract stateless`, `contract together`, `contract cassettes` and the broken HTTP of `contract bad-input`, in every language |
 //! | `login SCENE` | a scene of `contract logins`, in every language |
 //! | `guide SCENE` | a scene of `contract guides`, in every language |
 //! | `attack GROUP/NAME` | an attack of `tests/cases/attacks`, on the server of every language and its mounts |
@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 type Proved = [bool; LANGUAGES.len()];
 
 /// The loads that have no file.
-const LOADS: [&str; 5] = ["leaks", "launchers", "broken-http", "stateless", "together"];
+const LOADS: [&str; 6] = ["leaks", "launchers", "broken-http", "stateless", "together", "cassettes"];
 
 /// The scenarios of the official suite that requirements may lean on: those that it exercises.
 const SERVER_SCENARIOS: [&str; 61] = [
