@@ -38,6 +38,7 @@ fn facts(role: Role) -> Arc<Facts> {
         revisions: Revision::ALL.to_vec(),
         max_in_flight: 256,
         methods: Vec::new(),
+        passes_on: false,
         max_listeners: 64,
         max_queued_notifications: 256,
         keep_alive: None,
