@@ -87,6 +87,11 @@ mod tests {
         let file = folder.path().join("opened");
         let given = format!("no-such-browser:false::sh -c 'echo \"$0\" > {}' %s:false", file.display());
         open_with(&given, "https://a.example/?b").unwrap();
+        let end = Instant::now() + Duration::from_secs(30);
+        while !std::fs::read_to_string(&file).is_ok_and(|text| text.ends_with('\n')) {
+            assert!(Instant::now() < end, "it is not opened");
+            std::thread::sleep(PAUSE);
+        }
         assert_eq!(std::fs::read_to_string(file).unwrap(), "https://a.example/?b\n");
         let error = open_with("no-such-browser:false", "https://a.example").unwrap_err().to_string();
         assert!(error.starts_with("BROWSER: false: it ended"), "{error}");

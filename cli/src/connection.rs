@@ -30,7 +30,7 @@ const OPENING: usize = 200;
 /// Time that a server that failed is listened to after its last line.
 const QUIET: Duration = Duration::from_millis(50);
 /// The time that a program has to answer after it has written a line that is no message.
-const BABBLE: Duration = Duration::from_secs(30);
+const BABBLE: Duration = Duration::from_secs(60);
 /// The longest wait for a server that has not shown yet which era it speaks.
 const PROBE: Duration = Duration::from_secs(5);
 

@@ -452,6 +452,17 @@ fn servers_that_a_folder_names_are_started_when_that_is_said() {
         assert_eq!(hosts::run(&line.command, &home.places, Some(&check), &mut out, &mut err), 0);
         (String::from_utf8(out).unwrap().matches("ok: up").count(), String::from_utf8(err).unwrap())
     };
+    // One of the user's own is not started here, where a stranger's modules would be found first.
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"mine": {"command": "python", "args": ["-m", "mine"]}}}"#);
+    let line = Line::try_parse_from(["tricorn", "discover"]).unwrap();
+    let check = |entries: &[hosts::Entry]| {
+        let [hosts::Entry { kind: hosts::Kind::Stdio { cwd, .. }, .. }] = entries else { panic!("{entries:?}") };
+        assert_eq!(cwd.as_deref(), home.places.home.to_str());
+        vec![Ok("up".to_owned())]
+    };
+    assert_eq!(hosts::run(&line.command, &home.places, Some(&check), &mut Vec::new(), &mut Vec::new()), 0);
+    std::fs::remove_file(home.path(".cursor/mcp.json")).unwrap();
+
     let (started, note) = said(&[]);
     assert!(started == 0 && note.contains("--check starts them"), "{started}: {note}");
     assert_eq!(said(&["--check"]), (2, String::new()));

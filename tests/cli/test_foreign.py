@@ -31,7 +31,7 @@ LIMIT = 120
 """Seconds for a command, which gives up by itself after 60 without an answer."""
 LISTENS = 60.0
 """Seconds for a server to listen."""
-LEAVES = 2.0
+LEAVES = 10.0
 """Seconds for the last processes of a server to end."""
 MARK = "TRICORN_FOREIGN"
 """Variable in the environment of a command, and of all that it starts."""

@@ -25,10 +25,8 @@ pub(super) struct Facts {
     pub(super) version: String,
     pub(super) title: Option<String>,
     pub(super) instructions: Option<String>,
-    /// The rest of its `serverInfo`.
-    pub(super) description: Option<String>,
-    pub(super) website: Option<String>,
-    pub(super) icons: Option<Value>,
+    /// The whole of its `serverInfo`, if that has a name.
+    pub(super) info: Option<RawJson>,
     /// Its capabilities that the protocol does not have, and their settings.
     pub(super) foreign: Map<String, Value>,
     pub(super) has: Box<dyn Fn(&str) -> bool>,
@@ -84,9 +82,7 @@ impl Facts {
             version: tricorn::VERSION.to_owned(),
             title: None,
             instructions: None,
-            description: None,
-            website: None,
-            icons: None,
+            info: None,
             foreign: Map::new(),
             has: Box::new(|path| LISTS.contains(&path)),
         }
@@ -182,9 +178,7 @@ impl Behind {
                     version: text("version").unwrap_or_else(|| "0.0.0".to_owned()),
                     title: text("title"),
                     instructions: client.instructions(),
-                    description: text("description"),
-                    website: text("websiteUrl"),
-                    icons: info.get("icons").filter(|icons| icons.is_array()).cloned(),
+                    info: client.server_info().filter(|_| text("name").is_some() && text("version").is_some()),
                     foreign: foreign(client.capabilities().raw(), &DECLARED),
                     has,
                 }
@@ -233,9 +227,11 @@ impl Behind {
         }
     }
 
-    /// Passes on a notification that is none of the protocol's.
+    /// Passes on a notification outside the protocol. Nobody knows which server of a group it is for.
     pub(super) fn pass_on(&self, method: &str, params: &RawJson) {
-        self.clients().iter().for_each(|client| client.pass_on(method, Some(params.clone())));
+        if let Self::One(client) = self {
+            client.pass_on(method, Some(params.clone()));
+        }
     }
 
     /// Tells that the roots are others.

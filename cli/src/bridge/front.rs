@@ -10,7 +10,7 @@ use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Server};
 
 use super::behind::Facts;
 use super::empty;
-use super::upstream::{Upstreams, answered};
+use super::upstream::{Arrival, Upstreams, answered};
 use crate::targets::{Found, Reach};
 
 /// Members of `_meta` that belong to one connection.
@@ -28,17 +28,8 @@ pub(super) fn server(facts: &Facts, spoken: &Spoken, upstreams: &Arc<Upstreams>)
     if let Some(instructions) = &facts.instructions {
         server = server.instructions(instructions);
     }
-    if let Some(description) = &facts.description {
-        server = server.description(description);
-    }
-    if let Some(website) = &facts.website {
-        server = server.website_url(website);
-    }
-    if let Some(icons) = &facts.icons {
-        server = server.icons(icons);
-    }
-    for (name, value) in &facts.foreign {
-        server = server.capability(name, value.clone());
+    if let Some(info) = &facts.info {
+        server = server.introduction(info.clone(), facts.foreign.clone());
     }
     let ask = |method: &'static str| -> Option<Arc<dyn Handler>> {
         Some(Arc::new(Forward { method, upstreams: upstreams.clone() }))
@@ -97,8 +88,9 @@ impl Handler for Forward {
             return reply.result(list);
         }
         let (method, upstreams) = (self.method, self.upstreams.clone());
+        let arrival = upstreams.arrives(&context);
         upstreams.clone().spawn(async move {
-            let forwarded = forwarded(method, &upstreams, &context, &params);
+            let forwarded = forwarded(method, &upstreams, arrival, &context, &params);
             let outcome = tokio::select! {
                 outcome = forwarded => outcome,
                 // Dropped, it is cancelled there.
@@ -115,10 +107,11 @@ impl Handler for Forward {
 async fn forwarded(
     method: &str,
     upstreams: &Arc<Upstreams>,
+    arrival: Arrival,
     context: &Context,
     params: &RawJson,
 ) -> tricorn::Result<RawJson> {
-    let upstream = upstreams.of(context).await?;
+    let (upstream, turn) = upstreams.of(arrival, context).await?;
     let _at_work = upstream.works_for(context);
     let mut options = CallOptions::new().timeout(std::time::Duration::ZERO);
     if context.request().progress_token.is_some() {
@@ -129,7 +122,19 @@ async fn forwarded(
             context.progress(progress, told["total"].as_f64(), told["message"].as_str());
         });
     }
-    match upstream.behind.request(method, carried(params), &options).await {
+    let mut asked = std::pin::pin!(upstream.behind.request(method, carried(params), &options));
+    // The first look sends it.
+    let at_once = tokio::select! {
+        biased;
+        outcome = &mut asked => Some(outcome),
+        () = std::future::ready(()) => None,
+    };
+    drop(turn);
+    let outcome = match at_once {
+        Some(outcome) => outcome,
+        None => asked.await,
+    };
+    match outcome {
         // It is asked for all lists where it may have them later.
         Err(error) if error.kind() == ErrorKind::Unsupported => empty::list(method).ok_or(error),
         outcome => outcome,
@@ -164,11 +169,13 @@ struct Subscribe(Arc<Upstreams>);
 impl Handler for Subscribe {
     fn call(&self, context: Context, params: RawJson, reply: Reply) {
         let upstreams = self.0.clone();
+        let arrival = upstreams.arrives(&context);
         upstreams.clone().spawn(async move {
             let asked: Value = params.to().unwrap_or_default();
             let uri = asked["uri"].as_str().unwrap_or_default();
             let outcome = async {
-                let upstream = upstreams.of(&context).await?;
+                let (upstream, turn) = upstreams.of(arrival, &context).await?;
+                drop(turn);
                 let _at_work = upstream.works_for(&context);
                 upstream.subscribe(uri, asked["subscribed"] == true).await
             };
@@ -196,8 +203,9 @@ struct Heard(Arc<Upstreams>);
 impl Handler for Heard {
     fn call(&self, context: Context, params: RawJson, reply: Reply) {
         let upstreams = self.0.clone();
+        let Some(arrival) = upstreams.is_told(&context) else { return };
         upstreams.clone().spawn(async move {
-            if let Ok(upstream) = upstreams.of(&context).await {
+            if let Ok((upstream, _turn)) = upstreams.of(arrival, &context).await {
                 upstream.behind.pass_on(context.request().method, &params);
             }
             reply.value(RawJson::from_value(&json!(null)));
@@ -211,8 +219,9 @@ struct RootsChanged(Arc<Upstreams>);
 impl Handler for RootsChanged {
     fn call(&self, context: Context, _params: RawJson, reply: Reply) {
         let upstreams = self.0.clone();
+        let arrival = upstreams.arrives(&context);
         upstreams.clone().spawn(async move {
-            if let Ok(upstream) = upstreams.of(&context).await {
+            if let Ok((upstream, _turn)) = upstreams.of(arrival, &context).await {
                 upstream.behind.roots_changed();
             }
             reply.value(RawJson::from_value(&json!(null)));

@@ -4,6 +4,7 @@
 mod behind;
 mod empty;
 mod front;
+mod order;
 mod renewal;
 mod upstream;
 

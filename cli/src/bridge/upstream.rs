@@ -17,6 +17,7 @@ use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Result, Se
 
 use super::behind::{Behind, Facts, foreign};
 use super::front::internal;
+use super::order::{Order, Standing, Turn};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Screen, shown};
 use crate::targets::Found;
@@ -164,6 +165,13 @@ struct Entry {
     session: Option<Arc<str>>,
     used: Instant,
     slot: Slot,
+    order: Order,
+}
+
+/// A message of a client, before it is known who it is for.
+pub(super) struct Arrival {
+    slot: Slot,
+    standing: Standing,
 }
 
 /// All of them.
@@ -209,7 +217,7 @@ impl Upstreams {
         if tells {
             upstream.behind.tell(&found.name, &self.screen);
         }
-        let prepared = Prepared { declared: questions(declared), upstream: upstream.clone(), is_told: tells };
+        let prepared = Prepared { declared: passed(declared), upstream: upstream.clone(), is_told: tells };
         *place = Some(prepared);
         self.is_first.store(false, Ordering::Relaxed);
         Ok(upstream)
@@ -288,22 +296,43 @@ impl Upstreams {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The connection of the session that a request came in.
-    pub(super) async fn of(self: &Arc<Self>, context: &Context) -> Result<Arc<Upstream>> {
+    /// A message of a client has come: it goes on after those that came before it.
+    pub(super) fn arrives(self: &Arc<Self>, context: &Context) -> Arrival {
+        let (slot, order) = self.session(context);
+        Arrival { slot, standing: order.request() }
+    }
+
+    /// The same for a notification; `None` if too many wait.
+    pub(super) fn is_told(self: &Arc<Self>, context: &Context) -> Option<Arrival> {
+        let (slot, order) = self.session(context);
+        let standing = order.notification();
+        if standing.is_none() {
+            self.screen.warn(&format!("a notification is dropped, as many wait for {}", self.found().name));
+        }
+        Some(Arrival { slot, standing: standing? })
+    }
+
+    fn session(self: &Arc<Self>, context: &Context) -> (Slot, Order) {
         let session = context.request().transport.session_id.clone();
-        let (slot, is_new, gone) = self.slot(session);
+        let (slot, order, is_new, gone) = self.slot(session);
         for slot in gone {
             self.spawn(async move { end(&slot).await });
         }
         if is_new {
             self.ends_with_session(context, &slot);
         }
-        let mut place = slot.lock().await;
+        (slot, order)
+    }
+
+    /// The connection of the session that a message came in, once it is its turn.
+    pub(super) async fn of(self: &Arc<Self>, arrival: Arrival, context: &Context) -> Result<(Arc<Upstream>, Turn)> {
+        let turn = arrival.standing.turn().await;
+        let mut place = arrival.slot.lock().await;
         if let Some(upstream) = place.upstream.as_ref().filter(|upstream| !upstream.callers.is_over()) {
-            return Ok(upstream.clone());
+            return Ok((upstream.clone(), turn));
         }
         drop(place.take());
-        self.fill(&mut place, context).await
+        Ok((self.fill(&mut place, context).await?, turn))
     }
 
     /// Ends a connection when the session that it is for has ended.
@@ -319,12 +348,12 @@ impl Upstreams {
         });
     }
 
-    /// The slot of a session, true if it is new, and those that nobody has used for long or that there are too many of.
-    fn slot(&self, session: Option<Arc<str>>) -> (Slot, bool, Vec<Slot>) {
+    /// The slot and the order of a session, true if it is new, and those that nobody has used for long or that there are too many of.
+    fn slot(&self, session: Option<Arc<str>>) -> (Slot, Order, bool, Vec<Slot>) {
         let (mut entries, now) = (self.lock(), Instant::now());
         if let Some(entry) = entries.iter_mut().find(|entry| entry.session == session) {
             entry.used = now;
-            return (entry.slot.clone(), false, Vec::new());
+            return (entry.slot.clone(), entry.order.clone(), false, Vec::new());
         }
         let is_busy = |entry: &Entry| match entry.slot.try_lock() {
             Ok(place) => place.upstream.as_ref().is_some_and(|upstream| upstream.is_at_work()),
@@ -345,9 +374,9 @@ impl Upstreams {
                 gone.push(entries.remove(at).slot);
             }
         }
-        let slot = Slot::default();
-        entries.push(Entry { session, used: now, slot: slot.clone() });
-        (slot, true, gone)
+        let (slot, order) = (Slot::default(), Order::default());
+        entries.push(Entry { session, used: now, slot: slot.clone(), order: order.clone() });
+        (slot, order, true, gone)
     }
 
     /// Connects for a client, with the capabilities that it has.
@@ -355,7 +384,7 @@ impl Upstreams {
         let declared: Value = context.request().peer.capabilities.raw().to().unwrap_or_default();
         let prepared = self.prepared.lock().await.take();
         if let Some(Prepared { declared: known, upstream, is_told }) = prepared {
-            if known == questions(&declared) && !upstream.callers.is_over() {
+            if known == passed(&declared) && !upstream.callers.is_over() {
                 if !is_told {
                     upstream.behind.tell(&self.found().name, &self.screen);
                 }
@@ -425,6 +454,13 @@ impl Upstreams {
         }
         while closing.join_next().await.is_some() {}
     }
+}
+
+/// The capabilities of a client that its server is told of.
+fn passed(declared: &Value) -> Map<String, Value> {
+    let mut all = questions(declared);
+    all.extend(foreign(&RawJson::from_value(declared), &ANSWERED));
+    all
 }
 
 /// Options of a connection whose server is told of the client before the bridge, and whose answers are that client's to

@@ -148,6 +148,25 @@ impl Found {
         !matches!(self.scope, "project" | "folder")
     }
 
+    /// The entry with the folder that its host would start it in, as far as anybody knows: the home folder for a program of
+    /// the user's own files. In the current one a stranger's modules and programs may be found first.
+    pub(super) fn placed(&self, places: &Places) -> Entry {
+        let mut entry = self.entry.clone();
+        let base = match (&self.project, self.is_of_user()) {
+            (Some(project), _) => PathBuf::from(project),
+            (None, true) => places.home.clone(),
+            (None, false) => places.folder.clone(),
+        };
+        if let Kind::Stdio { cwd, .. } = &mut entry.kind {
+            *cwd = match cwd.take() {
+                Some(own) if own.starts_with("${") || own.starts_with('~') => Some(own),
+                Some(own) => Some(base.join(own).to_string_lossy().into_owned()),
+                None => Some(base.to_string_lossy().into_owned()),
+            };
+        }
+        entry
+    }
+
     pub(super) fn json(&self, check: Option<&Result<String, String>>) -> Value {
         let names = |all: &[(String, String)]| all.iter().map(|(name, _)| name.as_str()).collect::<Value>();
         let mut value = json!({

@@ -234,7 +234,7 @@ fn file(target: &str, places: &Places, notes: &mut Vec<String>) -> Result<Entry,
         }
         _ if is_program(&path, places) => stdio(shown, Vec::new()),
         _ => {
-            if crate::targets::is_program_without_leave(&path) {
+            if crate::targets::is_not_executable(&path) {
                 let hint = "chmod +x makes it so; or give the command line after --";
                 return Err(format!("{target:?} is not executable: {hint}"));
             }

@@ -65,7 +65,8 @@ Example:
     Uninstall(Uninstall),
     /// Lists the servers that hosts have configured, or mcp.json here, and says which start
     ///
-    /// Starts or calls each server that is not switched off, also those of the project in the current folder.
+    /// Starts or calls each server of the user's files that is not switched off, and with --check those of the current
+    /// folder and its projects as well.
     #[command(after_help = "\
 Exit status: 0 done, 1 a server does not start, 2 misuse
 
@@ -546,7 +547,7 @@ impl Said<'_> {
             problems.extend(wrong);
         }
         let is_started = |found: &discover::Found| !found.is_disabled && (discover.check || found.is_of_user());
-        let results = check.map_or_else(|| vec![None; found.len()], |check| checked(&found, is_started, check));
+        let results = check.map_or_else(|| vec![None; found.len()], |check| checked(&found, is_started, places, check));
         let is_left =
             |(found, result): (&discover::Found, &Option<_>)| check.is_some() && result.is_none() && !found.is_disabled;
         let status = if results.iter().flatten().all(Result::is_ok) { 0 } else { FAILED };
@@ -603,6 +604,7 @@ impl Said<'_> {
 fn checked(
     found: &[discover::Found],
     is_started: impl Fn(&discover::Found) -> bool,
+    places: &Places,
     check: Check<'_>,
 ) -> Vec<Option<Result<String, String>>> {
     let mut entries: Vec<Entry> = Vec::new();
@@ -610,9 +612,10 @@ fn checked(
         if !is_started(found) {
             return None;
         }
-        let known = entries.iter().position(|entry| *entry == found.entry);
+        let placed = found.placed(places);
+        let known = entries.iter().position(|entry| *entry == placed);
         known.or_else(|| {
-            entries.push(found.entry.clone());
+            entries.push(placed);
             Some(entries.len() - 1)
         })
     };

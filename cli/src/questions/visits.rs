@@ -55,7 +55,7 @@ enum Visit {
 /// The terminal is gone, or the user cancels.
 pub(crate) fn visit_login(screen: &Screen, url: &str) -> dialoguer::Result<bool> {
     let _held = screen.hold();
-    // Whoever waits for the login hears of a visit, however the page was opened.
+    // A login hears of a visit, however the page was opened.
     let visit = confirmed(screen, &screen.error_style().bold("To log in, a page has to be visited:"), url)?;
     Ok(visit != Visit::Refused)
 }

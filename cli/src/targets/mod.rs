@@ -7,7 +7,7 @@ mod program;
 mod python;
 
 pub(crate) use elsewhere::{Elsewhere, is_loopback, own_url};
-pub(crate) use program::{command_of, is_program_without_leave};
+pub(crate) use program::{command_of, is_not_executable};
 pub(crate) use python::SERVE;
 
 use std::path::{Path, PathBuf};
@@ -256,7 +256,7 @@ fn named(text: &str, way: &Way, launcher: &Launcher, screen: &Screen) -> Outcome
             let hint = "a folder needs a Cargo.toml or a Package.swift; name the file of the server";
             return Err(Failure::misuse(format!("{text}: {hint}")));
         }
-        None if is_program_without_leave(script.path) => {
+        None if is_not_executable(script.path) => {
             let hint = "chmod +x makes it so; or give the command line after --";
             return Err(Failure::new(UNREACHABLE, format!("{text:?} is not executable: {hint}")));
         }

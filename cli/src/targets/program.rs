@@ -33,7 +33,7 @@ pub(super) fn in_path(name: &str) -> Option<PathBuf> {
 }
 
 /// True for a script or a program that nobody has made executable.
-pub(crate) fn is_program_without_leave(path: &Path) -> bool {
+pub(crate) fn is_not_executable(path: &Path) -> bool {
     use std::io::Read as _;
     const SHELLS: [&str; 4] = ["sh", "bash", "zsh", "fish"];
     let Ok(metadata) = std::fs::metadata(path) else { return false };

@@ -27,11 +27,11 @@ for line in sys.stdin:
         send(id=id, result={
             "protocolVersion": params["protocolVersion"],
             "capabilities": {
-                "tools": {}, "experimental": {"com.example/trace": {"depth": 3}}, "com.example/vault": {"open": True},
+                "tools": {}, "experimental": {"com.example/trace": {"depth": 3}}, "com.example/vault": {"open": True}, "com.example/bare": {},
             },
             "serverInfo": {
                 "name": "raw", "version": "7", "title": "Raw", "description": "Says more",
-                "websiteUrl": "https://example.com", "icons": [{"src": "https://example.com/i.png", "sizes": ["48x48"]}],
+                "websiteUrl": "https://example.com", "icons": [{"src": "http://example.com/i.png", "sizes": ["48x48"]}],
             },
             "instructions": "Ask for anything.",
         })
@@ -122,12 +122,13 @@ fn messages_pass_as_they_came() {
         result["serverInfo"],
         json!({
             "name": "raw", "version": "7", "title": "Raw", "description": "Says more",
-            "websiteUrl": "https://example.com", "icons": [{"src": "https://example.com/i.png", "sizes": ["48x48"]}],
+            "websiteUrl": "https://example.com", "icons": [{"src": "http://example.com/i.png", "sizes": ["48x48"]}],
         })
     );
     assert_eq!(result["instructions"], "Ask for anything.");
     assert_eq!(result["capabilities"]["experimental"], json!({"com.example/trace": {"depth": 3}}));
     assert_eq!(result["capabilities"]["com.example/vault"], json!({"open": true}));
+    assert_eq!(result["capabilities"]["com.example/bare"], json!({}));
     client.send(json!({"method": "notifications/initialized"}));
 
     let told = client.ask(2, "com.example/client", &json!({}));

@@ -343,7 +343,7 @@ fn discover_says_of_each_server_if_it_starts() {
     let Some((folder, python)) = echo() else { return };
     let echo = json!({"command": python, "args": [folder.path().join("echo.py")]});
     let mark = |name: &str| {
-        let script = format!("import time; open({name:?}, 'w'); time.sleep(2); raise SystemExit('gone')");
+        let script = format!("import time; open({name:?}, 'w'); time.sleep(5); raise SystemExit('gone')");
         json!({"command": python, "args": ["-c", script], "cwd": folder.path()})
     };
     let mut off = mark("off");
@@ -358,7 +358,7 @@ fn discover_says_of_each_server_if_it_starts() {
     let begun = Instant::now();
     let output = run(folder.path(), &["discover", "--check", "--json"]);
     assert_eq!(output.status.code(), Some(1), "{output:?}");
-    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(25), "{:?}", begun.elapsed());
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
     for server in found["servers"].as_array().unwrap() {
         let check = match server["name"].as_str().unwrap() {
@@ -451,6 +451,11 @@ fn a_page_counts_as_visited_when_it_was_shown_or_the_user_says_so() {
     terminal.types("y");
     assert_eq!(terminal.end(), 0);
     assert!(terminal.text().contains("answered accept"), "{}", terminal.text());
+    let end = Instant::now() + Duration::from_secs(30);
+    while !std::fs::read_to_string(&opened).is_ok_and(|text| text.ends_with('\n')) {
+        assert!(Instant::now() < end, "it is not opened");
+        std::thread::sleep(Duration::from_millis(10));
+    }
     assert_eq!(std::fs::read_to_string(opened).unwrap(), "https://pay.example/a?b=1\n");
 }
 

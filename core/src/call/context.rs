@@ -437,7 +437,7 @@ impl Context {
         Ok(())
     }
 
-    /// Passes on a notification of somebody else that is none of the protocol's, as part of this request, in a session that
+    /// Passes on a notification of somebody else outside the protocol, as part of this request, in a session that
     /// begins with a handshake. Any other is not sent.
     #[doc(hidden)]
     pub fn pass_on(&self, method: &str, params: Option<RawJson>) {

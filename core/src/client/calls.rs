@@ -346,7 +346,7 @@ impl Client {
         Ok(())
     }
 
-    /// Passes on a notification of somebody else that is none of the protocol's. One of the protocol is not sent.
+    /// Passes on a notification of somebody else outside the protocol. One of the protocol is not sent.
     #[doc(hidden)]
     pub fn pass_on(&self, method: &str, params: Option<RawJson>) {
         if let Some(row) = Method::foreign(method) {

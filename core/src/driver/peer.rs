@@ -74,7 +74,7 @@ pub(crate) trait Service: Send + Sync {
     fn logged_in(&self) {}
     /// The client's roots are others now.
     fn roots_changed(&self, _peer: &Arc<Peer>, _context: RequestContext) {}
-    /// A notification that is none of the protocol's.
+    /// A notification outside the protocol.
     fn passed_on(&self, _peer: &Arc<Peer>, _context: RequestContext, _params: Option<RawJson>) {}
     /// The negotiation of a client succeeded.
     fn opened(&self, _peer: &Arc<Peer>, _opening: Opening) {}

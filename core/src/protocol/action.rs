@@ -47,7 +47,7 @@ pub struct Facts {
     pub revisions: Vec<Revision>,
     /// The requests of extensions that are served besides.
     pub methods: Vec<&'static Method>,
-    /// Methods that are none of the protocol's are heard of, too, in sessions that begin with a handshake.
+    /// Methods outside the protocol are heard of, too, in sessions that begin with a handshake.
     pub passes_on: bool,
     /// The most requests of the peer worked on at once, and of ours awaited at once; further ones of ours wait.
     pub max_in_flight: usize,
@@ -443,7 +443,7 @@ pub enum Action {
     Unsubscribed(Box<RequestContext>, Vec<Box<str>>),
     /// The client of a legacy session says that its roots have changed.
     RootsChanged(Box<RequestContext>),
-    /// The client of a legacy session sends a notification that is none of the protocol's.
+    /// The client of a legacy session sends a notification outside the protocol.
     PassedOn(Box<RequestContext>, Option<RawJson>),
     /// The client's negotiation succeeded.
     Opened(Opening),

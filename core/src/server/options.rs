@@ -46,6 +46,9 @@ pub struct ServerOptions {
     pub(crate) max_request_state_bytes: usize,
     pub(crate) store: Option<StoreOptions>,
     pub(crate) cache: CacheOptions,
+    /// `serverInfo` and further capabilities of another server, which this one stands before.
+    #[serde(skip)]
+    pub(crate) introduction: Option<(RawJson, Map<String, Value>)>,
 }
 
 /// Capabilities that can be declared before there is any of them.
@@ -118,6 +121,7 @@ impl Default for ServerOptions {
             max_request_state_bytes: 16 * 1024,
             store: None,
             cache: CacheOptions::default(),
+            introduction: None,
         }
     }
 }

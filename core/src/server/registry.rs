@@ -54,7 +54,7 @@ pub(crate) struct Registry {
     pub(crate) subscription: Option<Arc<dyn Handler>>,
     /// Hears that a client's roots have changed.
     pub(crate) roots_changed: Option<Arc<dyn Handler>>,
-    /// Answers the requests, and hears of the notifications, that are none of the protocol's.
+    /// Answers the requests, and hears of the notifications, outside the protocol.
     pub(crate) fallback: Option<(Arc<dyn Handler>, Arc<dyn Handler>)>,
 }
 

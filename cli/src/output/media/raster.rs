@@ -14,6 +14,9 @@ pub(super) const DEPTH: usize = 4;
 /// The most bytes that a decoder takes for itself.
 const MAX_BYTES: usize = MAX_PIXELS * DEPTH;
 
+/// The most passes over the pixels of a JPEG.
+const MAX_SCANS: usize = 30;
+
 /// Pixels, row by row.
 #[derive(Debug, PartialEq)]
 pub(super) struct Raster {
@@ -30,12 +33,14 @@ pub(super) fn is_png(bytes: &[u8]) -> bool {
 impl Raster {
     /// Decodes PNG, JPEG and the first picture of a GIF. `None`: it is another format, broken or too large.
     pub(super) fn decode(bytes: &[u8]) -> Option<Self> {
-        match bytes {
-            _ if is_png(bytes) => png(bytes),
-            [0xff, 0xd8, ..] => jpeg(bytes),
-            [b'G', b'I', b'F', b'8', ..] => gif(bytes),
-            _ => None,
-        }
+        let decode = match bytes {
+            _ if is_png(bytes) => png,
+            [0xff, 0xd8, ..] => jpeg,
+            [b'G', b'I', b'F', b'8', ..] => gif,
+            _ => return None,
+        };
+        // The bytes are a stranger's, and a picture that is not shown is saved all the same.
+        std::panic::catch_unwind(|| decode(bytes)).ok().flatten()
     }
 
     /// Makes it small enough, in proportion. A pixel becomes the mean of those that it replaces.
@@ -94,6 +99,10 @@ fn png(bytes: &[u8]) -> Option<Raster> {
     let mut pixels = vec![0; room(width, height)?];
     let mut reader = decoder.read_info().ok()?;
     let frame = reader.next_frame(&mut pixels).ok()?;
+    // The first picture of an animation may be smaller than the canvas.
+    if (frame.width as usize, frame.height as usize) != (width, height) {
+        return None;
+    }
     match frame.color_type {
         png::ColorType::Rgba => {}
         png::ColorType::GrayscaleAlpha => {
@@ -107,7 +116,7 @@ fn png(bytes: &[u8]) -> Option<Raster> {
 
 fn jpeg(bytes: &[u8]) -> Option<Raster> {
     // Without opacity: with it, version 0.5.15 gives wrong pixels for four inks.
-    let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB);
+    let options = DecoderOptions::default().jpeg_set_out_colorspace(ColorSpace::RGB).jpeg_set_max_scans(MAX_SCANS);
     let mut decoder = zune_jpeg::JpegDecoder::new_with_options(ZCursor::new(bytes), options);
     decoder.decode_headers().ok()?;
     let (width, height) = decoder.dimensions()?;

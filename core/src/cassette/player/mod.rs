@@ -133,7 +133,22 @@ impl Player {
 
     fn play(&mut self, track: usize, live: Option<Id>, token: Option<Value>, out: &mut Vec<Bytes>) {
         self.uses[track] += 1;
+        self.pass_polls(track);
         self.go_on(Playing { track, at: 0, live, token, asked: Vec::new() }, out);
+    }
+
+    /// A client that asks less often than the recorded one how its task is does not get what was said of it before its
+    /// answer.
+    fn pass_polls(&mut self, answered: usize) {
+        let Track { method, params, .. } = &self.tracks[answered];
+        if method != "tasks/update" && method != "tasks/cancel" {
+            return;
+        }
+        for (track, uses) in self.tracks[..answered].iter().zip(&mut self.uses) {
+            if track.method == "tasks/get" && track.params.get("taskId") == params.get("taskId") {
+                *uses = (*uses).max(1);
+            }
+        }
     }
 
     fn go_on(&mut self, mut playing: Playing, out: &mut Vec<Bytes>) {

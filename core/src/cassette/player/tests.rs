@@ -94,6 +94,37 @@ fn answers_to_the_same_request_come_one_after_the_other() {
 }
 
 #[test]
+fn polls_before_an_answer_are_past_with_it() {
+    let mut player = Player::new(
+        &cassette(&[
+            r#">{"id":1,"method":"tasks/get","params":{"taskId":"t"}}"#,
+            r#"<{"id":1,"result":{"status":"working"}}"#,
+            r#">{"id":2,"method":"tasks/get","params":{"taskId":"t"}}"#,
+            r#"<{"id":2,"result":{"status":"input_required"}}"#,
+            r#">{"id":3,"method":"tasks/get","params":{"taskId":"t"}}"#,
+            r#"<{"id":3,"result":{"status":"input_required"}}"#,
+            r#">{"id":4,"method":"tasks/get","params":{"taskId":"u"}}"#,
+            r#"<{"id":4,"result":{"status":"working"}}"#,
+            r#">{"id":5,"method":"tasks/update","params":{"taskId":"t","inputResponses":{}}}"#,
+            r#"<{"id":5,"result":{}}"#,
+            r#">{"id":6,"method":"tasks/get","params":{"taskId":"t"}}"#,
+            r#"<{"id":6,"result":{"status":"completed"}}"#,
+        ]),
+        true,
+    );
+    let mut get =
+        |id: &str| heard(&mut player, &format!(r#"{{"id":9,"method":"tasks/get","params":{{"taskId":"{id}"}}}}"#));
+    assert!(get("t")[0].contains("working"));
+    assert!(get("t")[0].contains("input_required"));
+    let update = r#"{"id":9,"method":"tasks/update","params":{"taskId":"t","inputResponses":{}}}"#;
+    assert_eq!(heard(&mut player, update), [r#"{"id":9,"result":{}}"#]);
+    let mut get =
+        |id: &str| heard(&mut player, &format!(r#"{{"id":9,"method":"tasks/get","params":{{"taskId":"{id}"}}}}"#));
+    assert!(get("t")[0].contains("completed"));
+    assert!(get("u")[0].contains("working"), "the poll of another task");
+}
+
+#[test]
 fn questions_wait_for_their_answers() {
     let messages = [
         r#">{"id":1,"method":"tools/call","params":{"name":"ask"}}"#,

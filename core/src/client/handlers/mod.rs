@@ -58,7 +58,7 @@ pub struct Handlers {
     /// They are there to hear of changes.
     hears: bool,
     by_method: Vec<(&'static str, Arc<dyn Handler>)>,
-    /// Answers requests that are none of the protocol's.
+    /// Answers requests outside the protocol.
     fallback: Option<Arc<dyn Handler>>,
     capabilities: Map<String, Value>,
     roots: Option<Roots>,
@@ -199,7 +199,7 @@ impl Handlers {
         self
     }
 
-    /// Answers requests that are none of the protocol's, in sessions that begin with a handshake: for a client that stands
+    /// Answers requests outside the protocol, in sessions that begin with a handshake: for a client that stands
     /// behind a server. The method is that of the context's request.
     #[doc(hidden)]
     #[must_use]

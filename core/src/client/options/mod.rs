@@ -80,7 +80,7 @@ pub struct ClientOptions {
     pub(crate) redact: bool,
     #[cfg(feature = "auth")]
     pub(crate) auth: Option<Auth>,
-    /// Requests that are none of the protocol's are heard of.
+    /// Requests outside the protocol are heard of.
     #[serde(skip)]
     pub(crate) passes_on: bool,
     #[serde(skip)]

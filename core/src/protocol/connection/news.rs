@@ -212,7 +212,7 @@ impl Connection {
         }
     }
 
-    /// A notification that is none of the protocol's, of a client in a session. Any other is nothing to a server.
+    /// A notification outside the protocol, of a client in a session. Any other is nothing to a server.
     pub(super) fn pass_on(&self, method: &str, params: Option<RawJson>, out: &mut Vec<Action>) {
         if let (Phase::Legacy(session), true) = (&self.phase, self.facts.passes_on)
             && let Some(row) = Method::foreign(method)

@@ -241,7 +241,7 @@ impl Method {
         Ok(row)
     }
 
-    /// The row of a method that is none of the protocol's, for who passes it on: in every revision, from either side.
+    /// The row of a method outside the protocol, for callers that pass it on: in every revision, from either side.
     /// `None`: the protocol has it, it is no name, or the process has passed on as many others as it may.
     pub(crate) fn foreign(name: &str) -> Option<&'static Self> {
         static FOREIGN: Mutex<Vec<&'static Method>> = Mutex::new(Vec::new());

@@ -238,6 +238,14 @@ impl Server {
         self.set(|o| drop(o.capabilities.insert(name.into(), value)))
     }
 
+    /// Introduces the server as another one has introduced itself, which it stands before: `serverInfo`, and capabilities
+    /// besides its own. They are the other's, so nothing of them is checked.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn introduction(self, info: RawJson, capabilities: Map<String, Value>) -> Self {
+        self.set(|o| o.introduction = Some((info, capabilities)))
+    }
+
     /// Entries on one page of a list. Default 250; 0 is a mistake, reported when serving starts, here and below.
     #[must_use]
     pub fn page_size(self, entries: usize) -> Self {
@@ -548,10 +556,17 @@ impl Server {
         info.description = options.description;
         info.website_url = options.website_url;
         info.icons = options.icons;
-        let capabilities = self.declared();
+        let mut capabilities = self.declared();
+        let mut info = RawJson::from_value(&info);
+        if let Some((theirs, foreign)) = options.introduction {
+            info = theirs;
+            for (name, value) in foreign {
+                capabilities.entry(name).or_insert(value);
+            }
+        }
         let facts = Arc::new(Facts {
             role: Role::Server,
-            info: RawJson::from_value(&info),
+            info,
             capabilities: Capabilities::new(RawJson::from_value(&capabilities)),
             instructions: options.instructions,
             discovery: options.cache.of_discovery(),

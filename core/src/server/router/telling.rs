@@ -70,12 +70,12 @@ impl Router {
         }
     }
 
-    /// Returns true if methods are heard of that are none of the protocol's.
+    /// Returns true if methods are heard of outside the protocol.
     pub(crate) fn has_fallback(&self) -> bool {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).fallback.is_some()
     }
 
-    /// Answers a request that is none of the protocol's.
+    /// Answers a request outside the protocol.
     pub(super) fn pass_on(&self, link: &Arc<dyn Link>, call: Call) {
         let fallback = self.registry.read().unwrap_or_else(PoisonError::into_inner).fallback.clone();
         let Some((requests, _)) = fallback else {
@@ -87,7 +87,7 @@ impl Router {
         crate::server::dispatch::start(link, call, requests, Some(Arc::new(shaper)), params);
     }
 
-    /// Hears of a notification that is none of the protocol's. Nobody waits for an answer.
+    /// Hears of a notification outside the protocol. Nobody waits for an answer.
     pub(crate) fn passed_on(&self, link: &Arc<dyn Link>, mut context: RequestContext, params: Option<RawJson>) {
         let fallback = self.registry.read().unwrap_or_else(PoisonError::into_inner).fallback.clone();
         let Some((_, hook)) = fallback else { return };
@@ -122,7 +122,7 @@ pub(super) fn knows(registry: &Registry, uri: &str, changes: Option<&Changes>) -
         || registry.source(Kind::Resource).get.is_some()
 }
 
-/// A method that is none of the protocol's.
+/// A method outside the protocol.
 struct PassedOn(&'static str, Arc<Common>);
 
 impl Shaper for PassedOn {

@@ -306,7 +306,10 @@ fn together<T: Send>(clients: &mut [Client], act: impl Fn(&mut Client) -> T + Sy
     std::thread::scope(|scope| {
         let act = &act;
         let threads: Vec<_> = clients.iter_mut().map(|client| scope.spawn(move || act(client))).collect();
-        threads.into_iter().filter_map(|thread| thread.join().ok()).collect()
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+            .collect()
     })
 }
 

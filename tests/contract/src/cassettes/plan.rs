@@ -25,7 +25,7 @@ struct Entry {
     name: String,
     /// Its launcher, with `{language}` in it.
     program: String,
-    /// What makes it speak over its standard streams.
+    /// Arguments with which it speaks over its standard streams.
     arguments: Vec<String>,
     cases: Vec<Map<String, Value>>,
 }

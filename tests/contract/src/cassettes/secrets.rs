@@ -37,7 +37,10 @@ fn forms(secret: &str) -> Vec<String> {
         let encoded = base64(&[&b"   "[..skipped], secret.as_bytes()].concat());
         let cut = &encoded[if skipped == 0 { 0 } else { skipped + 1 }..];
         let whole = cut.len() - cut.len() % 4;
-        all.push(cut[..whole.saturating_sub(4)].to_owned());
+        let cut = &cut[..whole.saturating_sub(4)];
+        all.push(cut.to_owned());
+        // The letters of URLs.
+        all.push(cut.replace('+', "-").replace('/', "_"));
     }
     all
 }

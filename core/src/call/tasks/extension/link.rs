@@ -1,5 +1,6 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::questions::Group;
 use super::{Context, Question, Tasks};
 use crate::call::context::Link;
 use crate::call::forwards::forwards;
@@ -93,8 +94,16 @@ impl Detachable {
         match checked() {
             Ok((method, params)) => {
                 let timeout = options.timeout.filter(|time| !time.is_zero());
-                let together = options.together.len();
-                let question = Question { method, params, rules: self.rules, judged: options.judged, together, done };
+                let group = Group::of(&options.together);
+                let question = Question {
+                    method,
+                    params,
+                    rules: self.rules,
+                    judged: options.judged,
+                    group,
+                    is_hidden: false,
+                    done,
+                };
                 self.tasks.ask(self, question, timeout)
             }
             Err(error) => {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::link::Detachable;
 pub(super) use self::questions::Questions;
-use self::questions::{Answered, Question};
+use self::questions::{Answered, Group, Question};
 use super::serve::id_of;
 use super::{MAX_MESSAGE, Tasks, not_found, owner_of, stamp};
 use crate::call::context::Link;
@@ -223,7 +223,7 @@ impl Tasks {
 
     /// A handler asks its client, and waits so long for the answer.
     fn ask(self: &Arc<Self>, own: &Detachable, question: Question, timeout: Option<Duration>) -> Guard {
-        let method = question.method;
+        let (method, group) = (question.method, question.group);
         let mut waits = Some(question);
         let (mut refused, mut place, mut gathers) = (None, 0, false);
         self.change(own.inner(), own.id(), |running, task, _| {
@@ -232,10 +232,10 @@ impl Tasks {
                 Ok(at) => place = at,
                 Err((question, error)) => {
                     refused = Some((question, error));
-                    questions.is_gathering().then(|| questions.scatter())?;
+                    questions.scatter(group).then_some(())?;
                 }
             }
-            gathers = questions.is_gathering();
+            gathers = questions.is_gathering(group);
             task.status = questions.status();
             Some(!gathers)
         });
@@ -260,7 +260,7 @@ impl Tasks {
             let (tasks, link, id) = (Arc::downgrade(self), own.inner().clone(), own.id().clone());
             let over = move || {
                 if let Some(tasks) = tasks.upgrade() {
-                    tasks.scatter(&link, &id);
+                    tasks.scatter(&link, &id, group);
                 }
             };
             own.inner().clock().later(GATHERING, Box::new(over))
@@ -269,10 +269,10 @@ impl Tasks {
     }
 
     /// Questions that wait for others of their go are asked without them.
-    fn scatter(&self, link: &Arc<dyn Link>, id: &str) {
+    fn scatter(&self, link: &Arc<dyn Link>, id: &str, group: Option<Group>) {
         self.change(link, id, |running, task, _| {
             let questions = running.questions.as_mut()?;
-            questions.is_gathering().then(|| questions.scatter())?;
+            questions.scatter(group).then_some(())?;
             task.status = questions.status();
             Some(true)
         });

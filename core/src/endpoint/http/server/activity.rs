@@ -130,7 +130,7 @@ impl Activity {
     }
 
     /// Returns true if its peer takes what is written more slowly than may be: of the time in which it takes nothing
-    /// there is a minute, and what its bytes take at the slowest rate.
+    /// there is that of the option, and what its bytes take at the slowest rate.
     fn is_slow(&self, patience: &Patience) -> bool {
         let since = self.blocked.load(Ordering::Acquire);
         if since == 0 {
