@@ -305,7 +305,8 @@ impl Session {
             #[expect(deprecated, reason = "servers that log in this way are there")]
             let outcome = self.client.set_log_level(level).await;
             if let Err(error) = outcome {
-                self.screen.warn(&format!("no log: {}", error.message()));
+                let why = error.message();
+                self.screen.warn(&format!("the server refuses logging/setLevel, so its log may be incomplete: {why}"));
             }
         }
     }

@@ -4,6 +4,15 @@ use std::future::Future;
 
 use tokio::sync::watch;
 
+/// SIGTERM does what Ctrl-C does, so that a program that was started ends as well.
+#[cfg(unix)]
+async fn terminated(sender: watch::Sender<u32>) {
+    let Ok(mut signal) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else { return };
+    while signal.recv().await.is_some() && !sender.is_closed() {
+        sender.send_modify(|count| *count += 1);
+    }
+}
+
 /// Counts Ctrl-C from when it is made.
 #[derive(Clone)]
 pub(crate) struct Interrupts(watch::Receiver<u32>);
@@ -12,11 +21,15 @@ impl Interrupts {
     /// Takes Ctrl-C over from the system. Needs a runtime.
     pub(crate) fn new() -> Self {
         let (sender, receiver) = watch::channel(0);
+        #[cfg(unix)]
+        let ended = sender.clone();
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() && !sender.is_closed() {
                 sender.send_modify(|count| *count += 1);
             }
         });
+        #[cfg(unix)]
+        tokio::spawn(terminated(ended));
         Self(receiver)
     }
 

@@ -8,6 +8,9 @@ use crate::failure::{FAILED, Failure, Outcome, instead};
 use crate::output::{Place, Progress, Screen, Table, blocks, one_line, pretty, shown, wrapped};
 use crate::schema::{self, Given, Schema, describe};
 
+/// Beginning of the name of a task that is none, as its request was answered.
+const ANSWERED: &str = "tricorn/answered-";
+
 /// The schema of a tool that has none.
 const EMPTY: &Value = &Value::Null;
 
@@ -22,6 +25,10 @@ pub(super) async fn call(session: &Session, name: &str, given: Given, call: &Cal
         session.screen.print(&help(&session.screen, tool));
         return Ok(0);
     }
+    if let Some(path) = call.output.as_ref().filter(|path| path.exists() && !path.is_dir()) {
+        return Err(Failure::misuse(format!("--output {}: expected a folder, and a file is there", path.display())));
+    }
+    let place = call.output.clone().map_or(Place::Temporary, Place::Folder);
     let arguments = schema::arguments(name, tool.get("inputSchema").unwrap_or(EMPTY), given)?;
     let progress = Progress::new(&session.screen);
     let options = session.patient().on_progress(progress.listener());
@@ -31,15 +38,26 @@ pub(super) async fn call(session: &Session, name: &str, given: Given, call: &Cal
             Ok(started) => started,
             Err(error) => return Err(session.failed(name, &error).await),
         };
+        if started.id().starts_with(ANSWERED) {
+            let result = started.result().await;
+            drop(progress);
+            session.screen.line("the server answered at once: there is no task");
+            return match result {
+                Ok(result) => finish(&session.screen, name, &json!(result), &place, call.json),
+                Err(error) => Err(session.failed(name, &error).await),
+            };
+        }
         drop(progress);
-        session.screen.print(&one_line(started.id()));
+        match call.json {
+            true => session.screen.json(&json!({"taskId": started.id()})),
+            false => session.screen.print(&one_line(started.id())),
+        }
         return Ok(0);
     }
     let params = json!({"name": name, "arguments": arguments});
     let result = session.request(name, "tools/call", &params, &options).await?;
     drop(progress);
     let result: Value = result.to().map_err(|error| Failure::new(FAILED, format!("{name}: {error}")))?;
-    let place = call.output.clone().map_or(Place::Temporary, Place::Folder);
     finish(&session.screen, name, &result, &place, call.json)
 }
 
@@ -52,6 +70,14 @@ pub(super) fn finish(screen: &Screen, name: &str, result: &Value, place: &Place,
     }
     let content = result["content"].as_array().map(Vec::as_slice).unwrap_or_default();
     if failed {
+        let data = result.get("structuredContent").filter(|data| !data.is_null() && content.is_empty());
+        if data.is_some() || content.iter().any(|block| block["type"] != "text") {
+            screen.error(&format!("{name} failed:"));
+            screen.line(
+                &data.map_or_else(|| blocks(screen, place, content), |data| shown(&shown_data(data)).into_owned()),
+            );
+            return Err(Failure::silent(FAILED));
+        }
         let said: Vec<_> = content.iter().filter_map(|block| block["text"].as_str()).collect();
         let said = said.join("\n");
         if said.trim().lines().count() <= 1 {

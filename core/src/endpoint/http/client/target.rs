@@ -55,6 +55,10 @@ impl Target {
             None => (None, authority.as_str()),
         };
         let place: Authority = place.parse().map_err(|_| bad("expected a host"))?;
+        // Else the port of the scheme would be taken.
+        if place.as_str() != place.host() && place.port_u16().is_none_or(|port| port == 0) {
+            return Err(bad("expected a port from 1 to 65535"));
+        }
         let mut headers = HeaderMap::new();
         headers.insert(HOST, HeaderValue::from_str(place.as_str()).map_err(|_| bad("expected a host"))?);
         headers.insert(USER_AGENT, HeaderValue::from_static(concat!("tricorn/", env!("CARGO_PKG_VERSION"))));
@@ -158,6 +162,10 @@ mod tests {
         assert_eq!((local.origin.to_string(), local.path.to_string()), ("http://localhost/".into(), "/a?b=1".into()));
         for bad in ["ftp://x/", "localhost:1", "http://", "http://a b/", "", "unix:", "unix:///a b#c d"] {
             assert_eq!(target(bad, &[]).err().map(|e| e.kind()), Some(crate::ErrorKind::Misuse), "{bad}");
+        }
+        for bad in ["http://127.0.0.1:99999/mcp", "https://h:-1/", "http://h:0/", "http://[::1]:70000/"] {
+            let error = target(bad, &[]).err().expect("no port").to_string();
+            assert!(error.contains("expected a port from 1 to 65535, got"), "{bad}: {error}");
         }
         for bad in ["http://", "https:///x", "https://?a"] {
             let error = target(bad, &[]).err().expect("no host").to_string();
