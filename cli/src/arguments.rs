@@ -672,7 +672,7 @@ pub(crate) fn read(arguments: Vec<OsString>, launcher: &Launcher, screen: &Scree
             Err(Failure::misuse(format!("a command line comes after everything else: … -- {words}")))
         }
         Err(error) if error.use_stderr() => {
-            let said = as_argument(&error, &words, launcher).unwrap_or_else(|| on_one_line(&error, launcher));
+            let said = as_argument(&error, &words, launcher).unwrap_or_else(|| on_one_line(&error, &words, launcher));
             Err(Failure::misuse(said))
         }
         Err(error) => {
@@ -762,7 +762,7 @@ fn as_argument(error: &clap::Error, words: &[String], launcher: &Launcher) -> Op
 }
 
 /// Puts an error that clap prints on several lines on one.
-fn on_one_line(error: &clap::Error, launcher: &Launcher) -> String {
+fn on_one_line(error: &clap::Error, words: &[String], launcher: &Launcher) -> String {
     if let (ErrorKind::ValueValidation, Some(ContextValue::String(option)), Some(why)) =
         (error.kind(), error.get(ContextKind::InvalidArg), std::error::Error::source(error))
     {
@@ -780,7 +780,10 @@ fn on_one_line(error: &clap::Error, launcher: &Launcher) -> String {
     };
     // `Usage: tricorn call [OPTIONS]`
     let command = usage.split_whitespace().nth(2).filter(|word| word.chars().all(|c| c.is_ascii_lowercase()));
-    let command = command.map(|command| format!(" {command}")).unwrap_or_default();
+    // Errors of values do not have it.
+    let is_command = |word: &&str| definition(launcher).find_subcommand(word).is_some();
+    let first = || words.first().map(String::as_str).filter(is_command);
+    let command = command.or_else(first).map(|command| format!(" {command}")).unwrap_or_default();
     format!("{said}; {}{command} --help tells more", launcher.name())
 }
 

@@ -91,7 +91,7 @@ pub(crate) fn run_found(
     let level = log_level(&connection.log_level)?;
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let interrupts = Interrupts::new();
+        let interrupts = Interrupts::with_termination();
         let connecting = connect(found, connection, hears, screen);
         let Some(session) = interrupts.first(connecting).await else {
             screen.line("interrupted: there was no connection yet");

@@ -52,6 +52,9 @@ impl Failure {
             _ => {
                 let hint = match () {
                     () if is_refused(error) => "; is the server running?",
+                    () if message.contains("Exec format error") => {
+                        "; it is not made for this machine, or a script without #! and its interpreter at the beginning"
+                    }
                     () if message.contains("dns error") => "; check the name, or the network and its proxy",
                     () => "",
                 };
@@ -178,4 +181,17 @@ pub(crate) fn instead<'a>(given: &str, kind: &str, known: impl IntoIterator<Item
     let shown: Vec<_> = names.iter().take(SHOWN).copied().collect();
     let more = if names.len() > SHOWN { format!(" and {} more", names.len() - SHOWN) } else { String::new() };
     format!("; there are: {}{more}", shown.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_the_system_cannot_run_has_a_remedy() {
+        let error = Error::new(ErrorKind::Transport, "cannot start \"./junk\": Exec format error (os error 8)");
+        let failure = Failure::connecting("./junk", &error);
+        assert_eq!(failure.status, UNREACHABLE);
+        assert!(failure.message.contains("not made for this machine"), "{}", failure.message);
+    }
 }

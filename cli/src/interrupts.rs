@@ -4,13 +4,23 @@ use std::future::Future;
 
 use tokio::sync::watch;
 
-/// SIGTERM does what Ctrl-C does, so that a program that was started ends as well.
+/// Counts SIGTERM as well.
 #[cfg(unix)]
-async fn terminated(sender: watch::Sender<u32>) {
-    let Ok(mut signal) = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate()) else { return };
-    while signal.recv().await.is_some() && !sender.is_closed() {
-        sender.send_modify(|count| *count += 1);
-    }
+fn terminated(mut interrupted: watch::Receiver<u32>) -> watch::Receiver<u32> {
+    let (sender, receiver) = watch::channel(0);
+    tokio::spawn(async move {
+        let kind = tokio::signal::unix::SignalKind::terminate();
+        let Ok(mut signal) = tokio::signal::unix::signal(kind) else { return };
+        loop {
+            tokio::select! {
+                seen = interrupted.changed() => if seen.is_err() { return },
+                seen = signal.recv() => if seen.is_none() { return },
+                () = sender.closed() => return,
+            }
+            sender.send_modify(|count| *count += 1);
+        }
+    });
+    receiver
 }
 
 /// Counts Ctrl-C from when it is made.
@@ -21,16 +31,21 @@ impl Interrupts {
     /// Takes Ctrl-C over from the system. Needs a runtime.
     pub(crate) fn new() -> Self {
         let (sender, receiver) = watch::channel(0);
-        #[cfg(unix)]
-        let ended = sender.clone();
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() && !sender.is_closed() {
                 sender.send_modify(|count| *count += 1);
             }
         });
-        #[cfg(unix)]
-        tokio::spawn(terminated(ended));
         Self(receiver)
+    }
+
+    /// The same, and SIGTERM does what Ctrl-C does, so that a program that was started ends as well.
+    pub(crate) fn with_termination() -> Self {
+        let own = Self::new();
+        #[cfg(unix)]
+        return Self(terminated(own.0));
+        #[cfg(not(unix))]
+        own
     }
 
     /// Waits until there were so many.

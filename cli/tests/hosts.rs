@@ -409,6 +409,22 @@ fn the_configuration_of_the_current_folder_is_discovered() {
 }
 
 #[test]
+fn entries_that_are_no_servers_are_warned_of() {
+    let home = Home::new(System::Linux);
+    home.write(".cursor/mcp.json", r#"{"mcpServers": {"bad": 5, "empty": {}, "good": {"command": "g"}}}"#);
+    home.write(".codeium/windsurf/mcp_config.json", r#"{"mcpServers": []}"#);
+    let (code, out, err) = home.run(&["discover"]);
+    assert!(code == 0 && out.contains("good"), "{code} {out}");
+    for part in [
+        "\"bad\" is a number, not a server (Cursor); it is left as it is, mend it or name other hosts",
+        "\"empty\" has neither a command nor a URL (Cursor)",
+        "mcpServers is a list, not a table of servers (Windsurf)",
+    ] {
+        assert!(err.contains(part), "{part}: {err}");
+    }
+}
+
+#[test]
 fn checks_are_the_callers() {
     let home = furnished();
     let line = Line::try_parse_from(["tricorn", "discover", "cursor", "--check"]).unwrap();

@@ -1,5 +1,6 @@
 //! The server of a bridge: it has nothing of its own, and asks the one behind it.
 
+use std::future::Future;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use tricorn::{CallOptions, Context, Error, ErrorKind, Handler, Reply, Server};
 
 use super::behind::Facts;
 use super::empty;
+use super::order::Turn;
 use super::upstream::{Arrival, Upstreams, answered};
 use crate::targets::{Found, Reach};
 
@@ -28,9 +30,7 @@ pub(super) fn server(facts: &Facts, spoken: &Spoken, upstreams: &Arc<Upstreams>)
     if let Some(instructions) = &facts.instructions {
         server = server.instructions(instructions);
     }
-    if let Some(info) = &facts.info {
-        server = server.introduction(info.clone(), facts.foreign.clone());
-    }
+    server = server.introduction(facts.info.clone(), facts.foreign.clone());
     let ask = |method: &'static str| -> Option<Arc<dyn Handler>> {
         Some(Arc::new(Forward { method, upstreams: upstreams.clone() }))
     };
@@ -122,22 +122,26 @@ async fn forwarded(
             context.progress(progress, told["total"].as_f64(), told["message"].as_str());
         });
     }
-    let mut asked = std::pin::pin!(upstream.behind.request(method, carried(params), &options));
-    // The first look sends it.
-    let at_once = tokio::select! {
-        biased;
-        outcome = &mut asked => Some(outcome),
-        () = std::future::ready(()) => None,
-    };
-    drop(turn);
-    let outcome = match at_once {
-        Some(outcome) => outcome,
-        None => asked.await,
-    };
-    match outcome {
+    match sent(turn, upstream.behind.request(method, carried(params), &options)).await {
         // It is asked for all lists where it may have them later.
         Err(error) if error.kind() == ErrorKind::Unsupported => empty::list(method).ok_or(error),
         outcome => outcome,
+    }
+}
+
+/// Waits for the answer to a message. Whoever comes next has the turn once the message is sent.
+async fn sent<T>(turn: Turn, asking: impl Future<Output = T>) -> T {
+    let mut asking = std::pin::pin!(asking);
+    // The first look sends it.
+    let at_once = tokio::select! {
+        biased;
+        outcome = &mut asking => Some(outcome),
+        () = std::future::ready(()) => None,
+    };
+    drop(turn);
+    match at_once {
+        Some(outcome) => outcome,
+        None => asking.await,
     }
 }
 
@@ -175,11 +179,14 @@ impl Handler for Subscribe {
             let uri = asked["uri"].as_str().unwrap_or_default();
             let outcome = async {
                 let (upstream, turn) = upstreams.of(arrival, &context).await?;
-                drop(turn);
                 let _at_work = upstream.works_for(&context);
-                upstream.subscribe(uri, asked["subscribed"] == true).await
+                sent(turn, upstream.subscribe(uri, asked["subscribed"] == true)).await
             };
-            match outcome.await {
+            let outcome = tokio::select! {
+                outcome = outcome => outcome,
+                () = context.cancelled() => return,
+            };
+            match outcome {
                 Ok(()) => reply.value(RawJson::from_value(&json!(null))),
                 Err(error) => reply.error(answered(&error)),
             }

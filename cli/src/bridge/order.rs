@@ -55,6 +55,11 @@ impl Order {
         (self.notifications.fetch_add(1, Ordering::AcqRel) < WAITING).then(|| self.stand(Some(counted)))
     }
 
+    /// Returns true if a message has its turn.
+    pub(super) fn is_taken(&self) -> bool {
+        self.turns.available_permits() == 0
+    }
+
     fn stand(&self, counted: Option<Counted>) -> Standing {
         let turns = self.turns.clone();
         // It is never closed.

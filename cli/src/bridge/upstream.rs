@@ -148,6 +148,8 @@ struct Place {
     subscribed: BTreeSet<String>,
     /// Its last caller.
     last: Option<Context>,
+    /// The session has ended: what stands in line still connects nobody.
+    is_over: bool,
 }
 
 impl Place {
@@ -188,6 +190,8 @@ pub(super) struct Upstreams {
     /// Nobody was connected yet.
     is_first: AtomicBool,
     failed: watch::Sender<Option<Failure>>,
+    /// It was said that notifications are dropped.
+    has_dropped: AtomicBool,
 }
 
 impl Upstreams {
@@ -204,6 +208,7 @@ impl Upstreams {
             prepared: tokio::sync::Mutex::default(),
             is_first: AtomicBool::new(true),
             failed: watch::Sender::new(None),
+            has_dropped: AtomicBool::new(false),
         }
     }
 
@@ -306,8 +311,8 @@ impl Upstreams {
     pub(super) fn is_told(self: &Arc<Self>, context: &Context) -> Option<Arrival> {
         let (slot, order) = self.session(context);
         let standing = order.notification();
-        if standing.is_none() {
-            self.screen.warn(&format!("a notification is dropped, as many wait for {}", self.found().name));
+        if standing.is_none() && !self.has_dropped.swap(true, Ordering::Relaxed) {
+            self.screen.warn(&format!("notifications are dropped, as many wait for {}", self.found().name));
         }
         Some(Arrival { slot, standing: standing? })
     }
@@ -330,6 +335,9 @@ impl Upstreams {
         let mut place = arrival.slot.lock().await;
         if let Some(upstream) = place.upstream.as_ref().filter(|upstream| !upstream.callers.is_over()) {
             return Ok((upstream.clone(), turn));
+        }
+        if place.is_over {
+            return Err(Error::closed("the session has ended"));
         }
         drop(place.take());
         Ok((self.fill(&mut place, context).await?, turn))
@@ -356,6 +364,7 @@ impl Upstreams {
             return (entry.slot.clone(), entry.order.clone(), false, Vec::new());
         }
         let is_busy = |entry: &Entry| match entry.slot.try_lock() {
+            _ if entry.order.is_taken() => true,
             Ok(place) => place.upstream.as_ref().is_some_and(|upstream| upstream.is_at_work()),
             Err(_) => true,
         };
@@ -498,7 +507,10 @@ fn questions(declared: &Value) -> Map<String, Value> {
 
 /// Ends the connection that is there.
 async fn end(slot: &Slot) {
-    let upstream = slot.lock().await.upstream.take();
+    let mut place = slot.lock().await;
+    place.is_over = true;
+    let upstream = place.upstream.take();
+    drop(place);
     if let Some(upstream) = upstream {
         upstream.behind.close().await;
     }

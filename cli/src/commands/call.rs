@@ -5,7 +5,7 @@ use super::{Entry, listed, text};
 use crate::arguments::Call;
 use crate::connection::Session;
 use crate::failure::{FAILED, Failure, Outcome, instead};
-use crate::output::{Place, Progress, Screen, Table, blocks, one_line, pretty, shown, wrapped};
+use crate::output::{Place, Progress, Screen, Table, blocks, one_line, plain, pretty, shown, wrapped};
 use crate::schema::{self, Given, Schema, describe};
 
 /// Beginning of the name of a task that is none, as its request was answered.
@@ -73,9 +73,7 @@ pub(super) fn finish(screen: &Screen, name: &str, result: &Value, place: &Place,
         let data = result.get("structuredContent").filter(|data| !data.is_null() && content.is_empty());
         if data.is_some() || content.iter().any(|block| block["type"] != "text") {
             screen.error(&format!("{name} failed:"));
-            screen.line(
-                &data.map_or_else(|| blocks(screen, place, content), |data| shown(&shown_data(data)).into_owned()),
-            );
+            screen.line(&data.map_or_else(|| plain(place, content), |data| shown(&shown_data(data)).into_owned()));
             return Err(Failure::silent(FAILED));
         }
         let said: Vec<_> = content.iter().filter_map(|block| block["text"].as_str()).collect();

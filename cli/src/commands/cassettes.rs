@@ -37,8 +37,21 @@ pub(super) fn record(mut record: Record, launcher: &Launcher, screen: &Screen) -
     }
     check_output(&record.output)?;
     screen.line(&screen.error_style().dim(&format!("recording to {}", record.output)));
-    record.connection.record = Some(record.output);
-    serve::serve(found, record.http.as_deref(), options(&record.connection), 1, screen)
+    let output = record.output;
+    let before = state_of(&output);
+    record.connection.record = Some(output.clone());
+    let status = serve::serve(found, record.http.as_deref(), options(&record.connection), 1, screen)?;
+    if state_of(&output) == before {
+        let why = "the client made no request after its introduction; let it make one, such as tools/list";
+        screen.warn(&format!("nothing was recorded, and {output} was not written: {why}"));
+    }
+    Ok(status)
+}
+
+/// Time and length of a file, which are others once it is written to.
+fn state_of(path: &str) -> Option<(std::time::SystemTime, u64)> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.modified().ok()?, about.len()))
 }
 
 /// Says that a cassette cannot be written before a client is there that has nothing from it.
@@ -205,7 +218,7 @@ fn against(cassette: &Cassette, found: Found, replay: &Replay, screen: &Screen) 
     };
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let interrupts = Interrupts::new();
+        let interrupts = Interrupts::with_termination();
         let asking = ask(cassette, &target, &found.name, replay, screen);
         interrupts.first(asking).await.unwrap_or_else(|| Err(Failure::silent(INTERRUPTED)))
     });

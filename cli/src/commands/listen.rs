@@ -4,7 +4,7 @@ use tricorn::model::SubscriptionFilter;
 
 use crate::arguments::Listen;
 use crate::connection::Session;
-use crate::failure::{Failure, MISUSE, Outcome};
+use crate::failure::{Failure, MISUSE, Outcome, UNREACHABLE};
 use crate::output::one_line;
 
 /// Tells of changes.
@@ -26,7 +26,8 @@ pub(super) async fn listen(session: &Session, listen: &Listen) -> Outcome<u8> {
     screen.line(&screen.error_style().dim(&format!("listening to {}; Ctrl-C ends it", session.name)));
     let mut left = listen.count.unwrap_or(u64::MAX);
     while left > 0 {
-        let Some(change) = listening.next().await else { break };
+        let ended = || Failure::new(UNREACHABLE, format!("{} has ended the stream", session.name));
+        let change = listening.next().await.ok_or_else(ended)?;
         let change = change.map_err(|error| Failure::requesting("listening", &error))?;
         screen.print(&if listen.json { as_json(&change).to_string() } else { in_words(&change) });
         left -= 1;

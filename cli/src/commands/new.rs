@@ -67,6 +67,10 @@ pub(super) fn new(new: &New, screen: &Screen) -> Outcome<u8> {
 fn check(name: &str) -> Outcome<()> {
     let wrong = |why: &str| Err(Failure::misuse(format!("{name:?} is no name for a project: {why}")));
     let is_word = |word: &str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    if name.contains(char::is_whitespace) {
+        let instead = "expected lower-case letters, digits and single hyphens, as in \"my-server\"";
+        return wrong(&format!("blanks are not allowed: {instead}"));
+    }
     if !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return wrong("expected a lower-case letter first, as in \"my-server\"");
     }

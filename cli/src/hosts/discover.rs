@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::edit::{Format, Trouble};
+use super::edit::{self, Format, Trouble};
 use super::entry::{Entry, Kind, is_disabled};
 use super::file::Contents;
 use super::host::{Host, Source};
@@ -24,7 +24,7 @@ pub(super) struct Found {
     pub(super) is_disabled: bool,
 }
 
-/// A file that could not be read.
+/// A file that could not be read, or an entry of one that is no server.
 #[derive(Debug, Clone)]
 pub(super) struct Problem {
     pub(super) host: Option<Host>,
@@ -34,7 +34,7 @@ pub(super) struct Problem {
     pub(super) message: String,
 }
 
-/// All servers of these hosts, and the files that are broken.
+/// All servers of these hosts, and what is broken in their files.
 pub(super) fn all(hosts: &[Host], places: &Places) -> (Vec<Found>, Vec<Problem>) {
     let (mut found, mut problems) = (Vec::new(), Vec::new());
     let mut seen = BTreeSet::new();
@@ -49,7 +49,7 @@ pub(super) fn all(hosts: &[Host], places: &Places) -> (Vec<Found>, Vec<Problem>)
             }
             match read(&source) {
                 Ok(None) => {}
-                Ok(Some(whole)) => of_file(Some(*host), &source, &whole, places, &mut found),
+                Ok(Some(whole)) => of_file(Some(*host), &source, &whole, places, (&mut found, &mut problems)),
                 Err((line, column, message)) => {
                     problems.push(Problem { host: Some(*host), file: source.file, line, column, message });
                 }
@@ -70,7 +70,7 @@ pub(super) fn here(places: &Places) -> (Vec<Found>, Vec<Problem>) {
             if whole.get("mcpServers").is_none() {
                 source.root = &["servers"];
             }
-            of_file(None, &source, &whole, places, &mut found);
+            of_file(None, &source, &whole, places, (&mut found, &mut problems));
         }
         Err((line, column, message)) => {
             problems.push(Problem { host: None, file: source.file, line, column, message });
@@ -84,7 +84,11 @@ type Fault = (Option<usize>, Option<usize>, String);
 fn read(source: &Source) -> Result<Option<Value>, Fault> {
     let plain = |message: String| {
         let prefix = format!("{}: ", source.file.display());
-        (None, None, message.strip_prefix(&prefix).unwrap_or(&message).replace("; nothing was changed", ""))
+        let message = message.strip_prefix(&prefix).unwrap_or(&message);
+        // The rest is about edits.
+        let ends = ["; nothing was changed", "; it is left as it is"];
+        let message = ends.iter().fold(message, |message, end| message.split(end).next().unwrap_or(message));
+        (None, None, message.to_owned())
     };
     let contents = Contents::read(&source.file).map_err(plain)?;
     if !contents.exists() {
@@ -96,7 +100,19 @@ fn read(source: &Source) -> Result<Option<Value>, Fault> {
     })
 }
 
-fn of_file(host: Option<Host>, source: &Source, whole: &Value, places: &Places, found: &mut Vec<Found>) {
+fn of_file(
+    host: Option<Host>,
+    source: &Source,
+    whole: &Value,
+    places: &Places,
+    (found, problems): (&mut Vec<Found>, &mut Vec<Problem>),
+) {
+    let mut wrong = |message: String| {
+        problems.push(Problem { host, file: source.file.clone(), line: None, column: None, message });
+    };
+    if !whole.is_object() && !whole.is_null() {
+        return wrong(format!("the file holds {}, not a table", edit::kind(whole)));
+    }
     let names = |value: Option<&Value>| -> BTreeSet<String> {
         let all = value.and_then(Value::as_array).into_iter().flatten();
         all.filter_map(|name| Some(name.as_str()?.to_owned())).collect()
@@ -106,10 +122,22 @@ fn of_file(host: Option<Host>, source: &Source, whole: &Value, places: &Places, 
     if host == Some(Host::ClaudeCode) && source.scope == "project" {
         off.extend(rejected(source.file.parent(), places).iter().flat_map(|value| names(Some(value))));
     }
+    // Extensions of these hosts themselves have no command and no URL.
+    let has_own = matches!(host, Some(Host::Goose | Host::Zed));
     let mut add = |entries: Option<&Value>, off: &BTreeSet<String>, project: Option<&str>| {
-        for (name, value) in entries.and_then(Value::as_object).into_iter().flatten() {
-            // Extensions of Goose itself have no command and no URL.
-            let Some(kind) = Kind::read(value) else { continue };
+        let Some(entries) = entries.filter(|entries| !entries.is_null()) else { return };
+        let Some(all) = entries.as_object() else {
+            return wrong(format!("{} is {}, not a table of servers", source.root.join("."), edit::kind(entries)));
+        };
+        for (name, value) in all {
+            let Some(kind) = Kind::read(value) else {
+                match value.is_object() {
+                    false => wrong(format!("{name:?} is {}, not a server", edit::kind(value))),
+                    true if !has_own => wrong(format!("{name:?} has neither a command nor a URL")),
+                    true => {}
+                }
+                continue;
+            };
             found.push(Found {
                 host,
                 entry: Entry { name: name.clone(), kind },
@@ -155,7 +183,7 @@ impl Found {
         let base = match (&self.project, self.is_of_user()) {
             (Some(project), _) => PathBuf::from(project),
             (None, true) => places.home.clone(),
-            (None, false) => places.folder.clone(),
+            (None, false) => self.folder(),
         };
         if let Kind::Stdio { cwd, .. } = &mut entry.kind {
             *cwd = match cwd.take() {
@@ -165,6 +193,13 @@ impl Found {
             };
         }
         entry
+    }
+
+    /// The folder of a project: the one with the file, or with the folder of its host.
+    fn folder(&self) -> PathBuf {
+        let folder = self.file.parent().unwrap_or(&self.file);
+        let is_of_host = folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
+        folder.parent().filter(|_| is_of_host).unwrap_or(folder).to_owned()
     }
 
     pub(super) fn json(&self, check: Option<&Result<String, String>>) -> Value {
@@ -213,6 +248,11 @@ impl Problem {
             "column": self.column,
             "message": self.message,
         })
+    }
+
+    /// The line for people, with a remedy.
+    pub(super) fn warning(&self) -> String {
+        format!("{}; it is left as it is, mend it or name other hosts", self.line())
     }
 
     pub(super) fn line(&self) -> String {

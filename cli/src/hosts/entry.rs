@@ -268,7 +268,7 @@ fn own(places: &Places, words: &[&str]) -> Result<(String, Vec<String>), String>
 
 /// True if a Python file looks like one that starts its server.
 fn serves(path: &Path) -> bool {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let text = std::fs::read_to_string(path).unwrap_or_default().replace("subprocess.run(", "");
     text.is_empty() || ["__main__", "run(", "run_async(", "serve("].iter().any(|part| text.contains(part))
 }
 

@@ -207,7 +207,10 @@ fn parent(path: &Path) -> &Path {
 
 fn said(path: &Path, what: &str, error: &std::io::Error) -> String {
     match error.kind() {
-        ErrorKind::PermissionDenied => format!("{}: no permission to {what} it; nothing was changed", path.display()),
+        ErrorKind::PermissionDenied => {
+            let hint = "nothing was changed: change its permissions, or run this as its owner";
+            format!("{}: no permission to {what} it; {hint}", path.display())
+        }
         _ => format!("{}: {error}; nothing was changed", path.display()),
     }
 }

@@ -558,7 +558,7 @@ impl Said<'_> {
             self.answer(&format!("{:#}", json!({"servers": servers, "problems": problems})));
             return Ok(status);
         }
-        problems.iter().for_each(|problem| self.tell(&format!("warning: {}", problem.line())));
+        problems.iter().for_each(|problem| self.tell(&format!("warning: {}", problem.warning())));
         if found.is_empty() {
             self.tell("note: neither a host nor mcp.json here has a server configured");
         }

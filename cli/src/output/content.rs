@@ -5,11 +5,31 @@ use serde_json::{Map, Value};
 use super::media::{Media, Place};
 use super::screen::Screen;
 use super::table::wrapped;
+use super::text::shown;
 
 /// Makes text of the blocks of a result or of a message.
 pub(crate) fn blocks(screen: &Screen, place: &Place, content: &[Value]) -> String {
     let all: Vec<_> = content.iter().map(|block| one(screen, place, block)).collect();
     all.join("\n")
+}
+
+/// The same for standard error: nothing of it is meant for a terminal.
+pub(crate) fn plain(place: &Place, content: &[Value]) -> String {
+    let all = content.iter().map(|block| {
+        let member = |name: &str| block.get(name).and_then(Value::as_str);
+        let embedded = block.get("resource").unwrap_or(&Value::Null);
+        let text = member("text").or_else(|| embedded["text"].as_str());
+        let data = member("data").or_else(|| embedded["blob"].as_str());
+        let mime = member("mimeType").or_else(|| embedded["mimeType"].as_str());
+        match (text, data.and_then(|data| Media::decoded(data, mime))) {
+            (Some(text), _) => shown(text).into_owned(),
+            (None, Some(media)) => {
+                shown(&media.named_by(embedded["uri"].as_str().unwrap_or_default()).saved(place)).into_owned()
+            }
+            (None, None) => shown(&pretty(block)).into_owned(),
+        }
+    });
+    all.collect::<Vec<_>>().join("\n")
 }
 
 /// Makes text of what was read of a resource.

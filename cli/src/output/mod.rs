@@ -8,7 +8,7 @@ mod table;
 mod text;
 pub(crate) mod version;
 
-pub(crate) use content::{blocks, contents, pretty};
+pub(crate) use content::{blocks, contents, plain, pretty};
 pub(crate) use media::{Media, Place, size};
 pub(crate) use progress::Progress;
 pub(crate) use screen::Screen;

@@ -223,15 +223,24 @@ impl Screen {
     pub(crate) fn finish(&self) {
         self.set_bar(None);
         if self.is_held() {
-            // The form's last line has no end.
+            // The form's last line has no end, and a choice hides the cursor.
             write_line("");
+            let _ = console::Term::stderr().show_cursor();
         }
         drop(Held(self.clone()));
         #[cfg(unix)]
-        if let Some(modes) = &self.0.modes {
+        if let Some(modes) = &self.0.modes
+            && is_in_foreground()
+        {
             let _ = rustix::termios::tcsetattr(std::io::stdin(), rustix::termios::OptionalActions::Drain, modes);
         }
     }
+}
+
+/// Returns true if the terminal is this process's: one in the background is stopped when it sets modes.
+#[cfg(unix)]
+fn is_in_foreground() -> bool {
+    rustix::termios::tcgetpgrp(std::io::stdin()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
 fn write_line(text: &str) {

@@ -144,6 +144,9 @@ fn command(connection: &Connection) -> Outcome<Found> {
             return Err(Failure::new(UNREACHABLE, format!("{program:?} is not executable: {hint}")));
         }
     }
+    if is_path && let Some(failure) = closed(Path::new(program)) {
+        return Err(Failure::new(UNREACHABLE, failure.message));
+    }
     let is_found = if is_path { Path::new(program).exists() } else { program::in_path(program).is_some() };
     // With another PATH it may be there.
     let is_known = connection.env.iter().all(|(name, _)| name != "PATH");
@@ -382,13 +385,27 @@ fn configuration(text: &str) -> Option<(&str, Option<&str>)> {
     (is_json(path) && !name.is_empty()).then_some((path, Some(name)))
 }
 
+/// The failure of a file that may be there, in a folder that this user may not look into.
+fn closed(path: &Path) -> Option<Failure> {
+    let error = std::fs::metadata(path).err()?;
+    let hint = "change the permissions of its folder, or run this as the folder's owner";
+    let is_closed = error.kind() == std::io::ErrorKind::PermissionDenied;
+    is_closed.then(|| Failure::misuse(format!("{}: {error}; {hint}", path.display())))
+}
+
 fn missing(path: &str) -> Failure {
+    if let Some(failure) = closed(Path::new(path)) {
+        return failure;
+    }
     let folder = std::env::current_dir().map(|folder| format!(" in {}", folder.display())).unwrap_or_default();
     let folder = if Path::new(path).is_absolute() { String::new() } else { folder };
     Failure::misuse(format!("there is no file {path:?}{folder}"))
 }
 
 fn unknown(text: &str, script: &Script<'_>) -> Failure {
+    if let Some(failure) = closed(script.path) {
+        return failure;
+    }
     let is_path = text.contains(['/', '\\']) || script.path.extension().is_some();
     let after = text.split_once(':').map(|(_, after)| after.split('/').next().unwrap_or_default());
     if after.is_some_and(|port| port.parse::<u16>().is_ok()) {

@@ -35,12 +35,15 @@ pub(super) fn interpreter(path: &Path, launcher: &Launcher) -> Outcome<PathBuf> 
     let names: &[&str] = if cfg!(windows) { &["python3", "python", "py"] } else { &["python3", "python"] };
     let found = nearest.or_else(own).or_else(|| names.iter().find_map(|name| in_path(name)));
     found.ok_or_else(|| {
+        let lost = active.filter(|folder| !folder.is_dir());
+        let lost = lost.map(|folder| format!("; VIRTUAL_ENV names {}, which is not there", folder.display()));
         Failure::new(
             UNREACHABLE,
             format!(
-                "{}: no Python: looked for a virtual environment (VIRTUAL_ENV, .venv in the folders above the file) and for {} in PATH; install Python, or give the command line after --",
+                "{}: no Python: looked for a virtual environment (VIRTUAL_ENV, .venv in the folders above the file) and for {} in PATH{}; install Python, or give the command line after --",
                 path.display(),
                 names.join(", "),
+                lost.unwrap_or_default(),
             ),
         )
     })

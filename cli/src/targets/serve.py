@@ -130,8 +130,11 @@ def run(server):
 
 
 def main():
-    with open(PATH, "rb") as file:
-        source = file.read()
+    try:
+        with open(PATH, "rb") as file:
+            source = file.read()
+    except OSError as error:
+        fail(f"cannot be read: {error.strerror}")
     # Frames of this program are no part of what went wrong in the file.
     tree = ast.parse(source, PATH)
     others = HTTP and {"fastmcp", "mcp"} & set(imports(tree))
@@ -153,6 +156,11 @@ def shorten(kind, error, trace):
     while trace is not None and trace.tb_frame.f_code.co_filename in ("<string>", ast.__file__):
         trace = trace.tb_next
     sys.__excepthook__(kind, error.with_traceback(trace), trace)
+    if issubclass(kind, ModuleNotFoundError) and error.name == "tricorn":
+        folder = os.environ.get("VIRTUAL_ENV")
+        lost = f"VIRTUAL_ENV names {folder}, which is not there; " if folder and not os.path.isdir(folder) else ""
+        line = f"{lost}this Python has no tricorn; install it there: {sys.executable} -m pip install tricorn"
+        sys.stderr.write(f"{os.path.basename(PATH)}: {line}\n")
     if issubclass(kind, ImportError) and "no known parent package" in str(error):
         folder, name = os.path.split(os.path.abspath(PATH))
         parts = [os.path.splitext(name)[0]]

@@ -11,6 +11,8 @@ use crate::model::meta::{PROGRESS_TOKEN, SUBSCRIPTION_ID};
 pub(super) const OPENING: [&str; 2] = ["initialize", "server/discover"];
 /// The request whose answer comes at the end of everything that the server tells.
 pub(super) const LISTEN: &str = "subscriptions/listen";
+/// The first that the server says on such a stream.
+const ACKNOWLEDGED: &str = "notifications/subscriptions/acknowledged";
 /// Members of parameters that name what a request is about: an answer for another one is none.
 const IDENTITY: [&str; 6] = ["name", "uri", "ref", "taskId", "cursor", "requestState"];
 
@@ -131,13 +133,14 @@ pub(super) fn tracks(cassette: &Cassette) -> Vec<Track> {
             Message::Error { id: None, .. } => continue,
             Message::Request { .. } | Message::Notification { .. } => None,
         };
-        let owner = own.or_else(|| of_token(&tracks, &message)).or_else(|| {
-            let mut working = open.iter().rev().filter(|(_, at, _)| tracks[*at].method != LISTEN);
-            let is_stream = on.contains(':');
-            let on_stream = working.clone().find(|(.., stream)| is_stream && stream == on);
-            let (_, at, _) = on_stream.or_else(|| working.next())?;
-            Some(*at)
-        });
+        let owner =
+            own.or_else(|| of_token(&tracks, &message)).or_else(|| acknowledged(&open, &message)).or_else(|| {
+                let mut working = open.iter().rev().filter(|(_, at, _)| tracks[*at].method != LISTEN);
+                let is_stream = on.contains(':');
+                let on_stream = working.clone().find(|(.., stream)| is_stream && stream == on);
+                let (_, at, _) = on_stream.or_else(|| working.next())?;
+                Some(*at)
+            });
         let Some(owner) = owner.or(last) else { continue };
         if let Message::Request { id, .. } = &message {
             asked.push((id.clone(), owner));
@@ -152,6 +155,14 @@ fn of_token(tracks: &[Track], message: &Message) -> Option<usize> {
     let Message::Notification { params, .. } = message else { return None };
     let token = member(params.as_ref(), &[PROGRESS_TOKEN])?;
     tracks.iter().rposition(|track| track.token.as_ref() == Some(&token))
+}
+
+/// The track of the listen stream that a notification acknowledges: other requests may be sent before that comes.
+fn acknowledged(open: &[(Id, usize, String)], message: &Message) -> Option<usize> {
+    let Message::Notification { method, params } = message else { return None };
+    let id = member(params.as_ref(), &["_meta", SUBSCRIPTION_ID]).filter(|_| method == ACKNOWLEDGED)?;
+    let id = Id::read(&id.to_string())?;
+    open.iter().find(|(known, ..)| *known == id).map(|(_, track, _)| *track)
 }
 
 /// The ids that the members of a notification name, by the place where they stand.

@@ -48,7 +48,7 @@ pub struct ServerOptions {
     pub(crate) cache: CacheOptions,
     /// `serverInfo` and further capabilities of another server, which this one stands before.
     #[serde(skip)]
-    pub(crate) introduction: Option<(RawJson, Map<String, Value>)>,
+    pub(crate) introduction: Option<(Option<RawJson>, Map<String, Value>)>,
 }
 
 /// Capabilities that can be declared before there is any of them.

@@ -77,7 +77,10 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
             // A program that is not there is a finding, too.
             let report = Report::default();
             report.find("no-start", failure.message.as_str());
-            tell(given, &report, screen, &given.target, "stdio")?;
+            report.set_failure(&failure.message);
+            // The target of a command line is its program.
+            let name = given.connection.command.first().unwrap_or(&given.target);
+            tell(given, &report, screen, name, "stdio")?;
             return Ok(UNREACHABLE);
         }
         Err(failure) => return Err(failure),
@@ -116,7 +119,7 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
                 _ => Ok(()),
             }
         };
-        let interrupts = Interrupts::new();
+        let interrupts = Interrupts::with_termination();
         let outcome = interrupts.first(tokio::time::timeout(limit, examining)).await;
         let outcome = match outcome {
             None => Err(Failure::silent(INTERRUPTED)),
@@ -138,7 +141,7 @@ pub(super) fn doctor(given: &Doctor, launcher: &Launcher, screen: &Screen) -> Ou
     report.starts();
     report.sort();
     if let Err(failure) = &reached {
-        report.set_failure(&report.clean(&failure.message), failure.status == UNREACHABLE);
+        report.set_failure(&failure.message);
     }
     match reached {
         // Findings up to this point are reported all the same.

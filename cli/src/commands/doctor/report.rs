@@ -62,8 +62,6 @@ struct State {
     starts: Vec<Duration>,
     /// The reason why the examination ended early.
     failure: Option<String>,
-    /// It is that the server is not there.
-    is_unreachable: bool,
     /// Secrets that no text of a server may show again.
     redaction: Option<Redaction>,
 }
@@ -137,10 +135,9 @@ impl Report {
     }
 
     /// Remembers why the examination has ended early.
-    pub(super) fn set_failure(&self, why: &str, is_unreachable: bool) {
-        let mut state = self.lock();
-        state.failure = Some(why.to_owned());
-        state.is_unreachable = is_unreachable;
+    pub(super) fn set_failure(&self, why: &str) {
+        let why = self.clean(why);
+        self.lock().failure = Some(why);
     }
 
     /// True if this was found.
@@ -206,7 +203,8 @@ impl Report {
     }
 
     fn score_of(state: &State) -> u32 {
-        if state.is_unreachable {
+        // Nothing was examined: the server is not there, or wants a login first.
+        if state.failure.is_some() {
             return 0;
         }
         let (errors, warnings) = Self::counts(state);
@@ -252,9 +250,10 @@ impl Report {
             }
         }
         let plural = |count: u32, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let why = if state.failure.is_some() { ", as it was not examined" } else { "" };
         page.push_str(&format!(
             "\n{}  {}, {}, {} looked for\n",
-            style.bold(&format!("Score {score} of 100")),
+            style.bold(&format!("Score {score} of 100{why}")),
             plural(errors, "error"),
             plural(warnings, "warning"),
             state.ran.len()

@@ -37,7 +37,7 @@ pub(super) fn inspect(inspect: &Inspect, launcher: &Launcher, screen: &Screen) -
         .extension(tricorn::apps::EXTENSION, tricorn::apps::client_settings(&[tricorn::apps::MIME_TYPE]));
     let runtime = runtime()?;
     let outcome = runtime.block_on(async {
-        let interrupts = Interrupts::new();
+        let interrupts = Interrupts::with_termination();
         let port = inspect.port.unwrap_or(0);
         let listening = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await;
         let no_port = |error: std::io::Error| {

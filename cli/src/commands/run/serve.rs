@@ -119,9 +119,20 @@ pub(super) async fn close(bridge: &Bridge, ending: &mut Ending) {
 }
 
 fn failed(error: &tricorn::Error) -> Failure {
+    let source = std::error::Error::source(error).and_then(|source| source.downcast_ref::<std::io::Error>());
+    let hint = source.map_or("", other_port);
     match error.kind() {
         tricorn::ErrorKind::Misuse => Failure::new(MISUSE, error.message()),
-        _ => Failure::new(UNREACHABLE, error.message()),
+        _ => Failure::new(UNREACHABLE, format!("{}{hint}", error.message())),
+    }
+}
+
+/// Says which address can be had instead of one that cannot.
+fn other_port(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => "; name another port, or --http 127.0.0.1:0 for any free one",
+        std::io::ErrorKind::PermissionDenied => "; name a port above 1023, or --http 127.0.0.1:0 for any free one",
+        _ => "",
     }
 }
 
@@ -140,7 +151,10 @@ pub(super) fn check(given: &str) -> Outcome<()> {
     let (host, port) = address(given)?;
     match std::net::TcpListener::bind((host.as_str(), port)) {
         Ok(_) => Ok(()),
-        Err(error) => Err(Failure::new(UNREACHABLE, format!("--http {given}: cannot listen there: {error}"))),
+        Err(error) => {
+            let hint = other_port(&error);
+            Err(Failure::new(UNREACHABLE, format!("--http {given}: cannot listen there: {error}{hint}")))
+        }
     }
 }
 
@@ -178,5 +192,18 @@ impl Ending {
     pub(super) async fn next(&mut self) -> u8 {
         let _ = tokio::signal::ctrl_c().await;
         INTERRUPTED
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_port_that_is_taken_has_a_remedy() {
+        let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = taken.local_addr().expect("its address").port();
+        let failure = check(&port.to_string()).expect_err("taken");
+        assert!(failure.message.contains("name another port"), "{}", failure.message);
     }
 }

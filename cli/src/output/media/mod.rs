@@ -62,11 +62,16 @@ impl Media {
 
     /// The line that says what it is and where: it is shown, if it is an image and the terminal can, and saved.
     pub(crate) fn place(&self, screen: &Screen, place: &Place) -> String {
-        let what = format!("{} ({})", screen.for_output(&self.mime), size(self.bytes.len()));
         let shown = self.picture(screen).map(|picture| format!("{picture}\n")).unwrap_or_default();
+        format!("{shown}{}", screen.for_output(&self.saved(place)))
+    }
+
+    /// The same without showing it.
+    pub(super) fn saved(&self, place: &Place) -> String {
+        let what = format!("{} ({})", self.mime, size(self.bytes.len()));
         match self.save(place) {
-            Ok(path) => format!("{shown}{what}: {}", path.display()),
-            Err(error) => format!("{shown}{what}: not saved: {error}"),
+            Ok(path) => format!("{what}: {}", path.display()),
+            Err(error) => format!("{what}: not saved: {error}"),
         }
     }
 

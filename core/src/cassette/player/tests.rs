@@ -178,6 +178,23 @@ fn a_change_that_is_listened_to_comes_after_what_made_it() {
 }
 
 #[test]
+fn a_listen_stream_is_acknowledged_although_another_request_came_before_that() {
+    let mut player = Player::new(
+        &cassette(&[
+            r#">{"id":1,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}"#,
+            r#">{"id":2,"method":"tools/list"}"#,
+            r#"<{"method":"notifications/subscriptions/acknowledged","params":{"_meta":{"io.modelcontextprotocol/subscriptionId":1}}}"#,
+            r#"<{"id":2,"result":{"tools":[]}}"#,
+        ]),
+        true,
+    );
+    let listen = r#"{"id":7,"method":"subscriptions/listen","params":{"notifications":{"toolsListChanged":true}}}"#;
+    let said = heard(&mut player, listen);
+    assert!(said.len() == 1 && said[0].contains("subscriptionId\":7"), "{said:?}");
+    assert_eq!(heard(&mut player, r#"{"id":8,"method":"tools/list"}"#), [r#"{"id":8,"result":{"tools":[]}}"#]);
+}
+
+#[test]
 fn a_secret_that_was_taken_out_is_any_text() {
     let messages = [
         r#">{"id":1,"method":"tools/call","params":{"name":"login","arguments":{"password":"<secret-1>"}}}"#,

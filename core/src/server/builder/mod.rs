@@ -242,7 +242,7 @@ impl Server {
     /// besides its own. They are the other's, so nothing of them is checked.
     #[doc(hidden)]
     #[must_use]
-    pub fn introduction(self, info: RawJson, capabilities: Map<String, Value>) -> Self {
+    pub fn introduction(self, info: Option<RawJson>, capabilities: Map<String, Value>) -> Self {
         self.set(|o| o.introduction = Some((info, capabilities)))
     }
 
@@ -559,7 +559,7 @@ impl Server {
         let mut capabilities = self.declared();
         let mut info = RawJson::from_value(&info);
         if let Some((theirs, foreign)) = options.introduction {
-            info = theirs;
+            info = theirs.unwrap_or(info);
             for (name, value) in foreign {
                 capabilities.entry(name).or_insert(value);
             }

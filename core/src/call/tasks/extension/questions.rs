@@ -143,7 +143,7 @@ impl Questions {
     pub(super) fn answer(&mut self, responses: &Map<String, Value>, answered: &mut Vec<Answered>) -> bool {
         let mut changed = false;
         for (place, key, question) in std::mem::take(&mut self.open) {
-            let Some(response) = responses.get(&key) else {
+            let Some(response) = responses.get(&key).filter(|_| !question.is_hidden) else {
                 self.open.push((place, key, question));
                 continue;
             };

@@ -55,8 +55,11 @@ impl Target {
             None => (None, authority.as_str()),
         };
         let place: Authority = place.parse().map_err(|_| bad("expected a host"))?;
-        // Else the port of the scheme would be taken.
-        if place.as_str() != place.host() && place.port_u16().is_none_or(|port| port == 0) {
+        // Else the port of the scheme would be taken, as for an empty one.
+        let port =
+            place.as_str().strip_prefix(place.host()).and_then(|rest| rest.strip_prefix(':')).unwrap_or_default();
+        let number = port.parse::<u16>().ok().filter(|_| port.bytes().all(|digit| digit.is_ascii_digit()));
+        if !port.is_empty() && number.is_none_or(|port| port == 0) {
             return Err(bad("expected a port from 1 to 65535"));
         }
         let mut headers = HeaderMap::new();
