@@ -210,7 +210,9 @@ struct Heard(Arc<Upstreams>);
 impl Handler for Heard {
     fn call(&self, context: Context, params: RawJson, reply: Reply) {
         let upstreams = self.0.clone();
-        let Some(arrival) = upstreams.is_told(&context) else { return };
+        let Some(arrival) = upstreams.is_told(&context) else {
+            return reply.value(RawJson::from_value(&json!(null)));
+        };
         upstreams.clone().spawn(async move {
             if let Ok((upstream, _turn)) = upstreams.of(arrival, &context).await {
                 upstream.behind.pass_on(context.request().method, &params);
